@@ -1,0 +1,1 @@
+"""One evaluation, on any fsspec URL or in memory: tables, immutable fragments, a committed manifest, and cells."""

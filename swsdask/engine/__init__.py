@@ -1,0 +1,1 @@
+"""How statistics are computed over cells: rounds, and the executors that run them."""

@@ -1,0 +1,1 @@
+"""All numba code: numpy arrays in, numpy arrays out, fixed signatures."""

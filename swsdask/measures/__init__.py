@@ -1,0 +1,1 @@
+"""Formulas: one family of measures per file, whose module docstring is the measure's specification."""

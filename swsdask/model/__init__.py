@@ -1,0 +1,1 @@
+"""What everything else speaks of: ticks, ids, table schemas, settings, trials and results."""

@@ -1,0 +1,47 @@
+"""A run as it is read: pieces of rows with dictionaries of their own, before an archive gives them its codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class RunHeader:
+    """What a run says of itself. `attributes` holds everything else the file's root element or metadata gives."""
+
+    system: str
+    declared_scores: tuple[float, float] | None = None
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class RunPiece:
+    """Some rows of one run, in file order.
+
+    `queries`, `documents` are this piece's dictionaries (document ids already without directory and extension), with
+    the line where each first stands (None: the format has no lines). The columns: `query`, `document` int32 codes,
+    `channel` int8, `start`, `duration` int32 ticks, `score` float64 finite, `decision` int8 (1 YES, 0 NO, -1 absent).
+    `rounded` counts times finer than a tick. `listed` are the queries the file lists, with or without rows.
+    """
+
+    header: RunHeader
+    file: str
+    queries: tuple[str, ...]
+    query_lines: tuple[int | None, ...]
+    documents: tuple[str, ...]
+    document_lines: tuple[int | None, ...]
+    query: NDArray[np.int32]
+    document: NDArray[np.int32]
+    channel: NDArray[np.int8]
+    start: NDArray[np.int32]
+    duration: NDArray[np.int32]
+    score: NDArray[np.float64]
+    decision: NDArray[np.int8]
+    rounded: int = 0
+    listed: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.query)

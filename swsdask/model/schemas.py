@@ -1,0 +1,84 @@
+"""The Arrow schemas of an archive's tables. Times are ticks of 0.1 ms (see `model.ticks`).
+
+In `detections`, `query` and `document` are row numbers of the tables `queries` and of the distinct documents in order
+of the table `documents`; a document that the evaluation does not know is -1. Rows of a fragment are sorted by (query,
+document, channel, start, duration, score descending, decision), so that the order of the input never shows.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+DOCUMENTS = pa.schema(
+    [
+        pa.field("document", pa.string(), nullable=False),
+        pa.field("channel", pa.int8(), nullable=False),
+        pa.field("start", pa.int32(), nullable=False),
+        pa.field("end", pa.int32(), nullable=False),
+        pa.field("source_type", pa.string(), nullable=False),
+        pa.field("language", pa.string(), nullable=False),
+    ]
+)
+"""One row per evaluated excerpt, in the order of the ECF. `source_type` and `language` are "" when not given."""
+
+QUERIES = pa.schema(
+    [
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("attributes", pa.map_(pa.string(), pa.string()), nullable=False),
+    ]
+)
+"""One row per query, in the order of the list. `attributes` holds kwinfo/terminfo names and values, and `language`,
+`oov` where the list gives them. The list's own header (language, compareNormalize) is in the table's metadata."""
+
+WORDS = pa.schema(
+    [
+        pa.field("document", pa.string(), nullable=False),
+        pa.field("channel", pa.int8(), nullable=False),
+        pa.field("speaker", pa.string(), nullable=False),
+        pa.field("start", pa.int32(), nullable=False),
+        pa.field("end", pa.int32(), nullable=False),
+        pa.field("word", pa.string(), nullable=False),
+        pa.field("subtype", pa.string(), nullable=False),
+    ]
+)
+"""One row per LEXEME record of the RTTM, in file order."""
+
+SEGMENTS = pa.schema(
+    [
+        pa.field("document", pa.string(), nullable=False),
+        pa.field("channel", pa.int8(), nullable=False),
+        pa.field("start", pa.int32(), nullable=False),
+        pa.field("end", pa.int32(), nullable=False),
+        pa.field("speaker", pa.string(), nullable=False),
+    ]
+)
+"""One row per SPEAKER record of the RTTM, in file order."""
+
+OCCURRENCES = pa.schema(
+    [
+        pa.field("query", pa.int32(), nullable=False),
+        pa.field("document", pa.string(), nullable=False),
+        pa.field("channel", pa.int8(), nullable=False),
+        pa.field("start", pa.int32(), nullable=False),
+        pa.field("end", pa.int32(), nullable=False),
+        pa.field("first_word_end", pa.int32(), nullable=False),
+        pa.field("last_word_start", pa.int32(), nullable=False),
+    ]
+)
+"""One row per place where a query was spoken; `query` is the row number in `queries`."""
+
+DETECTIONS = pa.schema(
+    [
+        pa.field("query", pa.int32(), nullable=False),
+        pa.field("document", pa.int32(), nullable=False),
+        pa.field("channel", pa.int8(), nullable=False),
+        pa.field("start", pa.int32(), nullable=False),
+        pa.field("duration", pa.int32(), nullable=False),
+        pa.field("score", pa.float64(), nullable=False),
+        pa.field("decision", pa.int8(), nullable=False),
+        pa.field("inside", pa.int8(), nullable=False),
+    ]
+)
+"""`decision`: 1 YES, 0 NO, -1 not given. `inside`: 1 where the detection lies entirely inside one excerpt of its
+(document, channel), else 0."""

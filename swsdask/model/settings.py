@@ -1,0 +1,219 @@
+"""What can move a number: the `[evaluation]` settings, checked. How it runs is `EngineSettings`, which cannot.
+
+A settings file is TOML with the tables `[evaluation]` and `[engine]`; a preset is such a file in `conf/`. The layers,
+later ones winning: defaults, preset, what `compat` implies, explicit settings.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from swsdask.errors import SettingsError
+
+TextFilter = Literal["charsplit", "notascii", "deletehyphens"]
+Compat = Literal["none", "kwseval", "stdeval", "mediaeval"]
+
+COMPAT_IMPLIES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "kwseval": {"outside": "drop", "unknown_documents": "outside", "unknown_queries": "error"},
+    "stdeval": {
+        "outside": "false_alarm",
+        "unknown_documents": "outside",
+        "unknown_queries": "drop",
+        "score_scale": "run",
+    },
+    "mediaeval": {},
+}
+"""Settings that an official tool's compatibility mode sets unless they are given explicitly."""
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
+
+
+class Weights(_Settings):
+    """An operating point resolved to numbers.
+
+    `beta` is Eq. 7 of the 2013 measures document; `effective_prior` its Eq. 23; `bayes_threshold` its Eq. 31.
+    """
+
+    p_target: float
+    c_miss: float
+    c_fa: float
+
+    @property
+    def beta(self) -> float:
+        """Weight of P_fa in TWV: C_fa (1 - P_target) / (C_miss P_target)."""
+        return self.c_fa * (1.0 - self.p_target) / (self.c_miss * self.p_target)
+
+    @property
+    def exact_beta(self) -> Fraction:
+        """The same as a fraction of the decimals that were given, for ties that must be ties."""
+        p, miss, fa = (Fraction(repr(x)) for x in (self.p_target, self.c_miss, self.c_fa))
+        return fa * (1 - p) / (miss * p)
+
+    @property
+    def effective_prior(self) -> float:
+        """P_tar = 1 / (1 + beta)."""
+        return 1.0 / (1.0 + self.beta)
+
+    @property
+    def bayes_threshold(self) -> float:
+        """-logit(P_tar) = log(beta)."""
+        return math.log(self.beta)
+
+
+class OperatingPoint(_Settings):
+    """The application: by (p_target, c_miss, c_fa), by `beta`, by `effective_prior`, or from the data.
+
+    `from_data = "sws2012"` is Eq. 17-18 of the 2013 measures document: C_miss = C_fa = 1 and P_target = N_true /
+    (n_tps T). With `alpha` the false alarms at equal rates are alpha times the misses (2012 document, Section 2):
+    beta = alpha-scaled Eq. 18.
+    """
+
+    p_target: float | None = Field(default=None, gt=0, lt=1)
+    c_miss: float | None = Field(default=None, gt=0)
+    c_fa: float | None = Field(default=None, gt=0)
+    beta: float | None = Field(default=None, gt=0)
+    effective_prior: float | None = Field(default=None, gt=0, lt=1)
+    from_data: Literal["sws2012"] | None = None
+    alpha: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        by_costs = any(value is not None for value in (self.p_target, self.c_miss, self.c_fa))
+        ways = [by_costs, self.beta is not None, self.effective_prior is not None, self.from_data is not None]
+        if sum(ways) > 1:
+            raise ValueError("give one of (p_target, c_miss, c_fa), beta, effective_prior, from_data")
+        if self.alpha is not None and self.from_data is None:
+            raise ValueError('alpha goes with from_data = "sws2012"')
+        return self
+
+    def resolve(self, n_true: int, n_trials: int) -> Weights:
+        """The weights for an evaluation with `n_true` targets over all queries and `n_trials` trials per query.
+
+        Raises `SettingsError` if `from_data` is asked of data without targets, or with more targets than trials.
+        """
+        if self.from_data is not None:
+            if not 0 < n_true < n_trials:
+                raise SettingsError(
+                    f"operating_point.from_data needs 0 < N_true < n_tps*T; the data has N_true = {n_true}, "
+                    f"n_tps*T = {n_trials}. Give p_target, c_miss and c_fa, or beta."
+                )
+            alpha = 1.0 if self.alpha is None else self.alpha
+            return Weights(p_target=n_true / n_trials, c_miss=1.0, c_fa=1.0 / alpha)
+        if self.effective_prior is not None:
+            return Weights(p_target=self.effective_prior, c_miss=1.0, c_fa=1.0)
+        if self.beta is not None:
+            return Weights(p_target=0.5, c_miss=1.0, c_fa=self.beta)
+        return Weights(
+            p_target=1e-4 if self.p_target is None else self.p_target,
+            c_miss=1.0 if self.c_miss is None else self.c_miss,
+            c_fa=0.1 if self.c_fa is None else self.c_fa,
+        )
+
+
+class EvaluationSettings(_Settings):
+    """Everything that can move a number. Part of the signature of every result."""
+
+    trials: Literal["virtual", "segment", "document"] = "virtual"
+    trials_per_second: float = Field(default=1.0, gt=0)
+    tolerance_s: float = Field(default=0.5, ge=0, le=100_000)
+    find_gap_s: float = Field(default=0.5, ge=0, le=100_000)
+    objective: Literal["nist", "score"] = "nist"
+    score_scale: Literal["group", "run"] = "group"
+    outside: Literal["drop", "false_alarm", "error"] = "drop"
+    unknown_documents: Literal["error", "outside"] = "error"
+    unknown_queries: Literal["error", "drop"] = "error"
+    no_targets: Literal["exclude", "false_alarms_only"] = "exclude"
+    impute: Literal["min"] | float = "min"
+    compat: Compat = "none"
+    text_filters: tuple[TextFilter, ...] = ()
+    thresholds: tuple[float, ...] = ()
+    """Scores at which TWV is asked for, beside the measures' own thresholds."""
+    p_fa_points: tuple[float, ...] = ()
+    """False-alarm rates at which P_miss is asked for."""
+    operating_point: OperatingPoint = OperatingPoint()
+
+
+class EngineSettings(_Settings):
+    """How it runs. Never changes a number."""
+
+    executor: str = "auto"
+    workers: int | None = Field(default=None, ge=1)
+    rows_per_task: int = Field(default=2_000_000, ge=1)
+    fan_in: int = Field(default=8, ge=2)
+
+
+class Settings(_Settings):
+    """A whole settings file."""
+
+    evaluation: EvaluationSettings = EvaluationSettings()
+    engine: EngineSettings = EngineSettings()
+
+
+def build_settings(
+    preset: Mapping[str, Any] | None = None, compat: str | None = None, explicit: Mapping[str, Any] | None = None
+) -> Settings:
+    """Settings from their layers: defaults, `preset`, what `compat` implies, `explicit` (both shaped as a TOML file).
+
+    Raises `SettingsError` naming every wrong key or value, with the nearest valid key.
+    """
+    explicit = explicit or {}
+    layers: list[Mapping[str, Any]] = [preset or {}]
+    chosen = compat or _at(explicit, "compat") or _at(preset or {}, "compat") or "none"
+    if chosen in COMPAT_IMPLIES:
+        layers.append({"evaluation": COMPAT_IMPLIES[chosen]})
+    layers.append(explicit)
+    layers.append({"evaluation": {"compat": chosen}})
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged = _merge(merged, layer)
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_explain(e) for e in error.errors())) from None
+
+
+def _at(layer: Mapping[str, Any], key: str) -> Any:
+    evaluation = layer.get("evaluation", {})
+    return evaluation.get(key) if isinstance(evaluation, Mapping) else None
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        if key == "operating_point" and isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
+            merged[key] = _merge_point(below[key], value)
+        elif isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
+            merged[key] = _merge(below[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _merge_point(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Costs refine costs; another way of giving the operating point replaces what was there."""
+    costs = {"p_target", "c_miss", "c_fa"}
+    if set(above) <= costs and set(below) <= costs:
+        return {**below, **above}
+    if set(above) == {"alpha"} and "from_data" in below:
+        return {**below, **above}
+    return dict(above)
+
+
+def _explain(error: Any) -> str:
+    path = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        parent: Any = Settings
+        for part in error["loc"][:-1]:
+            parent = parent.model_fields[part].annotation
+        near = difflib.get_close_matches(str(error["loc"][-1]), list(parent.model_fields), n=1, cutoff=0.0)
+        return f"setting {path}: unknown key. Nearest valid key: {near[0]}."
+    return f"setting {path}: {error['msg']}; found {error['input']!r}."

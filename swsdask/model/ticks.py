@@ -1,0 +1,29 @@
+"""Time as integers: one tick is 0.1 ms.
+
+Floating-point mid-points disagree with exact arithmetic at the tolerance's edge, so every time in swsdask is a whole
+number of ticks (int32 in tables, int64 where sums are doubled). Finer input is rounded half to even, and counted.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_EVEN, Decimal
+
+TICKS_PER_SECOND = 10_000
+MAX_TICKS = 2**31 - 1
+"""The longest time a table holds: 59.65 hours within one document."""
+
+
+def ticks(seconds: str | float | Decimal) -> tuple[int, bool]:
+    """Ticks of a time in seconds, and whether it had to be rounded (half to even).
+
+    A float is taken at its shortest decimal form, so `ticks(0.1)` is exact. Raises `decimal.InvalidOperation` for text
+    that is no number, `OverflowError`/`ValueError` for infinities and NaN.
+    """
+    exact = Decimal(repr(seconds) if isinstance(seconds, float) else seconds) * TICKS_PER_SECOND
+    whole = int(exact.to_integral_value(ROUND_HALF_EVEN))
+    return whole, whole != exact
+
+
+def seconds(ticks: int) -> float:
+    """The time in seconds, the float nearest to the exact value."""
+    return ticks / TICKS_PER_SECOND

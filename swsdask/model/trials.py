@@ -1,0 +1,160 @@
+"""What travels between alignment, statistics and measures: numpy columns, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+I8 = NDArray[np.int8]
+I16 = NDArray[np.int16]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+
+UNKNOWN_DOCUMENT = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Detections:
+    """Detections of one system in one cell: equally long columns, rows clustered by query, in any order within it.
+
+    Codes are those of the archive's tables, times are ticks. A column that was not read is None.
+    `decision` is 1 YES, 0 NO, -1 not given; `inside` is 1 where the detection lies entirely inside an excerpt.
+    """
+
+    query: I32
+    score: F64
+    document: I32 | None = None
+    channel: I8 | None = None
+    start: I32 | None = None
+    duration: I32 | None = None
+    decision: I8 | None = None
+    inside: I8 | None = None
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def take(self, rows: Bool | I64 | slice) -> Detections:
+        """The given rows of every column that is there."""
+        others = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("query", "score")}
+        kept: dict[str, Any] = {name: None if column is None else column[rows] for name, column in others.items()}
+        return Detections(query=self.query[rows], score=self.score[rows], **kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """The trials of one system in one cell.
+
+    `query`, `score`, `decision`, `group` (of documents) and `row` (of the `Detections` they came from; None: the same
+    row) are equally long. `hit` holds the ascending trial numbers that are targets, `occurrence` the number of the
+    reference occurrence (virtual trials) or of the target (segment and document trials) each is mapped to. An unaligned
+    `Trials`, made where outcomes are not needed, has None for `hit`, `occurrence`.
+    `dropped` counts the detections that are no trials, by reason.
+    """
+
+    query: I32
+    score: F64
+    decision: I8 | None
+    group: I16 | None
+    row: I64 | None
+    hit: I64 | None
+    occurrence: I32 | None
+    dropped: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A part of the evaluation that is averaged on its own: some queries, some groups of documents, its own N.
+
+    `queries` is bool [n_queries], `groups` bool [n_groups]; `n_trials` is the number of trials of one query (Eq. 2's
+    N). The first condition of an evaluation is "all".
+    """
+
+    name: str
+    queries: Bool
+    groups: Bool
+    n_trials: int
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentRule:
+    """The settings that alignment needs, times in ticks."""
+
+    trials: Literal["virtual", "segment", "document"]
+    tolerance: int
+    objective: Literal["nist", "score"]
+    score_scale: Literal["group", "run"]
+    outside: Literal["drop", "false_alarm", "error"]
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Segment trials' segments, sorted by (document, channel, start): they tile every excerpt."""
+
+    document: I32
+    channel: I8
+    start: I32
+    end: I32
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What was spoken and what a trial is: the same for every system, broadcast once per worker.
+
+    Occurrences are the evaluated ones, sorted by (query, document, channel, start, end). `group_of_document` is int16
+    [n_documents + 1], its last entry for unknown documents. `targets` is int64 [n_queries, n_groups]: target trials.
+    `class_of` is int32 [n_queries, n_groups]: strata that no condition tells apart share a class; -1 where no condition
+    counts the stratum.
+    """
+
+    rule: AlignmentRule
+    query_ids: tuple[str, ...]
+    document_ids: tuple[str, ...]
+    query: I32
+    document: I32
+    channel: I8
+    start: I32
+    end: I32
+    first_word_end: I32
+    last_word_start: I32
+    segments: Segments | None
+    group_of_document: I16
+    targets: I64
+    class_of: I32
+    n_classes: int
+    conditions: tuple[Condition, ...]
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries the list has."""
+        return len(self.query_ids)
+
+    @property
+    def n_documents(self) -> int:
+        """How many documents the evaluation knows."""
+        return len(self.document_ids)
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups of documents conditions tell apart."""
+        return int(self.targets.shape[1])
+
+    def condition_targets(self, condition: Condition) -> I64:
+        """N_act of every query in a condition, int64 [n_queries]; 0 for queries outside it."""
+        counts: I64 = self.targets[:, condition.groups].sum(axis=1)
+        return np.where(condition.queries, counts, 0)
+
+
+@dataclass(frozen=True)
+class ScoreRange:
+    """What `score_scale` needs of a run: the declared minimum and maximum score, or None, and the run's own."""
+
+    declared: tuple[float, float] | None
+    run: tuple[float, float]

@@ -1,0 +1,1 @@
+"""What people read: tables in a terminal and self-contained HTML pages."""

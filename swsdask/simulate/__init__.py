@@ -1,0 +1,1 @@
+"""Synthetic evaluations, made from a seed."""

@@ -1,0 +1,1 @@
+"""Mergeable summaries of trials: exact, associative, commutative."""

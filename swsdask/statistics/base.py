@@ -1,0 +1,34 @@
+"""What a statistic is: it knows how to be computed on one part of the data and how two of them combine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol, Self
+
+from swsdask.model.trials import Reference, Trials
+
+
+class Statistic(Protocol):
+    """A mergeable summary of trials of one system. `merge` is associative, commutative and exact (law 1).
+
+    `after` names the statistics whose merged values it needs: it is computed one round later than they are. `aligned`
+    tells whether it needs outcomes; where no statistic of a round does, cells are read without alignment, and only the
+    columns that scores need.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]]
+    aligned: ClassVar[bool]
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> Any:
+        """Once per system, before its round: what `from_trials` needs of earlier rounds, picklable and small."""
+        ...
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
+        """The statistic of one cell."""
+        ...
+
+    def merge(self, other: Self) -> Self:
+        """The statistic of both parts together."""
+        ...
