@@ -1,0 +1,64 @@
+"""Spoken term detection scoring: the official numbers, exactly, for one run or for an archive of thousands.
+
+>>> import swsdask as sws
+>>> evaluation = sws.open("evals/sws2013", preset="sws2013")
+>>> result = sws.score(evaluation, ["atwv", "mtwv"], runs="evals/sws2013/runs")
+>>> result.scores
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ingest": "swsdask.api",
+    "open": "swsdask.api",
+    "score": "swsdask.api",
+    "report": "swsdask.api",
+    "validate": "swsdask.api",
+    "Evaluation": "swsdask.api",
+    "cluster": "swsdask.cluster",
+    "Result": "swsdask.model.results",
+    "EvaluationSettings": "swsdask.model.settings",
+    "SwsdaskError": "swsdask.errors",
+    "InputError": "swsdask.errors",
+    "SettingsError": "swsdask.errors",
+}
+
+__all__ = [
+    "Evaluation",
+    "EvaluationSettings",
+    "InputError",
+    "Result",
+    "SettingsError",
+    "SwsdaskError",
+    "__version__",
+    "cluster",
+    "ingest",
+    "open",
+    "report",
+    "score",
+    "validate",
+]
+
+if TYPE_CHECKING:
+    from swsdask.api import Evaluation, ingest, open, report, score, validate  # noqa: A004
+    from swsdask.cluster import cluster
+    from swsdask.errors import InputError, SettingsError, SwsdaskError
+    from swsdask.model.results import Result
+    from swsdask.model.settings import EvaluationSettings
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'swsdask' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

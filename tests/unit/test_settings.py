@@ -1,0 +1,103 @@
+from fractions import Fraction
+
+import pytest
+
+from swsdask.errors import SettingsError
+from swsdask.model.presets import load_preset, load_settings_file, preset_names
+from swsdask.model.settings import EvaluationSettings, OperatingPoint, build_settings
+
+
+@pytest.mark.parametrize(
+    ("preset", "beta"),
+    [
+        ("std2006", 999.9),
+        ("sws2011", 999.9),
+        ("sws2012-african-dev-dev", 15.32),
+        ("sws2012-indian-eval-eval", 21.59),
+        ("sws2013", 66.65666666666667),
+        ("openkws13", 999.9),
+        ("quesst2014", 12.49),
+        ("quesst2015", 12.49),
+    ],
+)
+def test_presets_give_the_published_beta(preset: str, beta: float) -> None:
+    point = build_settings(load_preset(preset)).evaluation.operating_point
+    assert point.resolve(1, 100).beta == pytest.approx(beta, rel=1e-14)
+
+
+def test_every_preset_is_valid() -> None:
+    assert {"std2006", "sws2011", "sws2012", "sws2013", "openkws13", "quesst2014", "quesst2015"} <= set(preset_names())
+    for name in preset_names():
+        build_settings(load_preset(name))
+
+
+def test_effective_prior_and_bayes_threshold_of_sws2013() -> None:
+    weights = build_settings(load_preset("sws2013")).evaluation.operating_point.resolve(1, 100)
+    assert weights.effective_prior == pytest.approx(0.0147805, abs=5e-8)
+    assert weights.bayes_threshold == pytest.approx(4.199555, abs=5e-7)
+    assert weights.exact_beta == Fraction(99985, 1500)
+
+
+def test_operating_point_from_data() -> None:
+    point = OperatingPoint(from_data="sws2012")
+    assert point.resolve(60, 975).beta == pytest.approx((975 - 60) / 60, rel=1e-14)
+    assert OperatingPoint(from_data="sws2012", alpha=2.0).resolve(60, 975).beta == pytest.approx(915 / 120, rel=1e-14)
+    with pytest.raises(SettingsError, match="N_true = 0"):
+        point.resolve(0, 975)
+
+
+@pytest.mark.parametrize("way", [{"beta": 12.5}, {"effective_prior": 1 / 13.5}])
+def test_equivalent_ways_to_give_the_operating_point(way: dict[str, float]) -> None:
+    assert OperatingPoint(**way).resolve(1, 2).beta == pytest.approx(12.5, rel=1e-14)
+
+
+def test_two_ways_at_once_are_refused() -> None:
+    with pytest.raises(SettingsError, match="give one of"):
+        build_settings(None, None, {"evaluation": {"operating_point": {"beta": 1.0, "p_target": 0.1}}})
+
+
+def test_another_way_replaces_the_presets_costs() -> None:
+    settings = build_settings(load_preset("sws2013"), None, {"evaluation": {"operating_point": {"beta": 3.0}}})
+    assert settings.evaluation.operating_point.resolve(1, 2).beta == pytest.approx(3.0)
+    settings = build_settings(load_preset("sws2013"), None, {"evaluation": {"operating_point": {"c_miss": 10.0}}})
+    assert settings.evaluation.operating_point.p_target == 0.00015
+
+
+def test_layers_preset_compat_explicit() -> None:
+    assert build_settings(load_preset("sws2013")).evaluation.outside == "false_alarm"
+    assert build_settings(load_preset("sws2013"), "kwseval").evaluation.outside == "drop"
+    explicit = {"evaluation": {"outside": "drop"}}
+    settings = build_settings(load_preset("sws2013"), "stdeval", explicit).evaluation
+    assert (settings.outside, settings.unknown_queries, settings.score_scale) == ("drop", "drop", "run")
+
+
+def test_unknown_keys_name_the_nearest() -> None:
+    with pytest.raises(SettingsError, match=r"evaluation\.tolerence: unknown key\. Nearest valid key: tolerance_s"):
+        build_settings(None, None, {"evaluation": {"tolerence": 1}})
+    with pytest.raises(SettingsError, match="Nearest: sws2013"):
+        load_preset("sws213")
+    with pytest.raises(SettingsError, match=r"operating_point\.c_mis"):
+        build_settings(None, None, {"evaluation": {"operating_point": {"c_mis": 1}}})
+
+
+@pytest.mark.parametrize(
+    "bad", [{"tolerance_s": -1}, {"tolerance_s": float("nan")}, {"trials": "x"}, {"compat": "perl"}]
+)
+def test_bad_values(bad: dict[str, object]) -> None:
+    with pytest.raises(SettingsError, match=next(iter(bad))):
+        build_settings(None, None, {"evaluation": bad})
+
+
+def test_settings_files(tmp_path: object) -> None:
+    from pathlib import Path
+
+    path = Path(str(tmp_path)) / "x.toml"
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load_settings_file(path)
+    path.write_text("[evaluation\n")
+    with pytest.raises(SettingsError, match="not a TOML file"):
+        load_settings_file(path)
+
+
+def test_settings_are_frozen_and_hashable() -> None:
+    assert hash(EvaluationSettings()) == hash(EvaluationSettings())
