@@ -1,0 +1,85 @@
+"""The command line: one thin file per command, imported only when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from swsdask import __version__
+from swsdask.errors import SwsdaskError
+
+COMMANDS = {
+    "demo": "Make a synthetic evaluation, score it, write a report.",
+    "score": "Score runs against a reference, or an archive's own runs.",
+    "ingest": "Write a reference and runs into an archive.",
+    "validate": "Check files and list everything that is wrong with them.",
+    "show": "Tell what an archive holds.",
+    "convert": "Rewrite a run in another format.",
+    "report": "Write report.html from the results of a score.",
+    "presets": "List the presets, or print one.",
+}
+"""Every command with its short help, so that `--help` need not import them."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of `COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"swsdask.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="swsdask")
+def cli() -> None:
+    """Score spoken term detection: ATWV, MTWV, DET curves and everything beside them, equal to the official tools.
+
+    Numbers go to stdout, progress and log to stderr. Exit codes: 0 fine, 1 a fault of ours, 2 bad input or settings,
+    3 a regression found, 4 the cluster failed (run the command again).
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code. `SWSDASK_TRACEBACK=1` shows tracebacks."""
+    try:
+        cli.main(arguments, prog_name="swsdask", standalone_mode=False)
+    except click.exceptions.Abort:
+        _fail("interrupted", 130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except SwsdaskError as error:
+        _traceback_if_asked()
+        _fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        _traceback_if_asked()
+        _fail(f"{type(error).__name__}: {error}\nThis is a fault of swsdask. SWSDASK_TRACEBACK=1 shows where.", 1)
+
+
+def _traceback_if_asked() -> None:
+    if os.environ.get("SWSDASK_TRACEBACK"):
+        raise
+
+
+def _fail(message: str, code: int) -> Any:
+    click.echo(f"swsdask: {message}", err=True)
+    sys.exit(code)

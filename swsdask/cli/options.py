@@ -1,0 +1,101 @@
+"""Options that several commands share, and how they become settings."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from swsdask.errors import SettingsError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def reference_options(command: Command) -> Command:
+    """--ecf, --rttm, --queries."""
+    return _stack(
+        click.option("--ecf", metavar="FILE", help="What was evaluated: an ECF."),
+        click.option("--rttm", metavar="FILE", help="What was spoken: an RTTM."),
+        click.option("--queries", metavar="FILE", help="What was searched: a kwlist or termlist."),
+    )(command)
+
+
+def settings_options(command: Command) -> Command:
+    """--preset, --settings, --set, --compat."""
+    return _stack(
+        click.option("--preset", metavar="NAME", help="An evaluation's settings; `swsdask presets` lists them."),
+        click.option("--settings", "settings_file", metavar="FILE", type=Path, help="A settings file (TOML)."),
+        click.option(
+            "--set",
+            "assignments",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="A key of [evaluation], e.g. trials=segment or operating_point.c_miss=10. Repeatable.",
+        ),
+        click.option("--compat", metavar="TOOL", help="An official tool's quirks: kwseval, stdeval, mediaeval."),
+    )(command)
+
+
+def engine_options(command: Command) -> Command:
+    """--executor, --cluster, --workers, --rows-per-task."""
+    return _stack(
+        click.option("--executor", metavar="NAME", help="auto (default), serial, threads or processes."),
+        click.option("--cluster", metavar="ADDRESS", help="tcp://..., a scheduler file, or a file of conf/cluster."),
+        click.option("--workers", type=click.IntRange(1), help="How many tasks run at once."),
+        click.option("--rows-per-task", type=click.IntRange(1), help="About how many detections a task takes."),
+    )(command)
+
+
+def explicit_settings(
+    settings_file: Path | None,
+    assignments: tuple[str, ...] = (),
+    executor: str | None = None,
+    cluster: str | None = None,
+    workers: int | None = None,
+    rows_per_task: int | None = None,
+) -> dict[str, Any]:
+    """What the user set explicitly, shaped as a settings file; --set wins over --settings.
+
+    Raises `SettingsError` for an assignment without a key, or for both --executor and --cluster.
+    """
+    from swsdask.model.presets import load_settings_file
+
+    explicit = load_settings_file(settings_file) if settings_file else {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key:
+            raise SettingsError(f"--set {assignment!r}: expected KEY=VALUE, e.g. tolerance_s=0.5.")
+        table = explicit.setdefault("evaluation", {})
+        *parents, last = key.split(".")
+        for parent in parents:
+            table = table.setdefault(parent, {})
+            if not isinstance(table, dict):
+                raise SettingsError(f"--set {assignment!r}: {parent} holds a value, not further keys.")
+        table[last] = _value(text)
+    if executor and cluster:
+        raise SettingsError("--executor and --cluster exclude each other.")
+    engine = {"executor": cluster or executor, "workers": workers, "rows_per_task": rows_per_task}
+    chosen = {key: value for key, value in engine.items() if value is not None}
+    if chosen:
+        explicit["engine"] = {**explicit.get("engine", {}), **chosen}
+    return explicit
+
+
+def _value(text: str) -> Any:
+    """A TOML value if it is one, else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

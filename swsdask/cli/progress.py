@@ -1,0 +1,99 @@
+"""Progress: a bar on a terminal, log lines elsewhere; always on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """What work reports to: a phase of so many rows begins, rows are done."""
+
+    def begin(self, phase: str, rows: int) -> None:
+        """A new phase."""
+        ...
+
+    def advance(self, rows: int) -> None:
+        """So many rows of the phase are done."""
+        ...
+
+
+class LogLines:
+    """One line when a phase begins and at most one every ten seconds."""
+
+    EVERY_S = 10.0
+
+    def __init__(self) -> None:
+        self._rows = self._done = 0
+        self._phase = ""
+        self._began = self._said = time.monotonic()
+
+    def begin(self, phase: str, rows: int) -> None:
+        """Log the phase."""
+        self._phase, self._rows, self._done = phase, rows, 0
+        self._began = self._said = time.monotonic()
+        self._say(f"{phase}: {rows:,} rows")
+
+    def advance(self, rows: int) -> None:
+        """Log rows done, rows/s and time left, now and then."""
+        self._done += rows
+        now = time.monotonic()
+        if now - self._said >= self.EVERY_S:
+            self._said = now
+            rate = self._done / (now - self._began)
+            left = (self._rows - self._done) / rate if rate else float("inf")
+            self._say(f"{self._phase}: {self._done:,}/{self._rows:,} rows, {rate:,.0f} rows/s, {left:.0f} s left")
+
+    def _say(self, line: str) -> None:
+        print(f"swsdask: {line}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+class Bar:
+    """A bar with rows/s and the time left, by rich."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        self._bar = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._bar.start()
+        self._task = self._bar.add_task("", rate="", total=None)
+
+    def begin(self, phase: str, rows: int) -> None:
+        """Start the bar anew."""
+        self._bar.reset(self._task, total=rows, description=phase, rate="")
+
+    def advance(self, rows: int) -> None:
+        """Move the bar."""
+        self._bar.advance(self._task, rows)
+        speed = self._bar.tasks[0].speed
+        self._bar.update(self._task, rate=f"{speed:,.0f} rows/s" if speed else "")
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._bar.stop()
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """A bar if stderr is a terminal, else log lines."""
+    if sys.stderr.isatty():
+        bar = Bar()
+        try:
+            yield bar
+        finally:
+            bar.close()
+    else:
+        yield LogLines()

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
+
+
+@pytest.fixture(scope="session")
+def cases() -> Path:
+    """The folder of files with the numbers that the official tools printed for them; not part of the product."""
+    if not CASES.is_dir():
+        pytest.skip(f"no official cases at {CASES}")
+    return CASES

@@ -1,0 +1,42 @@
+"""The official tools' printed reports, read back: cells as they were printed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of every line of a report that is a table row."""
+    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines() if "|" in line]
+
+
+def kwseval_summary(text: str) -> list[str]:
+    """The one row of KWSEval's summary report: title first."""
+    start = text.index("#Keyword")
+    return next(row for row in rows(text[start:]) if row[0] in ("Occurrence", "Segment"))
+
+
+def kwseval_queries(text: str) -> dict[str, list[str]]:
+    """KWSEval's block summary report: a query id to its cells after the text."""
+    found = {}
+    for row in rows(text):
+        match = re.fullmatch(r"(?:Keyword\s+)?(\S+)", row[0])
+        if match and len(row) > 5 and match[1] not in ("Text", "Means", "TWV", "Title", "Occurrence", "Segment"):
+            found[match[1]] = row[2:]
+    return found
+
+
+def stdeval_queries(path: Path) -> dict[str, list[str]]:
+    """STDEval's report: a query id to the cells of its last (ALL) block: Ref Corr FA Miss Value P(FA) P(Mis)."""
+    found = {}
+    for row in rows(path.read_text()):
+        if len(row) == 3 and row[0] and row[2] and row[2].split()[0].isdigit():
+            found[row[0].split()[0]] = row[2].split()
+    return {query: cells for query, cells in found.items() if query not in ("Totals,", "Means", "Number", "Total")}
+
+
+def as_printed(value: float, printed: str) -> str:
+    """`value` with as many decimals as `printed` has."""
+    decimals = len(printed.partition(".")[2])
+    return f"{value:.{decimals}f}"

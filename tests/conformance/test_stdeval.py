@@ -1,0 +1,56 @@
+"""NIST STDEval's printed numbers for six sets of options, digit for digit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import swsdask as sws
+from tests.conformance.printed import as_printed, stdeval_queries
+from tests.conformance.test_kwseval import overall, per_query
+
+POINTS = {
+    "sws13": (0.5, 0.5, {"p_target": 0.00015, "c_miss": 100.0, "c_fa": 1.0}, {}),
+    "sws13E": (0.5, 0.5, {"p_target": 0.00015, "c_miss": 100.0, "c_fa": 1.0}, {"outside": "drop"}),
+    "sws12": (1.0, 0.5, {"p_target": 0.5, "c_miss": 1.0, "c_fa": 15.32}, {}),
+    "std06": (0.5, 0.5, {"p_target": 1e-4, "c_miss": 1.0, "c_fa": 0.1}, {}),
+    "sws11orig": (20.0, 20.0, {"p_target": 1e-4, "c_miss": 1.0, "c_fa": 0.1}, {}),
+    "sws11in12": (20.0, 20.0, {"p_target": 0.5, "c_miss": 1.0, "c_fa": 13.065}, {}),
+}
+
+
+@pytest.mark.parametrize("tag", POINTS)
+def test_printed_numbers(cases: Path, tag: str) -> None:
+    folder = cases / "stdeval/occurrences"
+    tolerance, gap, point, more = POINTS[tag]
+    evaluation = sws.open(
+        str(folder),
+        compat="stdeval",
+        settings={"evaluation": {"tolerance_s": tolerance, "find_gap_s": gap, "operating_point": point, **more}},
+    )
+    result = sws.score(evaluation, runs=str(folder / "s.stdlist.xml"), by=["source_type"])
+    report = folder / f"{tag}.occ.txt"
+    values, queries = overall(result), per_query(result)
+
+    expected = stdeval_queries(report)
+    assert len(expected) == 12
+    names = "n_target n_hit n_false_alarm n_miss occurrence_weighted_value p_fa p_miss".split()
+    for query, cells in expected.items():
+        if cells[0] != "0":
+            for name, cell in zip(names, cells, strict=True):
+                assert as_printed(queries[query][name], cell) == cell, (query, name)
+
+    curve = re.search(r"\|\s+ALL \|\s+(\S+) \|\s+(\S+) \|\s+(\S+)\s+(\S+)\s+(\S+) \|", report.read_text())
+    assert curve is not None
+    for name, cell in zip("mtwv atwv mtwv_p_fa mtwv_p_miss mtwv_threshold".split(), curve.groups(), strict=True):
+        assert as_printed(values[name], cell) == cell, name
+
+    curve = re.search(r"\|\s+CTS \|\s+(\S+) \|\s+(\S+) \|\s+(\S+)\s+(\S+)\s+(\S+) \|", report.read_text())
+    assert curve is not None
+    frame = result.scores
+    frame = frame[frame["query"].isna() & (frame["condition"] == "source_type=cts")]
+    values = dict(zip(frame["measure"], frame["value"], strict=True))
+    for name, cell in zip("mtwv atwv mtwv_p_fa mtwv_p_miss mtwv_threshold".split(), curve.groups(), strict=True):
+        assert as_printed(values[name], cell) == cell, name
