@@ -1,0 +1,132 @@
+"""Segments: how they tile the excerpts, which of them are targets, and which one a time lies in.
+
+Segment trials are those of the NIST 2013 Open Keyword Search evaluation (KWSEval -g). Inside every excerpt the SPEAKER
+records in time order make speech segments (a record that overlaps the current one extends it, one that starts exactly
+at its end opens a new one) and the gaps between them make non-speech segments: together they tile the excerpt.
+
+A time interval, be it a detection or a word, lies in the segment that holds its mid-point; a mid-point on the boundary
+of two segments belongs to the later one. A segment is a target of a query iff the first and the last word of an
+occurrence lie in it. So a single word is always in one segment, however its ends were rounded, and a detection that
+finds it exactly lies in the same one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from swsdask.model.trials import I8, I32, I64, Segments
+
+_DOUBLED_LIMIT = 2**32
+
+
+class Spans(NamedTuple):
+    """Stretches of time [start, end], in ticks, in channels of documents: equally long columns in any order."""
+
+    document: I32
+    channel: I8
+    start: I32
+    end: I32
+
+
+def tile(excerpts: Spans, speakers: Spans) -> Segments:
+    """The segments of an evaluation, sorted by (document, channel, start).
+
+    `excerpts` are the evaluated excerpts, `speakers` the SPEAKER records: documents are codes of the same table,
+    records of documents without excerpts (or with code -1) count for nothing. Excerpts that overlap are one; excerpts
+    that only touch stay two. Records are cut at the ends of excerpts; empty records and empty excerpts make no segment.
+    """
+    records: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for document, channel, start, end in _rows(speakers):
+        records.setdefault((document, channel), []).append((start, end))
+    found = [
+        (document, channel, *piece)
+        for (document, channel), (start, end) in _united(excerpts)
+        for piece in _pieces(start, end, _speech(start, end, records.get((document, channel), [])))
+    ]
+    columns = np.array(found, np.int64).reshape(-1, 4).T
+    return Segments(
+        document=columns[0].astype(np.int32),
+        channel=columns[1].astype(np.int8),
+        start=columns[2].astype(np.int32),
+        end=columns[3].astype(np.int32),
+    )
+
+
+def segment_targets(
+    segments: Segments,
+    *,
+    query: I32,
+    document: I32,
+    channel: I8,
+    start: I32,
+    end: I32,
+    first_word_end: I32,
+    last_word_start: I32,
+) -> tuple[I32, I64]:
+    """The target trials: (query, number of the segment), each pair once, sorted.
+
+    The other columns are those of the evaluated occurrences, in ticks, in any order. An occurrence whose first and last
+    word lie in different segments makes no target.
+    """
+    first = segment_of(segments, document, channel, start, first_word_end)
+    last = segment_of(segments, document, channel, last_word_start, end)
+    whole = (first == last) & (first >= 0)
+    pairs = np.unique(np.column_stack((query[whole].astype(np.int64), first[whole])), axis=0)
+    return pairs[:, 0].astype(np.int32), pairs[:, 1].copy()
+
+
+def segment_of(segments: Segments, document: I32, channel: I8, start: I32, end: I32 | I64) -> I64:
+    """The number of the segment that holds the mid-point of each interval [start, end]; -1 where none does."""
+    tracks, track_of_segment = np.unique(_track(segments.document, segments.channel), return_inverse=True)
+    if not len(tracks):
+        return np.full(len(document), -1, np.int64)
+    wanted = _track(document, channel)
+    track = np.minimum(np.searchsorted(tracks, wanted), len(tracks) - 1)
+    middle = start.astype(np.int64) + end
+    starts = track_of_segment * _DOUBLED_LIMIT + 2 * segments.start.astype(np.int64)
+    number = np.searchsorted(starts, track * _DOUBLED_LIMIT + np.clip(middle, 0, _DOUBLED_LIMIT - 1), "right") - 1
+    there = (number >= 0) & (tracks[track] == wanted) & (track_of_segment[number] == track)
+    there &= (middle >= 2 * segments.start[number].astype(np.int64)) & (
+        middle <= 2 * segments.end[number].astype(np.int64)
+    )
+    return np.where(there, number, -1)
+
+
+def _track(document: I32, channel: I8) -> I64:
+    """One number per (document, channel), in that order."""
+    return document.astype(np.int64) * 256 + (channel.astype(np.int64) + 128)
+
+
+def _rows(spans: Spans) -> list[tuple[int, int, int, int]]:
+    return sorted(zip(*(column.tolist() for column in spans), strict=True))
+
+
+def _united(excerpts: Spans) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    united: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    for document, channel, start, end in _rows(excerpts):
+        if united and united[-1][0] == (document, channel) and start < united[-1][1][1]:
+            start, end = united[-1][1][0], max(end, united[-1][1][1])
+            united.pop()
+        united.append(((document, channel), (start, end)))
+    return united
+
+
+def _speech(start: int, end: int, records: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    speech: list[tuple[int, int]] = []
+    for record_start, record_end in records:
+        begin, stop = max(record_start, start), min(record_end, end)
+        if begin >= stop:
+            continue
+        if speech and begin < speech[-1][1]:
+            begin, stop = speech[-1][0], max(stop, speech[-1][1])
+            speech.pop()
+        speech.append((begin, stop))
+    return speech
+
+
+def _pieces(start: int, end: int, speech: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    edges = sorted({start, end, *(edge for stretch in speech for edge in stretch)})
+    return list(pairwise(edges))
