@@ -1,0 +1,93 @@
+"""`swsdask score`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swsdask.cli.options import engine_options, explicit_settings, reference_options, settings_options
+
+
+@click.command(short_help="Score runs against a reference, or an archive's own runs.")
+@click.argument("paths", nargs=-1, metavar="[REFERENCE] RUN...")
+@reference_options
+@settings_options
+@click.option("--measures", metavar="A,B", help="Only these measures.")
+@click.option("--by", multiple=True, metavar="KEY[,KEY]", help="Conditions: a query attribute, source_type, ... Repeatable.")
+@engine_options
+@click.option("--buckets", type=click.IntRange(1), help="Query buckets of the temporary archive, where one is made.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write scores, curves and report.html here.")
+@click.option("--alignment", is_flag=True, help="Also write alignment.parquet: every trial and every missed occurrence.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
+@click.option("--dry-run", is_flag=True, help="Check input and settings and tell the plan; score nothing.")
+def command(
+    paths: tuple[str, ...],
+    ecf: str | None,
+    rttm: str | None,
+    queries: str | None,
+    preset: str | None,
+    settings_file: Path | None,
+    assignments: tuple[str, ...],
+    compat: str | None,
+    measures: str | None,
+    by: tuple[str, ...],
+    executor: str | None,
+    cluster: str | None,
+    workers: int | None,
+    rows_per_task: int | None,
+    buckets: int | None,
+    out: Path | None,
+    alignment: bool,
+    form: str,
+    dry_run: bool,
+) -> None:
+    """Score RUNs (files, directories, globs, URLs) against a REFERENCE.
+
+    REFERENCE is a directory that holds one ECF, one RTTM and one query list, or an archive; with --ecf, --rttm and
+    --queries all arguments are RUNs. Of an archive, RUNs may be the names of systems; without RUNs all are scored.
+    """
+    from swsdask import api
+    from swsdask.cli.progress import progress
+
+    reference, runs = _reference_and_runs(paths, given=any((ecf, rttm, queries)))
+    evaluation = api.open(
+        reference,
+        ecf=ecf,
+        rttm=rttm,
+        queries=queries,
+        preset=preset,
+        compat=compat,
+        settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),
+    )
+    asked: dict[str, Any] = {
+        "measures": measures.split(",") if measures else None,
+        "runs": runs or None,
+        "by": by,
+    }
+    if dry_run:
+        click.echo(api.plan(evaluation, **asked))
+        return
+    with progress() as shown:
+        result = api.score(evaluation, **asked, alignment=alignment, buckets=buckets, progress=shown)
+    if out is not None:
+        api.write(result, out)
+    if form == "json":
+        from swsdask.render.outputs import scores_json
+
+        click.echo(scores_json(result), nl=False)
+    else:
+        from swsdask.render.text import print_leaderboard
+
+        print_leaderboard(result)
+        if out is not None:
+            click.echo(f"\nWritten to {out}: scores.parquet, scores.json, curves.parquet, manifest.json, report.html")
+
+
+def _reference_and_runs(paths: tuple[str, ...], given: bool) -> tuple[str | None, list[str]]:
+    if given:
+        return None, list(paths)
+    if not paths:
+        raise click.UsageError("Give a REFERENCE directory or archive, or --ecf, --rttm and --queries.")
+    return paths[0], list(paths[1:])

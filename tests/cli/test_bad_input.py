@@ -1,0 +1,128 @@
+"""Every kind of bad input ends with exit code 2 and one message: file and line, what was expected, what came."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ECF, QUERIES, RTTM, RUN, Files, Outcome
+
+Call = Callable[..., Outcome]
+
+
+def refused(outcome: Outcome, *parts: str) -> None:
+    assert outcome.code == 2, outcome.err
+    assert "Traceback" not in outcome.err
+    assert outcome.out == ""
+    for part in parts:
+        assert part in outcome.err, outcome.err
+
+
+BOMB = """<?xml version="1.0"?>
+<!DOCTYPE kwslist [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;">]>
+<kwslist kwlist_filename="x" language="english" system_id="first"><detected_kwlist kwid="K1">
+<kw file="&c;" channel="1" tbeg="1" dur="1" score="1" decision="YES"/></detected_kwlist></kwslist>
+"""
+
+RUNS = {
+    "truncated": (RUN[:-60], "first.kwslist.xml:"),
+    "unknown query": (RUN.replace('kwid="K2"', 'kwid="K9"'), "first.kwslist.xml:6", "K9"),
+    "unknown document": (RUN.replace('file="b"', 'file="zz"', 1), "first.kwslist.xml:4", "zz"),
+    "nan": (RUN.replace('score="0.2"', 'score="NaN"'), "first.kwslist.xml:4", "NaN"),
+    "infinite": (RUN.replace('score="0.2"', 'score="-inf"'), "first.kwslist.xml:4", "inf"),
+    "no number": (RUN.replace('score="0.2"', 'score="abc"'), "first.kwslist.xml:4", "abc"),
+    "no score": (RUN.replace('score="0.2" ', ""), "first.kwslist.xml:4", "score"),
+    "negative duration": (RUN.replace('dur="0.8"', 'dur="-0.8"'), "first.kwslist.xml:3", "-0.8"),
+    "lower-case decision": (RUN.replace("NO", "no"), "first.kwslist.xml:4", "YES"),
+    "entity bomb": (BOMB, "first.kwslist.xml:2"),
+    "encoding": (RUN.encode().replace(b'file="a"', b'file="\xff\xfe"'), "first.kwslist.xml:3"),
+    "climbing document": (RUN.replace('file="a"', 'file="../../x"', 1), "first.kwslist.xml:3", "../../x"),
+    "climbing query": (RUN.replace('kwid="K1"', 'kwid="../../x"', 1), "first.kwslist.xml:2", "../../x"),
+    "climbing system": (RUN.replace('"first"', '"../../x"', 1), "first.kwslist.xml:1", "../../x"),
+    "empty": ("", "first.kwslist.xml"),
+    "a reference": (RTTM, "first.kwslist.xml"),
+}
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_bad_runs(swsdask: Call, files: Files, kind: str) -> None:
+    content, *parts = RUNS[kind]
+    run = files.write("first.kwslist.xml", content)
+    refused(swsdask("score", files.reference, run), *parts)
+    refused(swsdask("validate", run, "--reference", files.reference), *parts)
+
+
+def test_truncated_gzip(swsdask: Call, files: Files) -> None:
+    whole = gzip.compress(RUN.encode() * 50)
+    refused(swsdask("score", files.reference, files.write("r.kwslist.xml.gz", whole[:-30])), "r.kwslist.xml.gz")
+
+
+def test_a_line_that_never_ends(swsdask: Call, files: Files) -> None:
+    endless = gzip.compress(b'<kwslist system_id="s"><detected_kwlist kwid="K1"><kw file="' + b"a" * 200_000_000)
+    refused(swsdask("score", files.reference, files.write("r.kwslist.xml.gz", endless)), "r.kwslist.xml.gz:1")
+
+
+REFERENCES = {
+    "x.ecf.xml": {
+        "truncated": (ECF[:-20], ":"),
+        "negative duration": (ECF.replace('dur="30"', 'dur="-30"', 1), ":2"),
+        "empty": ("", ""),
+        "climbing": (ECF.replace("audio/a.wav", "../../x.wav"), ":2"),
+    },
+    "x.rttm": {
+        "fields": (RTTM + "LEXEME a 1 3.0\n", ":7"),
+        "negative duration": (RTTM.replace("0.40", "-0.40"), ":3"),
+        "no number": (RTTM.replace("1.60", "soon"), ":3"),
+        "duplicate": (RTTM + RTTM.splitlines()[1] + "\n", ":7"),
+        "encoding": (RTTM.encode().replace(b"night", b"n\xe4cht"), ":4"),
+        "empty": ("", ""),
+    },
+    "x.kwlist.xml": {
+        "duplicate id": (QUERIES.replace("K2", "K1"), ":3"),
+        "climbing id": (QUERIES.replace("K2", "../../x"), ":3"),
+        "truncated": (QUERIES[:-12], ":"),
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kinds in REFERENCES.items() for kind in kinds])
+def test_bad_references(swsdask: Call, files: Files, name: str, kind: str) -> None:
+    content, line = REFERENCES[name][kind]
+    files.write(f"reference/{name}", content)
+    refused(swsdask("score", files.reference, files.run), f"{name}{line}")
+
+
+def test_two_ecfs(swsdask: Call, files: Files) -> None:
+    files.write("reference/y.ecf.xml", ECF)
+    refused(swsdask("score", files.reference, files.run), "x.ecf.xml", "y.ecf.xml")
+
+
+def test_nothing_there(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    refused(swsdask("score", files.reference, tmp_path / "none.xml"), "none.xml")
+    refused(swsdask("score", tmp_path / "nowhere", files.run), "nowhere")
+    refused(swsdask("score", files.reference), "RUN")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--preset", "sws213"), "sws2013"),
+        (("--set", "tolerence_s=1"), "tolerance_s"),
+        (("--set", "tolerance_s"), "KEY=VALUE"),
+        (("--compat", "perl"), "kwseval"),
+        (("--measures", "atvw"), "atwv"),
+        (("--by", "no_such_attribute"), "no_such_attribute"),
+        (("--executor", "serial", "--cluster", "tcp://127.0.0.1:1"), "exclude"),
+        (("--executor", "quick"), "quick"),
+    ],
+)
+def test_bad_settings(swsdask: Call, files: Files, arguments: tuple[str, ...], part: str) -> None:
+    refused(swsdask("score", files.reference, files.run, *arguments), part)
+
+
+def test_every_problem_is_reported_not_only_the_first(swsdask: Call, files: Files) -> None:
+    bad = RUN.replace('score="0.2"', 'score="x"').replace('score="0.6"', 'score="y"')
+    refused(swsdask("score", files.reference, files.write("first.kwslist.xml", bad)), ":4:", ":8:")
