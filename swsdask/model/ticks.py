@@ -6,20 +6,25 @@ number of ticks (int32 in tables, int64 where sums are doubled). Finer input is 
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 
 TICKS_PER_SECOND = 10_000
 MAX_TICKS = 2**31 - 1
 """The longest time a table holds: 59.65 hours within one document."""
+
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_MOST_DIGITS = 15
 
 
 def ticks(seconds: str | float | Decimal) -> tuple[int, bool]:
     """Ticks of a time in seconds, and whether it had to be rounded (half to even).
 
     A float is taken at its shortest decimal form, so `ticks(0.1)` is exact. Raises `decimal.InvalidOperation` for text
-    that is no number, `OverflowError`/`ValueError` for infinities and NaN.
+    that is no number, `OverflowError` for infinities and times of more than 15 digits of ticks, `ValueError` for NaN.
     """
-    exact = Decimal(repr(seconds) if isinstance(seconds, float) else seconds) * TICKS_PER_SECOND
+    exact = _EXACT.multiply(Decimal(repr(seconds) if isinstance(seconds, float) else seconds), TICKS_PER_SECOND)
+    if exact.adjusted() >= _MOST_DIGITS:
+        raise OverflowError(f"{seconds} seconds")
     whole = int(exact.to_integral_value(ROUND_HALF_EVEN))
     return whole, whole != exact
 

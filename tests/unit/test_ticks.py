@@ -36,3 +36,13 @@ def test_no_number(text: str) -> None:
 def test_not_finite(value: float | str) -> None:
     with pytest.raises((ValueError, OverflowError)):
         ticks(value)
+
+
+def test_no_digit_is_lost_before_rounding() -> None:
+    assert ticks("0.00005" + 40 * "0" + "1") == (1, True)
+
+
+@pytest.mark.parametrize("text", ["1e15", "1e99999999", "-1e400"])
+def test_absurdly_long_times_are_refused_at_once(text: str) -> None:
+    with pytest.raises(OverflowError):
+        ticks(text)
