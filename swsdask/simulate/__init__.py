@@ -1,1 +1,1 @@
-"""Synthetic evaluations, made from a seed."""
+"""Synthetic evaluations and detections, made from a seed: the same seed gives the same bytes."""

@@ -1,0 +1,155 @@
+"""A synthetic evaluation of the size of SWS 2013: twenty hours, 500 queries, five systems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdask.model import schemas
+from swsdask.model.trials import I64
+from swsdask.simulate.lexicon import LANGUAGES
+from swsdask.simulate.queries import Occurrences, Queries, choose, find
+from swsdask.simulate.speech import FILLED_PAUSE, Recordings, Words, lexicon, record, talk
+from swsdask.simulate.systems import SYSTEMS, TICKS_PER_MS, SystemModel, Task, detect
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedEvaluation:
+    """The tables of an evaluation, each in the schema of that name in `model.schemas`, and the runs by system.
+
+    `occurrences` holds every place where a query was spoken, evaluated or not. Runs are in the canonical order of
+    `DETECTIONS`.
+    """
+
+    documents: pa.Table
+    queries: pa.Table
+    words: pa.Table
+    segments: pa.Table
+    occurrences: pa.Table
+    runs: dict[str, pa.Table]
+
+
+def simulate(
+    seed: int, *, hours: float = 20.0, n_queries: int = 500, systems: Sequence[SystemModel] = SYSTEMS
+) -> SimulatedEvaluation:
+    """Make an evaluation: several languages, two source types, some recordings with two channels.
+
+    `hours` is what NIST counts: every recording once, whatever its channels. Speech and queries depend on `seed`,
+    `hours` and `n_queries` alone, and each run on its place in `systems` beside, so that adding a system changes
+    nothing of the others.
+    """
+    rng = np.random.default_rng([seed, 0])
+    recordings = record(hours, rng)
+    spellings, syllables = lexicon(rng)
+    queries, words = choose(n_queries, talk(recordings, syllables, rng), rng)
+    occurrences = find(queries, words)
+    n_syllables = np.array([int(syllables[list(query)].sum()) for query in queries.words])
+    evaluated_s = float((recordings.length - recordings.lead_in).sum()) / 1000
+    task = Task(
+        recordings=recordings,
+        occurrences=occurrences,
+        hardness=rng.normal(size=len(occurrences.query)),
+        query_ease=np.clip((n_syllables - 4) / 4, -1, 1) - 0.5 * queries.oov + rng.normal(0.0, 0.3, n_queries),
+        query_duration=110.0 + 95.0 * n_syllables,
+        n_nontargets=evaluated_s,
+    )
+    return SimulatedEvaluation(
+        documents=_documents(recordings),
+        queries=_queries(queries, spellings, n_syllables.tolist()),
+        words=_words(recordings, words, spellings),
+        segments=_segments(recordings, words),
+        occurrences=_occurrences(recordings, occurrences),
+        runs={
+            model.name: detect(task, model, np.random.default_rng([seed, 1, place]))
+            for place, model in enumerate(systems)
+        },
+    )
+
+
+def _documents(recordings: Recordings) -> pa.Table:
+    document = recordings.track_document
+    return pa.table(
+        {
+            "document": np.array(recordings.ids)[document],
+            "channel": recordings.track_channel,
+            "start": (recordings.lead_in[document] * TICKS_PER_MS).astype(np.int32),
+            "end": (recordings.length[document] * TICKS_PER_MS).astype(np.int32),
+            "source_type": np.where(recordings.conversation[document], "cts", "bnews"),
+            "language": np.array(LANGUAGES)[recordings.language[document]],
+        },
+        schema=schemas.DOCUMENTS,
+    )
+
+
+def _queries(queries: Queries, spellings: list[str], syllables: list[int]) -> pa.Table:
+    texts = [" ".join(spellings[word] for word in words) for words in queries.words]
+    attributes = [
+        [
+            ("NGram", f"{len(words)}-grams"),
+            ("Characters", str(len(text.replace(" ", "")))),
+            ("Syllables", str(count)),
+            ("language", LANGUAGES[language]),
+            ("oov", "true" if oov else "false"),
+        ]
+        for words, text, count, language, oov in zip(
+            queries.words, texts, syllables, queries.language.tolist(), queries.oov.tolist(), strict=True
+        )
+    ]
+    ids = [f"sim-{number:04d}" for number in range(1, len(texts) + 1)]
+    return pa.table({"query": ids, "text": texts, "attributes": attributes}, schema=schemas.QUERIES)
+
+
+def _words(recordings: Recordings, words: Words, spellings: list[str]) -> pa.Table:
+    """Lower case but for the first word of a turn. Disfluencies are marked as such by their subtype."""
+    capitals = [word.capitalize() for word in spellings]
+    said = np.array([*spellings, *capitals, "eh", "m-"])
+    first = np.diff(words.turn, prepend=-1) != 0
+    number = np.where(words.word >= 0, words.word + len(spellings) * first, 2 * len(spellings))
+    disfluency = np.where(words.word == FILLED_PAUSE, "fp", "frag")
+    return (
+        pa.table(
+            {
+                **_spoken(recordings, words, np.arange(len(words.word)), np.arange(len(words.word))),
+                "word": said[np.where((words.word < 0) & (words.word != FILLED_PAUSE), number + 1, number)],
+                "subtype": np.where(words.word >= 0, "lex", disfluency),
+            }
+        )
+        .select(schemas.WORDS.names)
+        .cast(schemas.WORDS)
+    )
+
+
+def _segments(recordings: Recordings, words: Words) -> pa.Table:
+    """One SPEAKER record per turn."""
+    first = np.flatnonzero(np.diff(words.turn, prepend=-1))
+    last = np.append(first[1:], len(words.turn)) - 1
+    columns = _spoken(recordings, words, first, last)
+    return pa.table(columns).select(schemas.SEGMENTS.names).cast(schemas.SEGMENTS)
+
+
+def _spoken(recordings: Recordings, words: Words, first: I64, last: I64) -> dict[str, NDArray[Any]]:
+    document = np.array(recordings.ids)[words.document[first]]
+    return {
+        "document": document,
+        "channel": words.channel[first],
+        "speaker": np.strings.add(np.strings.add(document, "_s"), words.speaker[first].astype(str)),
+        "start": words.start[first] * TICKS_PER_MS,
+        "end": words.end[last] * TICKS_PER_MS,
+    }
+
+
+def _occurrences(recordings: Recordings, occurrences: Occurrences) -> pa.Table:
+    times = ("start", "end", "first_word_end", "last_word_start")
+    return pa.table(
+        {
+            "query": occurrences.query,
+            "document": np.array(recordings.ids)[occurrences.document],
+            "channel": occurrences.channel,
+            **{name: getattr(occurrences, name) * TICKS_PER_MS for name in times},
+        }
+    ).cast(schemas.OCCURRENCES)
