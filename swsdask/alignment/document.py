@@ -1,16 +1,42 @@
-"""Document trials: a trial is a (query, document), as in MediaEval's SWS 2011 and QUESST 2014 and 2015."""
+"""Document trials: a trial is a (query, document), as in MediaEval's SWS 2011 and QUESST 2014 and 2015.
+
+A document is a target of a query iff it holds an evaluated occurrence of it, on any channel; where a detection lies in
+the document does not matter. The best detection over all channels speaks for the trial. What lies in documents that the
+evaluation does not know is no trial.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
-from swsdask.model.trials import I32
+from swsdask.alignment.best import Places, best_trials, distinct_pairs
+from swsdask.alignment.outside import evaluated_rows
+from swsdask.model.trials import I32, I64, Detections, Reference, Trials
 
 
-def document_targets(query: I32, document: I32) -> tuple[I32, I32]:
-    """The target trials: (query, document), each pair once, sorted: a target document holds an occurrence of the query.
+def document_targets(query: I32, document: I32) -> tuple[I32, I64]:
+    """The target trials: (query, document), each pair once, sorted: the document holds an occurrence of the query.
 
     `query` and `document` are columns of the evaluated occurrences, in any order.
     """
-    pairs = np.unique(np.column_stack((query, document)), axis=0)
-    return pairs[:, 0].copy(), pairs[:, 1].copy()
+    return distinct_pairs(query, document)
+
+
+def document_trials(detections: Detections, reference: Reference, *, aligned: bool, source: str) -> Trials:
+    """One trial per (query, document) that has a detection, by query as the rows have it, then by document."""
+    if detections.document is None:
+        raise ValueError("the column `document` was not read")
+    places = Places(
+        of_detection=detections.document.astype(np.int64),
+        number=reference.n_documents,
+        targets=_targets(reference) if aligned else None,
+        otherwise="unknown_document",
+    )
+    return best_trials(detections, reference, places, evaluated_rows(detections, reference, source))
+
+
+@lru_cache(maxsize=2)
+def _targets(reference: Reference) -> tuple[I32, I64]:
+    return document_targets(reference.query, reference.document)

@@ -1,23 +1,27 @@
-"""Segments: how they tile the excerpts, which of them are targets, and which one a time lies in.
+"""Segment trials: a trial is a (query, segment), as in the NIST 2013 Open Keyword Search evaluation (KWSEval -g).
 
-Segment trials are those of the NIST 2013 Open Keyword Search evaluation (KWSEval -g). Inside every excerpt the SPEAKER
+Inside every excerpt the SPEAKER
 records in time order make speech segments (a record that overlaps the current one extends it, one that starts exactly
 at its end opens a new one) and the gaps between them make non-speech segments: together they tile the excerpt.
 
 A time interval, be it a detection or a word, lies in the segment that holds its mid-point; a mid-point on the boundary
 of two segments belongs to the later one. A segment is a target of a query iff the first and the last word of an
 occurrence lie in it. So a single word is always in one segment, however its ends were rounded, and a detection that
-finds it exactly lies in the same one.
+finds it exactly lies in the same one. The best detection in a segment speaks for the trial; a detection whose mid-point
+is in no segment is no trial.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from swsdask.model.trials import I8, I32, I64, Segments
+from swsdask.alignment.best import Places, best_trials, distinct_pairs
+from swsdask.alignment.outside import evaluated_rows
+from swsdask.model.trials import I8, I32, I64, Detections, Reference, Segments, Trials
 
 _DOUBLED_LIMIT = 2**32
 
@@ -29,6 +33,36 @@ class Spans(NamedTuple):
     channel: I8
     start: I32
     end: I32
+
+
+def segment_trials(detections: Detections, reference: Reference, *, aligned: bool, source: str) -> Trials:
+    """One trial per (query, segment) that holds a detection, by query as the rows have it, then by segment."""
+    d = detections
+    if reference.segments is None or d.document is None or d.channel is None or d.start is None or d.duration is None:
+        raise ValueError("segment trials need segments, and documents, channels and times of detections")
+    places = Places(
+        of_detection=segment_of(
+            reference.segments, d.document, d.channel, d.start, d.start.astype(np.int64) + d.duration
+        ),
+        number=len(reference.segments.start),
+        targets=_targets(reference, reference.segments) if aligned else None,
+        otherwise="no_segment",
+    )
+    return best_trials(detections, reference, places, evaluated_rows(detections, reference, source))
+
+
+@lru_cache(maxsize=2)
+def _targets(reference: Reference, segments: Segments) -> tuple[I32, I64]:
+    return segment_targets(
+        segments,
+        query=reference.query,
+        document=reference.document,
+        channel=reference.channel,
+        start=reference.start,
+        end=reference.end,
+        first_word_end=reference.first_word_end,
+        last_word_start=reference.last_word_start,
+    )
 
 
 def tile(excerpts: Spans, speakers: Spans) -> Segments:
@@ -74,8 +108,7 @@ def segment_targets(
     first = segment_of(segments, document, channel, start, first_word_end)
     last = segment_of(segments, document, channel, last_word_start, end)
     whole = (first == last) & (first >= 0)
-    pairs = np.unique(np.column_stack((query[whole].astype(np.int64), first[whole])), axis=0)
-    return pairs[:, 0].astype(np.int32), pairs[:, 1].copy()
+    return distinct_pairs(query[whole], first[whole])
 
 
 def segment_of(segments: Segments, document: I32, channel: I8, start: I32, end: I32 | I64) -> I64:

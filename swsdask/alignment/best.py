@@ -1,0 +1,89 @@
+"""Trials that stand for all detections that fall into them: the best one speaks for the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdask.alignment.groups import groups_of
+from swsdask.alignment.outside import dropped_outside
+from swsdask.kernels.best import best_rows
+from swsdask.model.trials import I32, I64, Detections, Reference, Trials
+
+Scalar = TypeVar("Scalar", np.int8, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """What the trials of a query are: documents or segments, numbered from 0.
+
+    `of_detection` is the number of the place that each detection lies in, -1 where it lies in none, which `otherwise`
+    names in `Trials.dropped`. `targets` are the target trials, sorted pairs (query, place); None for unaligned trials.
+    """
+
+    of_detection: I64
+    number: int
+    targets: tuple[I32, I64] | None
+    otherwise: str
+
+
+def distinct_pairs(query: I32, place: I32 | I64) -> tuple[I32, I64]:
+    """The pairs (query, place), each once, sorted; places are not negative."""
+    pairs = np.unique(query.astype(np.int64) << 32 | place.astype(np.int64))
+    return (pairs >> 32).astype(np.int32), pairs & (2**32 - 1)
+
+
+def best_trials(detections: Detections, reference: Reference, places: Places, evaluated: I64 | None) -> Trials:
+    """One trial per (query, place) with an evaluated detection, by query as the rows have it, then by place.
+
+    A trial has the score and decision of its best detection; of equal scores that is the one with the earlier start,
+    then the longer, then on the lower channel, then YES before NO, then the earlier row. An unaligned trial's `row` is
+    that of any detection with the best score. `evaluated` are the rows that count; None: all.
+    """
+    n_rows = len(detections)
+    place = places.of_detection
+    if evaluated is not None:
+        place = np.full(n_rows, -1, np.int64)
+        place[evaluated] = places.of_detection[evaluated]
+    outside = dropped_outside(detections, evaluated)
+    nowhere = int((place < 0).sum()) - sum(outside.values())
+    rows = best_rows(
+        detections.query,
+        place,
+        detections.score,
+        _or_zeros(detections.start, np.int32, n_rows),
+        _or_zeros(detections.duration, np.int32, n_rows),
+        _or_zeros(detections.channel, np.int8, n_rows),
+        _or_zeros(detections.decision, np.int8, n_rows),
+        reference.n_queries,
+        places.number,
+    )
+    aligned = places.targets is not None
+    hit, occurrence = (
+        (None, None) if places.targets is None else _hits(detections.query[rows], place[rows], places.targets)
+    )
+    return Trials(
+        query=detections.query[rows],
+        score=detections.score[rows],
+        decision=detections.decision[rows] if aligned and detections.decision is not None else None,
+        group=groups_of(None if detections.document is None else detections.document[rows], reference),
+        row=rows,
+        hit=hit,
+        occurrence=occurrence,
+        dropped=outside | ({places.otherwise: nowhere} if nowhere else {}),
+    )
+
+
+def _or_zeros(column: NDArray[Scalar] | None, dtype: type[Scalar], length: int) -> NDArray[Scalar]:
+    return np.zeros(length, dtype) if column is None else column
+
+
+def _hits(query: I32, place: I64, targets: tuple[I32, I64]) -> tuple[I64, I32]:
+    """The trials that are targets, ascending, and the number of the target of each."""
+    target = targets[0].astype(np.int64) << 32 | targets[1]
+    trial = query.astype(np.int64) << 32 | place
+    hit = np.flatnonzero(np.isin(trial, target))
+    return hit, np.searchsorted(target, trial[hit]).astype(np.int32)

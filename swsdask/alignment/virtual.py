@@ -1,0 +1,134 @@
+"""Virtual trials: every detection is a trial, and the occurrence it is mapped to, if any, makes it a target.
+
+Independently for every (query, document, channel), a detection d and an occurrence r may be paired iff
+
+    r.start - S <= mid(d) <= r.end + S        (both ends inclusive, S the tolerance, in whole ticks, doubled)
+
+and pairs are one to one. Objective "nist", as KWSEval and STDEval have it: maximise the sum over pairs of
+
+    3 + 1e-6 sc(d) + 1e-8 tc(r, d)
+    sc = (d.score - lo) / max(hi - lo, 1e-5)
+    tc = (min(d.end, r.end) - max(d.start, r.start)) / max(r.end - r.start, 1e-5 s)
+
+(a pair counts 1 + 1e-6 sc + 1e-8 tc, where leaving both alone counts -2), so the number of pairs comes first. lo and hi
+are the declared range of the run's scores, or else, by `score_scale`, that of the whole run (STDEval) or of all
+evaluated detections of this (query, document, channel) (KWSEval). Objective "score": as many pairs as possible, then
+the greatest sum of scores, which gives the most hits at every threshold at once. Decisions play no part.
+
+Weights are whole multiples of 2^-59, so equal sums are equal whatever the order of adding. Where several alignments are
+optimal, detections are walked in the order of mid-point, start, score from the highest (then YES before NO, then row),
+each is mapped if it can be, and then each mapped one gets the earliest occurrence that it can get. So the order of the
+rows never shows.
+
+Differences from the official tools: they compare times in floating point, which now and then decides wrongly at the
+very edge of the tolerance, where this is exact; and they settle ties in orders of their own.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from swsdask.alignment.groups import groups_of
+from swsdask.alignment.outside import dropped_outside, evaluated_rows
+from swsdask.kernels.candidates import near_occurrences
+from swsdask.kernels.components import Candidates, Occurrences, align
+from swsdask.kernels.order import in_time_order
+from swsdask.model.trials import I8, I32, I64, Detections, Reference, ScoreRange, Trials
+
+
+def virtual_trials(
+    detections: Detections, reference: Reference, scores: ScoreRange, *, aligned: bool, source: str
+) -> Trials:
+    """Every evaluated detection as a trial, in the order of the rows; hits are those mapped to an occurrence."""
+    rows = evaluated_rows(detections, reference, source)
+    hit, occurrence = _mapped(detections, rows, reference, scores) if aligned else (None, None)
+    kept = slice(None) if rows is None else rows
+    return Trials(
+        query=detections.query[kept],
+        score=detections.score[kept],
+        decision=detections.decision[kept] if aligned and detections.decision is not None else None,
+        group=groups_of(None if detections.document is None else detections.document[kept], reference),
+        row=rows,
+        hit=hit,
+        occurrence=occurrence,
+        dropped=dropped_outside(detections, rows),
+    )
+
+
+class _Groups(NamedTuple):
+    """The occurrences by group: a (query, document, channel) with occurrences."""
+
+    of_query: I64
+    document: I32
+    channel: I8
+    occurrence: I64
+    reach: I64
+    occurrences: Occurrences
+
+
+@lru_cache(maxsize=2)
+def _groups(reference: Reference) -> _Groups:
+    query, document, channel = reference.query, reference.document, reference.channel
+    start, end = reference.start.astype(np.int64), reference.end.astype(np.int64)
+    changes = (query[1:] != query[:-1]) | (document[1:] != document[:-1]) | (channel[1:] != channel[:-1])
+    begins = np.flatnonzero(np.append(len(query) > 0, changes))
+    opens, closes = 2 * (start - reference.rule.tolerance), 2 * (end + reference.rule.tolerance)
+    above_all = (np.cumsum(np.isin(np.arange(len(query)), begins)) - 1) * 2**34
+    return _Groups(
+        of_query=np.searchsorted(query[begins], np.arange(reference.n_queries + 1)),
+        document=document[begins],
+        channel=channel[begins],
+        occurrence=np.append(begins, len(query)),
+        reach=np.maximum.accumulate(closes + above_all) - above_all,
+        occurrences=Occurrences(opens, closes, start, end),
+    )
+
+
+def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scores: ScoreRange) -> tuple[I64, I32]:
+    """The trials that are mapped to an occurrence, ascending, and the occurrence of each."""
+    d = detections
+    if d.document is None or d.channel is None or d.start is None or d.duration is None:
+        raise ValueError("the columns of documents, channels and times were not read")
+    groups = _groups(reference)
+    evaluated = d.inside if rows is not None and d.inside is not None else np.empty(0, np.int8)
+    near, near_group, lowest, highest = near_occurrences(
+        d.query,
+        d.document,
+        d.channel,
+        d.start,
+        d.duration,
+        d.score,
+        evaluated,
+        groups.of_query,
+        groups.document,
+        groups.channel,
+        groups.occurrence,
+        groups.occurrences.opens,
+        groups.reach,
+        reference.n_documents,
+    )
+    whole_range = scores.declared or (scores.run if reference.rule.score_scale == "run" else None)
+    if whole_range is not None:
+        lowest[:], highest[:] = whole_range
+    decision = np.zeros(len(d), np.int8) if d.decision is None else d.decision
+    of_group, order, middle = in_time_order(
+        near, near_group, len(groups.document), d.start, d.duration, d.score, decision
+    )
+    start = d.start[order].astype(np.int64)
+    mapped = align(
+        Candidates(middle, start, start + d.duration[order], d.score[order]),
+        of_group,
+        groups.occurrences,
+        groups.occurrence,
+        lowest,
+        highest,
+        reference.rule.objective == "score",
+    )
+    occurrence = np.flatnonzero(mapped >= 0)
+    row = order[mapped[occurrence]]
+    by_row = np.argsort(row)
+    hit = row[by_row] if rows is None else np.searchsorted(rows, row[by_row])
+    return hit, occurrence[by_row].astype(np.int32)

@@ -1,0 +1,192 @@
+"""Which of several optimal assignments: the one that prefers early columns, then early rows.
+
+Every optimal assignment lies in the tight edges (price of row + price of column = weight) and leaves unmatched only
+what has the price 0. Of these, walk the columns from the first to the last and match a column whenever an optimal
+assignment that agrees with the choices so far does; then walk the matched columns again and give each the first row
+that such an assignment gives it. The result depends on nothing but the order of columns and rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import boolean, int32, int64, njit, void
+
+from swsdask.kernels.signatures import column, several
+from swsdask.model.trials import I32, I64
+
+
+@njit(
+    several(int64[::1], int32[::1])(column(int64), column(int32), column(int64), column(int64), column(int64)),
+    cache=True,
+    nogil=True,
+)
+def _tight_rows(
+    first_edge: I64, edge_column: I32, edge_weight: I64, row_price: I64, column_price: I64
+) -> tuple[I64, I32]:
+    """The tight edges by column: where the rows of each column begin, and the rows, ascending."""
+    first = np.zeros(len(column_price) + 1, np.int64)
+    n_rows = len(row_price)
+    for row in range(n_rows):
+        for edge in range(first_edge[row], first_edge[row + 1]):
+            target = edge_column[edge]
+            first[target + 1] += row_price[row] + column_price[target] == edge_weight[edge]
+    for target in range(len(column_price)):
+        first[target + 1] += first[target]
+    rows = np.empty(first[-1], np.int32)
+    filled = first[:-1].copy()
+    for row in range(n_rows):
+        for edge in range(first_edge[row], first_edge[row + 1]):
+            target = edge_column[edge]
+            if row_price[row] + column_price[target] == edge_weight[edge]:
+                rows[filled[target]] = row
+                filled[target] += 1
+    return first, rows
+
+
+@njit(
+    boolean(
+        int64,
+        int64,
+        int64,
+        int64,
+        column(int64),
+        column(int32),
+        column(int64),
+        column(int64),
+        int64[::1],
+        int64[::1],
+        int64[::1],
+        int64[::1],
+        int64[::1],
+    ),
+    cache=True,
+    nogil=True,
+)
+def _search(
+    start: int,
+    fixed: int,
+    goal: int,
+    stamp: int,
+    first: I64,
+    tight: I32,
+    row_price: I64,
+    column_price: I64,
+    column_of: I64,
+    row_of: I64,
+    seen: I64,
+    came_from: I64,
+    queue: I64,
+) -> bool:
+    """Match the column `start`, which has no row, by shifting other columns along tight edges; True if it can be.
+
+    Without a goal (-1) the last row of the shift is unmatched, or a column after `start` of price 0 gives it up. With
+    one, it is the row `goal`, and columns up to `fixed` stay. Rows that are `seen` with this stamp are known to lead
+    nowhere. Being unmatched counts as a column of its own, len(row_of), whose tight rows are those of price 0.
+    """
+    nobody, vacant = len(row_of), -1
+    n_queue, n_taken, taker = 0, 0, start
+    while True:
+        if taker == nobody:
+            for row in range(len(column_of)):
+                if row_price[row] == 0 and seen[row] != stamp and not 0 <= column_of[row] <= fixed:
+                    seen[row] = stamp
+                    came_from[row] = nobody
+                    queue[n_queue] = row
+                    n_queue += 1
+        else:
+            for i in range(first[taker], first[taker + 1]):
+                row = tight[i]
+                if seen[row] != stamp and not 0 <= column_of[row] <= fixed:
+                    seen[row] = stamp
+                    came_from[row] = taker
+                    queue[n_queue] = row
+                    n_queue += 1
+        if n_taken == n_queue:
+            return False
+        row = queue[n_taken]
+        n_taken += 1
+        taker = column_of[row]
+        if row == goal or (goal < 0 and (taker < 0 or (taker > start and column_price[taker] == 0))):
+            break
+        if taker < 0:
+            taker = nobody
+            vacant = row if vacant < 0 else vacant
+    if taker >= 0:
+        row_of[taker] = -1
+    while True:
+        taker = came_from[row]
+        if taker == nobody:
+            column_of[row] = -1
+            freed = vacant
+        else:
+            freed = row_of[taker]
+            column_of[row], row_of[taker] = taker, row
+        if taker == start:
+            return True
+        row = freed
+
+
+@njit(
+    void(
+        column(int64),
+        column(int32),
+        column(int64),
+        int64[::1],
+        int64[::1],
+        column(int64),
+        column(int64),
+    ),
+    cache=True,
+    nogil=True,
+)
+def settle(
+    first_edge: I64,
+    edge_column: I32,
+    edge_weight: I64,
+    column_of: I64,
+    row_of: I64,
+    row_price: I64,
+    column_price: I64,
+) -> None:
+    """Turn the optimal assignment that `assign` gave into the preferred one, in place."""
+    first, tight = _tight_rows(first_edge, edge_column, edge_weight, row_price, column_price)
+    if len(tight) == (column_of >= 0).sum():
+        return
+    seen = np.zeros(len(column_of), np.int64)
+    came_from = np.empty(len(column_of), np.int64)
+    queue = np.empty(len(column_of), np.int64)
+    stamp = 1
+    for target in range(len(row_of)):
+        if row_of[target] < 0:
+            stamp += _search(
+                target, -1, -1, stamp, first, tight, row_price, column_price, column_of, row_of, seen, came_from, queue
+            )
+    for target in range(len(row_of)):
+        if row_of[target] < 0:
+            continue
+        stamp += 1
+        for i in range(first[target], first[target + 1]):
+            row, freed = int(tight[i]), row_of[target]
+            if row >= freed:
+                break
+            shifted = column_of[row]
+            if 0 <= shifted < target:
+                continue
+            column_of[row], row_of[target], column_of[freed] = target, row, -1
+            if _search(
+                len(row_of) if shifted < 0 else shifted,
+                target,
+                freed,
+                stamp,
+                first,
+                tight,
+                row_price,
+                column_price,
+                column_of,
+                row_of,
+                seen,
+                came_from,
+                queue,
+            ):
+                break
+            column_of[row], row_of[target], column_of[freed] = shifted, freed, target
