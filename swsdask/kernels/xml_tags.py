@@ -1,0 +1,279 @@
+"""One tag of NIST's XML in its ordinary form, from bytes to values.
+
+`text` is uint8 with `LOOKAHEAD` bytes of 0 behind it, so that no loop needs to ask where it ends. Every function
+returns where it came to, or `STOP` if what stands there is not ordinary: it decides nothing, and reports no problem.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import boolean, float64, int64, njit, uint8, uint64
+from numpy.typing import NDArray
+
+from swsdask.kernels.decimal_text import TEXT, nearest_float, nearest_tick, scan_number
+from swsdask.kernels.dictionary import HASH_FACTOR, HASH_SEED
+from swsdask.kernels.signatures import several
+
+STOP = -1
+LOOKAHEAD = 32
+MAX_TICKS = 2**31 - 1
+
+ROOT_WORD, LIST_WORD, ROW_WORD, ID_WORD, TIME_WORD, OOV_WORD = range(6)
+"""The rows of `pack_words`."""
+
+_FILE, _CHANNEL, _START, _DURATION, _SCORE, _DECISION = (1 << n for n in range(6))
+_NEEDED = _FILE | _CHANNEL | _START | _DURATION | _SCORE
+_CHANNEL_WORD = np.frombuffer(b"channel", np.uint8)
+_DECISION_WORD = np.frombuffer(b"decision", np.uint8)
+_FILE_WORD = np.frombuffer(b"file", np.uint8)
+_START_WORD = np.frombuffer(b"tbeg", np.uint8)
+_DURATION_WORD = np.frombuffer(b"dur", np.uint8)
+_SCORE_WORD = np.frombuffer(b"score", np.uint8)
+
+_PLAIN = np.array([c >= 32 and c not in b"<&\xef" for c in range(256)])
+"""Bytes that stand for themselves in a value. 0xEF may begin U+FFFE or U+FFFF, which XML forbids."""
+
+_LARGEST_POWER = 308
+"""Any number below 10**308 is finite as a float."""
+
+
+def pack_words(root: str, list_: str, row: str, query_id: str, search_time: str, oov_count: str) -> NDArray[np.uint8]:
+    """The names of a dialect's tags and of its list's attributes: uint8 [6, 32], padded with 0."""
+    packed = np.zeros((6, 32), np.uint8)
+    for line, word in zip(packed, (root, list_, row, query_id, search_time, oov_count), strict=True):
+        line[: len(word)] = np.frombuffer(word.encode(), np.uint8)
+    return packed
+
+
+@njit(int64(TEXT, int64, TEXT), cache=True, nogil=True)
+def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
+    """Where `word` ends if it stands at `at`, else STOP."""
+    for offset in range(len(word)):
+        if text[at + offset] != word[offset]:
+            return STOP
+    return at + len(word)
+
+
+@njit(int64(TEXT, int64, uint8[:, ::1], int64), cache=True, nogil=True)
+def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], number: int) -> int:
+    """Where word `number` ends if it stands at `at`, else STOP."""
+    offset = 0
+    while words[number, offset] != 0:
+        if text[at + offset] != words[number, offset]:
+            return STOP
+        offset += 1
+    return at + offset
+
+
+@njit(several(int64, int64)(TEXT, int64), cache=True, nogil=True)
+def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
+    """The first byte from `at` on that is no blank, and how many lines end before it."""
+    lines = 0
+    while True:
+        byte = text[at]
+        if byte == 10:
+            lines += 1
+        elif byte != 32 and byte != 9 and byte != 13:
+            return at, lines
+        at += 1
+
+
+@njit(int64(TEXT, int64), cache=True, nogil=True)
+def _value_begin(text: NDArray[np.uint8], at: int) -> int:
+    """Where the value begins if an equals sign and a quote stand at `at`, else STOP."""
+    if text[at] == 61 and (text[at + 1] == 34 or text[at + 1] == 39):
+        return at + 2
+    return STOP
+
+
+@njit(int64(TEXT, int64), cache=True, nogil=True)
+def _value_end(text: NDArray[np.uint8], begin: int) -> int:
+    """The closing quote of the value at `begin`, or STOP if it is not plain."""
+    quote = text[begin - 1]
+    at = begin
+    while text[at] != quote:
+        if not _PLAIN[text[at]]:
+            return STOP
+        at += 1
+    return at
+
+
+@njit(several(int64, int64)(TEXT, int64), cache=True, nogil=True)
+def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
+    """Which attribute of a row is named at `at`, and where its name ends (STOP: none)."""
+    first = text[at]
+    if first == 102:
+        return _FILE, _after(text, at, _FILE_WORD)
+    if first == 99:
+        return _CHANNEL, _after(text, at, _CHANNEL_WORD)
+    if first == 116:
+        return _START, _after(text, at, _START_WORD)
+    if first == 115:
+        return _SCORE, _after(text, at, _SCORE_WORD)
+    if first == 100 and text[at + 1] == 117:
+        return _DURATION, _after(text, at, _DURATION_WORD)
+    return _DECISION, _after(text, at, _DECISION_WORD)
+
+
+@njit(several(int64, int64, int64)(TEXT, int64), cache=True, nogil=True)
+def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
+    """Where the time at `begin` ends (STOP if it is negative or too long), its ticks, and 1 if they are rounded."""
+    at, negative, mantissa, exponent, digits = scan_number(text, begin)
+    if at < 0 or (negative and digits > 0):
+        return STOP, 0, 0
+    ticks, rounded = nearest_tick(mantissa, exponent, digits)
+    if ticks < 0:
+        return STOP, 0, 0
+    return at, int(ticks), 1 if rounded else 0
+
+
+@njit(several(int64, float64, boolean)(TEXT, int64), cache=True, nogil=True)
+def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
+    """Where the score at `begin` ends (STOP if it may be infinite), its value, and whether that is still to be read."""
+    at, negative, mantissa, exponent, digits = scan_number(text, begin)
+    if at < 0:
+        return STOP, 0.0, False
+    read, score = nearest_float(mantissa, exponent, digits)
+    if not read and exponent + at - begin > _LARGEST_POWER:
+        return STOP, 0.0, False
+    return at, -score if negative else score, not read
+
+
+@njit(several(int64, int64)(TEXT, int64), cache=True, nogil=True)
+def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
+    """Where the channel at `begin` ends (STOP unless it is 0 to 127 in one to three digits), and the channel."""
+    at = begin
+    channel = 0
+    while at - begin < 3 and text[at] >= 48 and text[at] <= 57:
+        channel = channel * 10 + text[at] - 48
+        at += 1
+    if at == begin or channel > 127:
+        return STOP, 0
+    return at, channel
+
+
+@njit(several(int64, int64)(TEXT, int64), cache=True, nogil=True)
+def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
+    """Where the decision at `begin` ends (STOP unless it is YES or NO), and the decision."""
+    if text[begin] == 89 and text[begin + 1] == 69 and text[begin + 2] == 83:
+        return begin + 3, 1
+    if text[begin] == 78 and text[begin + 1] == 79:
+        return begin + 2, 0
+    return STOP, 0
+
+
+@njit(several(int64, int64)(TEXT, int64, uint8[:, ::1], int64[::1]), cache=True, nogil=True)
+def scan_list_tag(
+    text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], spans: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Read the rest of a list's start tag, from behind its name: where it ends, and the lines that end within it.
+
+    `spans`, int64 [6], is given where the values of id, search time and count of oov words begin and end (-1: absent).
+    """
+    spans[:] = -1
+    lines = 0
+    while True:
+        before = at
+        at, more = after_blanks(text, at)
+        lines += more
+        if text[at] == 62:
+            return (at + 1 if spans[0] >= 0 else STOP), lines
+        which = 0
+        name_end = after_word(text, at, words, ID_WORD)
+        if name_end < 0:
+            which = 1
+            name_end = after_word(text, at, words, TIME_WORD)
+        if name_end < 0:
+            which = 2
+            name_end = after_word(text, at, words, OOV_WORD)
+        if name_end < 0 or at == before or spans[2 * which] >= 0:
+            return STOP, 0
+        begin = _value_begin(text, name_end)
+        if begin < 0:
+            return STOP, 0
+        end = _value_end(text, begin)
+        if end < 0:
+            return STOP, 0
+        spans[2 * which] = begin
+        spans[2 * which + 1] = end
+        at = end + 1
+
+
+_ROW = (int64, int64, int64, int64, uint64, int64, int64, int64, int64, float64, int64, int64, int64)
+
+
+@njit(several(*_ROW)(TEXT, int64), cache=True, nogil=True)
+def scan_row_tag(
+    text: NDArray[np.uint8], at: int
+) -> tuple[int, int, int, int, np.uint64, int, int, int, int, float, int, int, int]:
+    """Read the rest of a row's tag, from behind its name.
+
+    Returns where it ends, the lines that end within it, where the file name begins and ends and its hash, channel,
+    start and duration in ticks and how many of these are rounded, score, where the score begins and ends if it is
+    still to be read (else -1, -1), and the decision (1, 0, -1 absent).
+    """
+    seen = 0
+    lines = 0
+    file_begin = file_end = 0
+    key = HASH_SEED
+    channel = start = duration = rounded = 0
+    score = 0.0
+    unread_begin = unread_end = -1
+    decision = -1
+    while True:
+        before = at
+        at, more = after_blanks(text, at)
+        lines += more
+        if text[at] == 47:
+            complete = text[at + 1] == 62 and seen & _NEEDED == _NEEDED and start + duration <= MAX_TICKS
+            at = at + 2 if complete else STOP
+            break
+        which, name_end = _row_attribute(text, at)
+        if name_end < 0 or at == before or seen & which:
+            at = STOP
+            break
+        seen |= which
+        begin = _value_begin(text, name_end)
+        if begin < 0:
+            at = STOP
+            break
+        quote = text[begin - 1]
+        if which == _FILE:
+            at = begin
+            while text[at] != quote and _PLAIN[text[at]]:
+                key = (key ^ np.uint64(text[at])) * HASH_FACTOR
+                at += 1
+            file_begin, file_end = begin, at
+        elif which == _CHANNEL:
+            at, channel = _scan_channel(text, begin)
+        elif which == _START:
+            at, start, inexact = _scan_time(text, begin)
+            rounded += inexact
+        elif which == _DURATION:
+            at, duration, inexact = _scan_time(text, begin)
+            rounded += inexact
+        elif which == _SCORE:
+            at, score, unread = _scan_score(text, begin)
+            if unread:
+                unread_begin, unread_end = begin, at
+        else:
+            at, decision = _scan_decision(text, begin)
+        if at < 0 or text[at] != quote:
+            at = STOP
+            break
+        at += 1
+    return (
+        at,
+        lines,
+        file_begin,
+        file_end,
+        key,
+        channel,
+        start,
+        duration,
+        rounded,
+        score,
+        unread_begin,
+        unread_end,
+        decision,
+    )
