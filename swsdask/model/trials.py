@@ -73,8 +73,9 @@ class Trials:
 class Condition:
     """A part of the evaluation that is averaged on its own: some queries, some groups of documents, its own N.
 
-    `queries` is bool [n_queries], `groups` bool [n_groups]; `n_trials` is the number of trials of one query (Eq. 2's
-    N). The first condition of an evaluation is "all".
+    `queries` is bool [n_queries], those that averages count: without targets in `groups` only where `no_targets` says
+    so. `groups` is bool [n_groups]; `n_trials` is the number of trials of one query (Eq. 2's N). The first condition of
+    an evaluation is "all".
     """
 
     name: str
@@ -111,7 +112,7 @@ class Reference:
     Occurrences are the evaluated ones, sorted by (query, document, channel, start, end). `group_of_document` is int16
     [n_documents + 1], its last entry for unknown documents. `targets` is int64 [n_queries, n_groups]: target trials.
     `class_of` is int32 [n_queries, n_groups]: strata that no condition tells apart share a class; -1 where no condition
-    counts the stratum.
+    counts the stratum. `thresholds` are scores at which error rates are asked for, beside the scores of hits.
     """
 
     rule: AlignmentRule
@@ -130,6 +131,7 @@ class Reference:
     class_of: I32
     n_classes: int
     conditions: tuple[Condition, ...]
+    thresholds: tuple[float, ...] = ()
 
     @property
     def n_queries(self) -> int:
