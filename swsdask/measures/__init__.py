@@ -1,1 +1,61 @@
-"""Formulas: one family of measures per file, whose module docstring is the measure's specification."""
+"""Measures: arithmetic over merged statistics. Each family is a file whose docstring is its specification."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from swsdask.errors import SettingsError
+from swsdask.measures.actual_twv import ActualTwv
+from swsdask.measures.average_precision import AveragePrecision
+from swsdask.measures.base import Measure
+from swsdask.measures.det import DetectionErrorTradeoff, curves
+from swsdask.measures.detection_cost import DetectionCost
+from swsdask.measures.error_rates import ErrorRates
+from swsdask.measures.maximum_twv import MaximumTwv
+from swsdask.measures.notes import interpretation, system_notes
+from swsdask.measures.occurrence_value import OccurrenceWeightedValue
+from swsdask.measures.operating_point import OperatingPoint
+from swsdask.measures.optimum_twv import OptimumTwv
+from swsdask.measures.supremum_twv import SupremumTwv
+from swsdask.measures.threshold_twv import ThresholdTwv
+from swsdask.measures.totals import Totals
+
+__all__ = ["MEASURES", "curves", "interpretation", "select", "system_notes"]
+
+MEASURES: tuple[Measure, ...] = (
+    Totals(),
+    ErrorRates(),
+    ActualTwv(),
+    MaximumTwv(),
+    OptimumTwv(),
+    SupremumTwv(),
+    DetectionCost(),
+    OperatingPoint(),
+    ThresholdTwv(),
+    DetectionErrorTradeoff(),
+    OccurrenceWeightedValue(),
+    AveragePrecision(),
+)
+"""Every family of measures, in canonical order."""
+
+
+def select(names: Sequence[str] | None) -> list[Measure]:
+    """The families that yield the named measures, in canonical order; all of them for None.
+
+    Raises `SettingsError` for an unknown name, with the nearest one, and for a name such as `twv@0.5`: which thresholds
+    and false-alarm rates are asked for is a setting, the measure is named `twv@`.
+    """
+    if names is None:
+        return list(MEASURES)
+    known = [name for family in MEASURES for name in family.names]
+    for name in names:
+        if name in known:
+            continue
+        family, at, point = name.partition("@")
+        if at and family + at in known:
+            setting = "thresholds" if family == "twv" else "p_fa_points"
+            raise SettingsError(f"measure {name!r}: set evaluation.{setting} = [{point}] and ask for {family + at!r}.")
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+        raise SettingsError(f"measure {name!r} is unknown. Nearest: {near[0]}. Known: {', '.join(known)}.")
+    return [family for family in MEASURES if not set(family.names).isdisjoint(names)]

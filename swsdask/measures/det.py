@@ -1,0 +1,78 @@
+"""The detection error trade-off: P_miss against P_fa as one threshold moves over all queries.
+
+The vertices of a curve are rejecting everything, accepting the scores >= that of each hit, and accepting everything;
+from one to the next it runs straight. Between two of them only false alarms are added, which a straight line takes as
+spread evenly; every vertex itself is exact. Curves:
+
+- "det": rates averaged over queries (2013 measures document, Eq. 4-5).
+- "det_pooled": all queries as one set of trials (see `measures.error_rates`, and its QUIRK).
+
+Read off the averaged curve, linearly between vertices:
+
+- `eer`: the rate at which P_miss = P_fa. NaN if the system never accepts enough for the two to meet.
+- `p_miss@P_FA`: P_miss at each of the settings' `p_fa_points`, the lowest one there; NaN beyond the curve's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from swsdask.measures.base import Curve, Value
+from swsdask.measures.error_rates import pooled_rates
+from swsdask.measures.sweep import NEEDS, sweeps
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import F64, Reference
+from swsdask.statistics.base import Statistic
+
+
+class DetectionErrorTradeoff:
+    """eer, p_miss@P_FA."""
+
+    names: ClassVar[tuple[str, ...]] = ("eer", "p_miss@")
+    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall."""
+        for population, sweep in sweeps(statistics, reference):
+            at = sweep.vertices
+            p_fa, p_miss = sweep.p_fa[at], sweep.p_miss[at]
+            numbers = {"eer": _equal_error_rate(p_fa, p_miss)}
+            numbers |= {f"p_miss@{point!r}": _p_miss_at(point, p_fa, p_miss) for point in settings.p_fa_points}
+            yield from population.overall(numbers)
+
+
+def curves(
+    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+) -> Iterator[Curve]:
+    """Both curves of every condition, x = P_fa, y = P_miss, from the highest threshold to the lowest."""
+    for population, sweep in sweeps(statistics, reference):
+        at = sweep.vertices
+        threshold, name = sweep.thresholds[at], population.condition.name
+        yield Curve(name, "det", threshold, sweep.p_fa[at], sweep.p_miss[at])
+        p_miss, p_fa = pooled_rates(population, sweep.hits[at], sweep.false_alarms[at], settings)
+        yield Curve(name, "det_pooled", threshold, p_fa, p_miss)
+
+
+def _equal_error_rate(p_fa: F64, p_miss: F64) -> float:
+    """Where a curve of ascending P_fa and descending P_miss, which begins above the diagonal, crosses it."""
+    crossed = np.flatnonzero(p_fa >= p_miss)
+    if len(crossed) == 0:
+        return np.nan
+    after = int(crossed[0])
+    above, below = p_miss[after - 1] - p_fa[after - 1], p_fa[after] - p_miss[after]
+    return float(p_fa[after - 1] + (p_fa[after] - p_fa[after - 1]) * (above / (above + below)))
+
+
+def _p_miss_at(point: float, p_fa: F64, p_miss: F64) -> float:
+    after = int(np.searchsorted(p_fa, point, side="right"))
+    if after == 0 or np.isnan(p_fa[0]) or point > p_fa[-1]:
+        return np.nan
+    if after == len(p_fa):
+        return float(p_miss[-1])
+    share = (point - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1])
+    return float(p_miss[after - 1] + share * (p_miss[after] - p_miss[after - 1]))

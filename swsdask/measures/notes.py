@@ -1,0 +1,87 @@
+"""Sentences that a reader needs beside the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from swsdask.measures.population import Population, populations
+from swsdask.model.application import weights
+from swsdask.model.settings import EvaluationSettings, Weights
+from swsdask.model.trials import Reference
+from swsdask.statistics.base import Statistic
+from swsdask.statistics.counts import Counts
+
+LISTED = 20
+"""How many ids a note spells out; the others are counted."""
+
+
+def interpretation(reference: Reference, settings: EvaluationSettings) -> tuple[str, ...]:
+    """What the settings mean on this evaluation: costs in plain words, the effective prior, who is left out.
+
+    Sources: the 2013 measures document, Eq. 12, 15-16, 19-20, 23 and 31.
+    """
+    whole = populations(reference)[0]
+    point = weights(reference, settings)
+    return (
+        *_costs(whole, point, settings),
+        f"Beta = {point.beta:.6g}; effective prior P_tar = {point.effective_prior:.6g} (Eq. 23); Bayes threshold "
+        f"-logit(P_tar) = {point.bayes_threshold:.6g} (Eq. 31): where scores are log-likelihood ratios, accepting what "
+        "lies above it costs least.",
+        *_left_out(reference, whole, settings),
+    )
+
+
+def system_notes(statistics: Mapping[type[Statistic], Any]) -> tuple[str, ...]:
+    """What is particular to one system's statistics."""
+    counts: Counts | None = statistics.get(Counts)
+    if counts is None or counts.has_decisions:
+        return ()
+    without = int(counts.mapped[..., -1].sum() + counts.unmapped[..., -1].sum())
+    every = int(counts.mapped.sum() + counts.unmapped.sum())
+    return (
+        f"{without} of {every} trials have no YES/NO decision: ATWV and what else depends on decisions is not defined.",
+    )
+
+
+def _costs(whole: Population, point: Weights, settings: EvaluationSettings) -> Iterator[str]:
+    if whole.n_target == 0 or whole.n_target >= whole.n_queries * whole.condition.n_trials:
+        return
+    empirical = whole.n_target / (whole.n_queries * whole.condition.n_trials)
+    in_false_alarms = (1.0 - empirical) / (point.beta * empirical)
+    given = settings.operating_point
+    if given.from_data is not None:
+        yield (
+            f"One miss weighs as much as |Q| alpha = {in_false_alarms:.6g} false alarms (Eq. 19-20): the operating "
+            f"point comes from the data, P_target = N_true / N = {point.p_target:.6g}, |Q| = {whole.n_queries} queries."
+        )
+        return
+    if given.beta is None and given.effective_prior is None:
+        yield (
+            f"C_fa / C_miss = {point.c_fa / point.c_miss:.6g}: where P_target = {point.p_target:.6g} is how frequent "
+            f"targets are, one miss weighs as much as {point.c_miss / point.c_fa:.6g} false alarms (Eq. 16)."
+        )
+    yield (
+        f"Here the empirical prior of targets is {empirical:.6g} (Eq. 12), so one miss weighs as much as "
+        f"{in_false_alarms:.6g} false alarms (Eq. 15)."
+    )
+
+
+def _left_out(reference: Reference, whole: Population, settings: EvaluationSettings) -> Iterator[str]:
+    without = [reference.query_ids[q] for q in np.flatnonzero(reference.targets.sum(axis=1) == 0)]
+    if without:
+        where = "all averages" if settings.no_targets == "exclude" else "the average P_miss"
+        yield f"{len(without)} queries without target trials are left out of {where}: {_listed(without)}."
+    full = [reference.query_ids[q] for q in np.flatnonzero(whole.queries & (whole.nontargets <= 0))]
+    if full:
+        yield (
+            f"{len(full)} queries without non-target trials have no P_fa and are left out of its average: "
+            f"{_listed(full)}."
+        )
+
+
+def _listed(ids: Sequence[str]) -> str:
+    more = len(ids) - LISTED
+    return ", ".join(ids[:LISTED]) + (f" and {more} more" if more > 0 else "")
