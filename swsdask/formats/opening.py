@@ -1,0 +1,103 @@
+"""Files to read, wherever they are: their bytes, with any compression undone.
+
+What compresses a file is told by its first bytes, never by its name.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+
+from swsdask.errors import InputError, Problem
+
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+@contextmanager
+def open_bytes(url: str) -> Iterator[BinaryIO]:
+    """The bytes of a file at a path or fsspec URL, gzip and zstd undone while reading; memory is bounded. Not seekable.
+
+    Raises `InputError`, here or from a later `read`, for a file that is not there, is a folder, may not be read, is
+    empty, or whose compressed data are damaged or break off.
+    """
+    with ExitStack() as stack:
+        try:
+            plain = stack.enter_context(io.BufferedReader(_opened(url)))
+            head = plain.peek(4)
+        except Exception as error:
+            raise storage_fault(url, error) from None
+        stream: Any = plain
+        compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), None)
+        if compression:
+            stream = stack.enter_context(pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), compression))
+        yield cast(BinaryIO, _Source(url, stream, compression))
+
+
+def is_local(url: str) -> bool:
+    """Whether `url` is a path of this machine, for which fsspec is not needed."""
+    return "://" not in url
+
+
+def storage_fault(url: str, error: Exception) -> InputError:
+    """What to tell the user when a path or URL cannot be listed, opened or read."""
+    if isinstance(error, FileNotFoundError):
+        return InputError(Problem(url, None, "a file or folder", "nothing there", "Check the path."))
+    if isinstance(error, IsADirectoryError):
+        return InputError(Problem(url, None, "a file", "a folder", "Name a file in it."))
+    if isinstance(error, PermissionError):
+        return InputError(Problem(url, None, "a file that may be read", "no permission to", "Change its permissions."))
+    if isinstance(error, ImportError):
+        return InputError(Problem(url, None, "a storage that is installed", f"{error}", "Install what that names."))
+    found = f"{type(error).__name__}: {error}"
+    return InputError(Problem(url, None, "a readable file or folder", found, "Check the path and the access to it."))
+
+
+def _opened(url: str) -> Any:
+    if is_local(url):
+        return open(url, "rb", buffering=0)
+    from fsspec.core import url_to_fs
+
+    filesystem, path = url_to_fs(url)
+    return filesystem.open(path, "rb")
+
+
+class _Source(io.RawIOBase):
+    """A stream whose faults are `InputError`s; one without a single byte is a fault."""
+
+    def __init__(self, url: str, stream: Any, compression: str | None) -> None:
+        self._url = url
+        self._stream = stream
+        self._compression = compression
+        self._empty = True
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        try:
+            data: bytes = self._stream.read(size)
+        except Exception as error:
+            raise self._fault(error) from None
+        if self._empty and not data and size != 0:
+            remedy = "Was it written to its end? Write or copy it again."
+            raise InputError(Problem(self._url, None, "a file with content", "an empty file", remedy))
+        self._empty = False
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _fault(self, error: Exception) -> InputError:
+        if self._compression is None or not isinstance(error, OSError) or error.errno is not None:
+            return storage_fault(self._url, error)
+        cut = "Truncated" in str(error)
+        found = "data that break off" if cut else f"damaged data ({error})"
+        return InputError(
+            Problem(self._url, None, f"whole {self._compression} data", found, "Compress or copy the file again.")
+        )

@@ -1,0 +1,123 @@
+"""What a file is, by what it holds; its name counts only where that does not tell."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from swsdask.errors import InputError, Problem
+from swsdask.formats.lines import BYTE_ORDER_MARK
+from swsdask.formats.opening import open_bytes
+from swsdask.formats.run_values import shown
+from swsdask.formats.xml_stream import read_elements
+
+
+class Format(Enum):
+    """What files swsdask reads; the value is what messages call it."""
+
+    ECF = "an ECF"
+    RTTM = "an RTTM reference"
+    QUERIES = "a query list"
+    RUN_XML = "a system's list of detections"
+    TABLE = "a table of detections"
+    PARQUET = "a Parquet file"
+    KALDI = "results in Kaldi's form"
+
+
+RUNS = (Format.RUN_XML, Format.TABLE, Format.PARQUET, Format.KALDI)
+"""What a run can be."""
+
+RTTM_TYPE = re.compile(
+    "SEGMENT|NOSCORE|NO_RT_METADATA|LEXEME|NON-LEX|NON-SPEECH|FILLER|EDIT|SU|IP|CB|A/P|SPEAKER|SPKR-INFO"
+)
+"""The types of RTTM records (RT-09 evaluation plan, appendix A)."""
+
+ROOTS = {
+    "ecf": Format.ECF,
+    "kwlist": Format.QUERIES,
+    "termlist": Format.QUERIES,
+    "kwslist": Format.RUN_XML,
+    "stdlist": Format.RUN_XML,
+}
+"""Formats in XML, by the name of their root element."""
+
+_OPTIONS = {Format.ECF: "--ecf", Format.RTTM: "--rttm", Format.QUERIES: "--queries"}
+_NAMES = {
+    ".rttm": Format.RTTM,
+    ".tsv": Format.TABLE,
+    ".csv": Format.TABLE,
+    ".ecf.xml": Format.ECF,
+    ".kwlist.xml": Format.QUERIES,
+    ".tlist.xml": Format.QUERIES,
+    ".kwslist.xml": Format.RUN_XML,
+    ".stdlist.xml": Format.RUN_XML,
+}
+_COMPRESSED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
+_HEAD = 1 << 16
+_KALDI_FIELDS = 5
+
+
+def sniff(url: str) -> Format:
+    """What a file is. Raises `InputError` where that cannot be told, and as `open_bytes` and `read_elements` do."""
+    with open_bytes(url) as source:
+        head = source.read(_HEAD)
+    if head.startswith(b"PAR1"):
+        return Format.PARQUET
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"<"):
+        return _xml_format(url)
+    found = _text_format(head.removeprefix(BYTE_ORDER_MARK)) or format_of_name(url)
+    if found is None:
+        first = head.split(b"\n", 1)[0].decode("utf-8", "backslashreplace").strip()
+        remedy = "If it is a table, give it a header line with the names of its columns."
+        raise InputError(Problem(url, 1, "an ECF, an RTTM, a query list or a run", shown(first), remedy))
+    return found
+
+
+def expect(url: str, *formats: Format) -> Format:
+    """What a file is, if it is one of `formats`. Raises `InputError` if not, and as `sniff` does."""
+    found = sniff(url)
+    if found in formats:
+        return found
+    expected = "a run" if formats == RUNS else " or ".join(wanted.value for wanted in formats)
+    remedy = f"Give {expected} here."
+    if found in _OPTIONS:
+        remedy = f"Give {found.value} with {_OPTIONS[found]}."
+    raise InputError(Problem(url, 1, expected, found.value, remedy))
+
+
+def format_of_name(url: str) -> Format | None:
+    """What a file's name promises, if anything. A mark such as `.ecf.xml` may be the whole name: `ecf.xml`."""
+    name = "." + _COMPRESSED.sub("", url.rsplit("/", 1)[-1]).lower()
+    return next((promised for ending, promised in _NAMES.items() if name.endswith(ending)), None)
+
+
+def _xml_format(url: str) -> Format:
+    root = next(read_elements(url))
+    if root.path[0] not in ROOTS:
+        expected = f"the root element {', '.join(ROOTS)}"
+        raise InputError(Problem(url, root.line, expected, shown(root.path[0]), "Is this the file that was meant?"))
+    return ROOTS[root.path[0]]
+
+
+def _text_format(head: bytes) -> Format | None:
+    """What the first line says that is neither blank nor an RTTM comment."""
+    lines = (line.strip() for line in head.decode("utf-8", "replace").split("\n"))
+    first = next((line for line in lines if line and not line.startswith(";;")), None)
+    if first is None:
+        return Format.RTTM if head.lstrip().startswith(b";;") else None
+    fields = first.split()
+    if RTTM_TYPE.fullmatch(fields[0]):
+        return Format.RTTM
+    if {"query", "score"} <= {name.strip(' "').lower() for name in re.split(r"[\t,]", first)}:
+        return Format.TABLE
+    if len(fields) == _KALDI_FIELDS and all(_is_number(field) for field in fields[2:]):
+        return Format.KALDI
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
