@@ -15,11 +15,17 @@ from swsdask.cli.options import engine_options, explicit_settings, reference_opt
 @reference_options
 @settings_options
 @click.option("--measures", metavar="A,B", help="Only these measures.")
-@click.option("--by", multiple=True, metavar="KEY[,KEY]", help="Conditions: a query attribute, source_type, ... Repeatable.")
+@click.option(
+    "--by", multiple=True, metavar="KEY[,KEY]", help="Conditions: a query attribute, source_type, ... Repeatable."
+)
 @engine_options
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of the temporary archive, where one is made.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write scores, curves and report.html here.")
-@click.option("--alignment", is_flag=True, help="Also write alignment.parquet: every trial and every missed occurrence.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write scores, curves and report.html here."
+)
+@click.option(
+    "--alignment", is_flag=True, help="Also write alignment.parquet: every trial and every missed occurrence."
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
 @click.option("--dry-run", is_flag=True, help="Check input and settings and tell the plan; score nothing.")
 def command(

@@ -1,0 +1,297 @@
+"""The Python API: open an evaluation, ingest, score, validate, report. The command line is a thin layer over it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from swsdask import __version__
+from swsdask.archive.base import Archive
+from swsdask.archive.ingest import ingest as ingest_files
+from swsdask.archive.layout import Layout
+from swsdask.archive.memory import MemoryArchive, read_into_memory
+from swsdask.archive.policy import check_runs
+from swsdask.archive.reading import ReferenceFiles, RunFile, read_reference, sources_of
+from swsdask.archive.reference import build_reference
+from swsdask.archive.storage import Storage
+from swsdask.archive.store import StoredArchive, is_archive, open_archive
+from swsdask.archive.tables import ReferenceTables
+from swsdask.archive.writing import write_runs
+from swsdask.engine.executor import Executor
+from swsdask.engine.open import open_executor
+from swsdask.engine.score import Progress, score_archive
+from swsdask.errors import SettingsError
+from swsdask.formats.opening import file_size
+from swsdask.formats.reference import find_reference
+from swsdask.formats.runs import find_runs
+from swsdask.measures import interpretation, select
+from swsdask.model.presets import load_preset
+from swsdask.model.results import Result
+from swsdask.model.settings import Settings, build_settings
+
+Runs = str | os.PathLike[str] | Sequence[str] | Mapping[str, str] | None
+
+BYTES_PER_DETECTION = 90
+"""About what a detection takes in an official file: for a guess at how much there is to do before anything is read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What runs are scored against: an archive (or a reference in memory) and settings."""
+
+    archive: Archive
+    settings: Settings
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems whose runs the archive holds."""
+        return tuple(run.system for run in self.archive.runs)
+
+
+def open(  # noqa: A001
+    source: str | os.PathLike[str] | None = None,
+    *,
+    ecf: str | None = None,
+    rttm: str | None = None,
+    queries: str | None = None,
+    preset: str | None = None,
+    compat: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    version: int | None = None,
+) -> Evaluation:
+    """Open an evaluation: an archive or a reference directory (path or URL), or the three files of a reference.
+
+    `settings` is shaped as a settings file, e.g. {"evaluation": {"trials": "segment"}}; it wins over `compat`, which
+    wins over `preset`. `version` is a version of an archive. Raises `InputError` with everything that is wrong with the
+    reference files, `SettingsError`, `ArchiveError`.
+    """
+    resolved = build_settings(load_preset(preset) if preset else None, compat, settings)
+    if source is not None and is_archive(os.fspath(source)):
+        return Evaluation(open_archive(os.fspath(source), version), resolved)
+    if version is not None:
+        raise SettingsError(f"version={version} goes with an archive; {source} is none.")
+    tables = read_reference(_reference_files(source, ecf, rttm, queries))
+    return Evaluation(MemoryArchive(tables, (), {}), resolved)
+
+
+def ingest(
+    archive: str | os.PathLike[str],
+    reference: str | os.PathLike[str] | None = None,
+    *,
+    ecf: str | None = None,
+    rttm: str | None = None,
+    queries: str | None = None,
+    runs: Runs = None,
+    preset: str | None = None,
+    compat: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    replace_runs: bool = False,
+    buckets: int | None = None,
+    codec: str = "lz4",
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> StoredArchive:
+    """Write a reference and runs into the archive at a path or URL, made if there is none; the new version.
+
+    A run that is there already, with the same content, is left alone; one whose content differs is an `ArchiveError`
+    unless `replace_runs`. Either everything is committed or nothing.
+    """
+    resolved = build_settings(load_preset(preset) if preset else None, compat, settings)
+    given = reference is not None or any((ecf, rttm, queries))
+    layout = Layout(codec=codec) if buckets is None else Layout(buckets=buckets, codec=codec)
+    with _executor(resolved, executor, _rows_about(_run_files(runs))) as workers:
+        return ingest_files(
+            os.fspath(archive),
+            _reference_files(reference, ecf, rttm, queries) if given else None,
+            _run_files(runs),
+            resolved.evaluation,
+            replace=replace_runs,
+            layout=layout,
+            executor=workers,
+            progress=None if progress is None else lambda label: progress.begin(label, 0),
+        )
+
+
+def score(
+    evaluation: Evaluation | str | os.PathLike[str],
+    measures: Sequence[str] | None = None,
+    *,
+    runs: Runs = None,
+    by: Sequence[str] = (),
+    executor: Executor | None = None,
+    alignment: bool = False,
+    buckets: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Score runs: those of the archive (all, or the named systems), or files, directories, globs, URLs.
+
+    `measures` are names (None: all); `by` are conditions, each a key or several joined by commas: a query attribute,
+    language, source_type, oov, query_pattern:REGEX, document_pattern:REGEX. `executor` is one of `swsdask.cluster`;
+    without it the settings' `[engine]` decides. Numbers do not depend on it.
+    """
+    evaluation = evaluation if isinstance(evaluation, Evaluation) else open(evaluation)
+    began = time.time()
+    settings = evaluation.settings
+    families = select(measures)
+    with ExitStack() as stack:
+        rows = _rows_to_score(evaluation, runs)
+        workers = stack.enter_context(_executor(settings, executor, rows))
+        archive, systems = stack.enter_context(_with_runs(evaluation, runs, workers, buckets))
+        notes = check_runs([run for run in archive.runs if run.system in systems], settings.evaluation)
+        reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
+        tables = score_archive(
+            archive,
+            systems,
+            reference,
+            families,
+            settings,
+            workers,
+            measures=measures,
+            alignment=alignment,
+            progress=progress,
+        )
+        manifest = _manifest(archive, systems, settings, measures, by)
+        manifest["run"] = {
+            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+            "seconds": round(time.time() - began, 3),
+            "executor": type(workers).__name__,
+            "workers": workers.workers,
+            "python": platform.python_version(),
+        }
+    return Result(
+        table=tables.scores,
+        curves=tables.curves,
+        alignment=tables.alignment,
+        manifest=manifest,
+        notes=(*interpretation(reference, settings.evaluation), *notes, *tables.notes),
+    )
+
+
+def report(result: Result, path: str | os.PathLike[str]) -> None:
+    """Write one self-contained HTML page: leaderboard, DET curves, the numbers of every query."""
+    from swsdask.render.html import write_report
+
+    write_report(result, Path(path))
+
+
+def write(result: Result, directory: str | os.PathLike[str]) -> None:
+    """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a local directory."""
+    from swsdask.render.outputs import write_outputs
+
+    write_outputs(result, Path(directory))
+
+
+def _reference_files(
+    source: str | os.PathLike[str] | None, ecf: str | None, rttm: str | None, queries: str | None
+) -> ReferenceFiles:
+    if source is not None and not any((ecf, rttm, queries)):
+        return find_reference(os.fspath(source))
+    if source is None and ecf and rttm and queries:
+        return ReferenceFiles(ecf, rttm, queries)
+    raise SettingsError("Give a reference directory, or all three of ecf, rttm and queries.")
+
+
+def _run_files(runs: Runs) -> list[RunFile]:
+    if runs is None:
+        return []
+    if isinstance(runs, Mapping):
+        return [RunFile(url, system) for system, url in runs.items()]
+    return [RunFile(url) for url in find_runs(_patterns(runs))]
+
+
+def _patterns(runs: str | os.PathLike[str] | Sequence[str]) -> list[str]:
+    return [os.fspath(runs)] if isinstance(runs, str | os.PathLike) else [os.fspath(run) for run in runs]
+
+
+@contextmanager
+def _executor(settings: Settings, given: Executor | None, total_rows: int | None) -> Iterator[Executor]:
+    """The executor that was given, which stays open, or one of the settings."""
+    if given is not None:
+        yield given
+    else:
+        with open_executor(settings.engine, total_rows) as executor:
+            yield executor
+
+
+def _rows_to_score(evaluation: Evaluation, runs: Runs) -> int:
+    if runs is None or _are_systems(runs, evaluation.systems):
+        wanted = set(evaluation.systems) if runs is None else set(_patterns(runs))
+        return sum(run.rows for run in evaluation.archive.runs if run.system in wanted)
+    return _rows_about(_run_files(runs))
+
+
+def _rows_about(files: Sequence[RunFile]) -> int:
+    """About how many detections some files hold, by their size."""
+    return sum(file_size(file.url) for file in files) // BYTES_PER_DETECTION
+
+
+def _are_systems(runs: Runs, held: Sequence[str]) -> bool:
+    return bool(held) and not isinstance(runs, Mapping) and runs is not None and set(_patterns(runs)) <= set(held)
+
+
+@contextmanager
+def _with_runs(
+    evaluation: Evaluation, runs: Runs, executor: Executor, buckets: int | None
+) -> Iterator[tuple[Archive, list[str]]]:
+    """The archive that holds the runs, and which of its systems are asked for.
+
+    Runs of files are read into memory where the executor shares it, else into a temporary archive.
+    """
+    archive = evaluation.archive
+    held = evaluation.systems
+    if runs is None:
+        if not held:
+            raise SettingsError("No RUN to score: give files, directories or globs, or an archive that holds runs.")
+        yield archive, list(held)
+    elif not isinstance(runs, Mapping) and _are_systems(runs, held):
+        yield archive, sorted(set(_patterns(runs)))
+    else:
+        tables = ReferenceTables(archive.documents, archive.queries, archive.words, archive.segments)
+        settings = evaluation.settings.evaluation
+        sources = sources_of(_run_files(runs))
+        if executor.shares_memory and buckets is None:
+            loaded: Archive = read_into_memory(tables, sources, settings)
+            yield loaded, [run.system for run in loaded.runs]
+            return
+        with tempfile.TemporaryDirectory(prefix="swsdask-") as folder:
+            layout = Layout() if buckets is None else Layout(buckets=buckets)
+            loaded = write_runs(Storage(folder, {}), tables, sources, settings, layout=layout, executor=executor)
+            yield loaded, [run.system for run in loaded.runs]
+
+
+def _manifest(
+    archive: Archive, systems: Sequence[str], settings: Settings, measures: Sequence[str] | None, by: Sequence[str]
+) -> dict[str, Any]:
+    """What the numbers mean, and what was dropped or rounded on the way to them."""
+    runs = {run.system: run for run in archive.runs if run.system in set(systems)}
+    meaning = {
+        "swsdask": __version__,
+        "measures": list(measures) if measures else "all",
+        "by": list(by),
+        "settings": settings.evaluation.model_dump(mode="json"),
+        "inputs": {**archive.inputs, "runs": {system: runs[system].content for system in systems}},
+    }
+    digest = xxhash.xxh3_64_hexdigest(json.dumps(meaning, sort_keys=True, allow_nan=False).encode())
+    return {
+        "signature": f"swsdask {__version__} {_differences(settings)} {digest}",
+        **meaning,
+        "runs": {system: asdict(runs[system]) for system in systems},
+    }
+
+
+def _differences(settings: Settings) -> str:
+    """The settings that are not the defaults, in one line."""
+    chosen = settings.evaluation.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+    point = chosen.pop("operating_point", {})
+    pairs = [*chosen.items(), *point.items()]
+    return " ".join(f"{key}={value}" for key, value in pairs) or "defaults"

@@ -1,0 +1,68 @@
+"""`swsdask ingest`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from swsdask.cli.options import engine_options, explicit_settings, reference_options, settings_options
+
+
+@click.command(short_help="Write a reference and runs into an archive.")
+@click.argument("archive", metavar="ARCHIVE")
+@click.argument("reference", required=False, metavar="[REFERENCE]")
+@reference_options
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="A file, directory, glob or URL. Repeatable.")
+@settings_options
+@click.option(
+    "--replace", is_flag=True, help="Let a run whose content changed take the place of the one in the archive."
+)
+@click.option("--buckets", type=click.IntRange(1), help="Query buckets of a new archive (64).")
+@click.option("--codec", type=click.Choice(["lz4", "zstd"]), default="lz4", help="lz4 reads faster, zstd is smaller.")
+@engine_options
+def command(
+    archive: str,
+    reference: str | None,
+    ecf: str | None,
+    rttm: str | None,
+    queries: str | None,
+    runs: tuple[str, ...],
+    preset: str | None,
+    settings_file: Path | None,
+    assignments: tuple[str, ...],
+    compat: str | None,
+    replace: bool,
+    buckets: int | None,
+    codec: str,
+    executor: str | None,
+    cluster: str | None,
+    workers: int | None,
+    rows_per_task: int | None,
+) -> None:
+    """Write a reference (once) and runs into the ARCHIVE at a path or URL.
+
+    A run that is there already with the same content is left alone. Either everything is committed or nothing.
+    """
+    from swsdask import api
+    from swsdask.cli.progress import progress
+
+    with progress() as shown:
+        written = api.ingest(
+            archive,
+            reference,
+            ecf=ecf,
+            rttm=rttm,
+            queries=queries,
+            runs=list(runs) or None,
+            preset=preset,
+            compat=compat,
+            settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),
+            replace_runs=replace,
+            buckets=buckets,
+            codec=codec,
+            progress=shown,
+        )
+    click.echo(f"{archive}: version {written.version}, {len(written.runs)} runs")
+    for run in written.runs:
+        click.echo(f"  {run.system}: {run.rows:,} detections")

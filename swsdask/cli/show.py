@@ -1,0 +1,51 @@
+"""`swsdask show`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(short_help="Tell what an archive holds.")
+@click.argument("archive", metavar="ARCHIVE")
+@click.option("--version", type=int, help="An earlier version.")
+def command(archive: str, version: int | None) -> None:
+    """Tell what an ARCHIVE holds: documents, queries, words, and every run with what was dropped or rounded."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from swsdask.archive.audio import audio_seconds
+    from swsdask.archive.store import open_archive
+
+    opened = open_archive(archive, version)
+    documents = opened.documents
+    hours = float(sum(audio_seconds(documents, "none").values())) / 3600
+    click.echo(f"{archive}, version {opened.version}")
+    click.echo(f"  {len(set(documents['document'].to_pylist())):,} documents, {hours:.2f} h evaluated")
+    click.echo(f"  {opened.queries.num_rows:,} queries, {opened.words.num_rows:,} words spoken")
+    table = Table(box=box.SIMPLE_HEAD)
+    headings = (
+        "System",
+        "Detections",
+        "Decisions",
+        "Scores",
+        "Outside",
+        "Unknown documents",
+        "Unknown queries",
+        "Rounded",
+    )
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "System" else "right")
+    for run in opened.runs:
+        low, high = run.scores.run
+        table.add_row(
+            run.system,
+            f"{run.rows:,}",
+            "yes" if run.has_decisions else "no",
+            f"{low:g} .. {high:g}" if run.rows else "",
+            f"{run.outside:,}",
+            f"{sum(run.unknown_documents.values()):,}",
+            f"{sum(run.unknown_queries.values()):,}",
+            f"{run.rounded:,}",
+        )
+    Console(highlight=False, markup=False).print(table)
