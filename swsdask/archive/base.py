@@ -13,8 +13,12 @@ from swsdask.model.trials import Detections, ScoreRange
 
 @dataclass(frozen=True)
 class Run:
-    """One system's run in an archive. `content` is the hash of its canonical rows; `counts` what ingest found:
-    rows, rounded times, rows in unknown documents (with the first ids), rows of unknown queries that were dropped.
+    """One system's run in an archive.
+
+    `content` is the hash of its rows as they were read (see `archive.content`), `rows` counts those of known queries,
+    `scores` is their range. Of these, `outside` do not lie inside an excerpt, those in `unknown_documents` (rows by
+    document id) among them. `unknown_queries` counts the rows that were dropped, by query id; `rounded` the times finer
+    than a tick.
     """
 
     system: str
@@ -27,13 +31,21 @@ class Run:
     unknown_documents: dict[str, int] = field(default_factory=dict)
     unknown_queries: dict[str, int] = field(default_factory=dict)
     rounded: int = 0
+    outside: int = 0
 
 
 class Cell(Protocol):
     """The unit of work: detections of one system such that every (query, document) lies in one cell. Picklable."""
 
-    system: str
-    rows: int
+    @property
+    def system(self) -> str:
+        """Whose detections they are."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        ...
 
     @property
     def source(self) -> str:
@@ -48,14 +60,43 @@ class Cell(Protocol):
 class Archive(Protocol):
     """One evaluation: its tables and its runs, at one committed version."""
 
-    documents: pa.Table
-    queries: pa.Table
-    words: pa.Table
-    segments: pa.Table
-    runs: tuple[Run, ...]
-    inputs: dict[str, str]
-    """Content hashes of the reference files, by role (ecf, rttm, queries)."""
+    @property
+    def documents(self) -> pa.Table:
+        """The evaluated excerpts (`model.schemas.DOCUMENTS`)."""
+        ...
+
+    @property
+    def queries(self) -> pa.Table:
+        """The query list (`model.schemas.QUERIES`), its header in the schema's metadata."""
+        ...
+
+    @property
+    def words(self) -> pa.Table:
+        """What was spoken (`model.schemas.WORDS`)."""
+        ...
+
+    @property
+    def segments(self) -> pa.Table:
+        """Who spoke when (`model.schemas.SEGMENTS`)."""
+        ...
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs, sorted by system."""
+        ...
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Content hashes of the reference, by role (ecf, rttm, queries)."""
+        ...
+
+    def occurrences(self, find_gap: int, text_filters: Sequence[str]) -> pa.Table:
+        """Where the queries were spoken (`model.schemas.OCCURRENCES`) by the gap rule, `find_gap` in ticks."""
+        ...
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[Cell]:
-        """The cells of one run, of about `rows_per_task` rows (a (query, document) is never cut)."""
+        """The cells of one run, of about `rows_per_task` rows (a (query, document) is never cut).
+
+        Raises `ArchiveError` for a system that the archive does not hold.
+        """
         ...

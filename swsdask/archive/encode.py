@@ -1,0 +1,213 @@
+"""Pieces of runs as they were read become rows in an archive's codes; what was found on the way is tallied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdask.archive.base import Run
+from swsdask.archive.content import RowSum, canonical_scores
+from swsdask.archive.excerpts import Excerpts, document_ids
+from swsdask.errors import Problems
+from swsdask.model.runs import RunHeader, RunPiece
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange
+
+_UNKNOWN_QUERY = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """What turns ids into codes: small, picklable, the same for every run of an archive."""
+
+    query_ids: tuple[str, ...]
+    document_ids: tuple[str, ...]
+    excerpts: Excerpts
+
+    @classmethod
+    def of(cls, documents: pa.Table, queries: pa.Table) -> Self:
+        """The codes of an evaluation."""
+        return cls(tuple(queries["query"].to_pylist()), document_ids(documents), Excerpts.of(documents))
+
+    @cached_property
+    def query(self) -> dict[str, int]:
+        """Query id to code."""
+        return {identifier: code for code, identifier in enumerate(self.query_ids)}
+
+    @cached_property
+    def document(self) -> dict[str, int]:
+        """Document id to code."""
+        return {identifier: code for code, identifier in enumerate(self.document_ids)}
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """An id that the evaluation does not know: in how many rows, and where it stood first."""
+
+    rows: int
+    file: str
+    line: int | None
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What was found in some pieces of one run. Tallies add up, the earlier piece on the left."""
+
+    header: RunHeader
+    files: tuple[str, ...]
+    read: RowSum = field(default_factory=RowSum)
+    rows: int = 0
+    undecided: int = 0
+    outside: int = 0
+    rounded: int = 0
+    scores: tuple[float, float] = (np.inf, -np.inf)
+    unknown_documents: dict[str, Sighting] = field(default_factory=dict)
+    unknown_queries: dict[str, Sighting] = field(default_factory=dict)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            header=_joined(self.header, other.header),
+            files=tuple(dict.fromkeys(self.files + other.files)),
+            read=self.read + other.read,
+            rows=self.rows + other.rows,
+            undecided=self.undecided + other.undecided,
+            outside=self.outside + other.outside,
+            rounded=self.rounded + other.rounded,
+            scores=_hull(self.scores, other.scores),
+            unknown_documents=_added(self.unknown_documents, other.unknown_documents),
+            unknown_queries=_added(self.unknown_queries, other.unknown_queries),
+        )
+
+    @property
+    def content(self) -> str:
+        """The run's content hash."""
+        return self.read.digest(self.header.declared_scores)
+
+    def run(self) -> Run:
+        """The run, when everything has been added. A run without rows has the score range (0, 0)."""
+        return Run(
+            system=self.header.system,
+            rows=self.rows,
+            content=self.content,
+            has_decisions=self.undecided == 0,
+            scores=ScoreRange(self.header.declared_scores, self.scores if self.rows else (0.0, 0.0)),
+            files=self.files,
+            attributes=self.header.attributes,
+            unknown_documents={name: seen.rows for name, seen in sorted(self.unknown_documents.items())},
+            unknown_queries={name: seen.rows for name, seen in sorted(self.unknown_queries.items())},
+            rounded=self.rounded,
+            outside=self.outside,
+        )
+
+    def note_unknown(self, settings: EvaluationSettings, problems: Problems) -> None:
+        """Add a problem for each unknown id that the settings call an error."""
+        if settings.unknown_queries == "error":
+            _note(self.unknown_queries, "a query of the list", "unknown_queries=drop", problems)
+        if settings.unknown_documents == "error":
+            _note(self.unknown_documents, "a document of the ECF", "unknown_documents=outside", problems)
+
+
+def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
+    """The rows of known queries in the archive's codes, all columns, in the order they came, and what was found.
+
+    Documents that the evaluation does not know get the code -1.
+    """
+    query_code = _lookup(codes.query, piece.queries, _UNKNOWN_QUERY)
+    document_code = _lookup(codes.document, piece.documents, UNKNOWN_DOCUMENT)
+    query = query_code[piece.query]
+    rows = Detections(
+        query=query,
+        score=canonical_scores(piece.score),
+        document=document_code[piece.document],
+        channel=piece.channel,
+        start=piece.start,
+        duration=piece.duration,
+        decision=piece.decision,
+    )
+    document = piece.document
+    known = query != _UNKNOWN_QUERY
+    if not known.all():
+        rows, document = rows.take(known), document[known]
+    rows = _with_inside(rows, codes.excerpts)
+    unknown_queries = _sightings(piece, query_code, piece.query, piece.queries, piece.query_lines)
+    lines = dict(zip(piece.queries, piece.query_lines, strict=True))
+    for name in piece.listed:
+        if name not in codes.query:
+            unknown_queries.setdefault(name, Sighting(0, piece.file, lines.get(name)))
+    assert rows.decision is not None
+    assert rows.inside is not None
+    return rows, Tally(
+        header=piece.header,
+        files=(piece.file,),
+        read=RowSum.of(piece),
+        rows=len(rows),
+        undecided=int(np.count_nonzero(rows.decision < 0)),
+        outside=int(np.count_nonzero(rows.inside == 0)),
+        rounded=piece.rounded,
+        scores=(float(rows.score.min()), float(rows.score.max())) if len(rows) else (np.inf, -np.inf),
+        unknown_documents=_sightings(piece, document_code, document, piece.documents, piece.document_lines),
+        unknown_queries=unknown_queries,
+    )
+
+
+def _with_inside(rows: Detections, excerpts: Excerpts) -> Detections:
+    assert rows.document is not None
+    assert rows.channel is not None
+    assert rows.start is not None
+    assert rows.duration is not None
+    end = rows.start.astype(np.int64) + rows.duration
+    inside = excerpts.contain(rows.document, rows.channel, rows.start, end)
+    return replace(rows, inside=inside.astype(np.int8))
+
+
+def _lookup(code: dict[str, int], ids: Sequence[str], missing: int) -> NDArray[np.int32]:
+    return np.array([code.get(identifier, missing) for identifier in ids], np.int32)
+
+
+def _sightings(
+    piece: RunPiece,
+    code: NDArray[np.int32],
+    column: NDArray[np.int32],
+    ids: Sequence[str],
+    lines: Sequence[int | None],
+) -> dict[str, Sighting]:
+    """The unknown ids (code < 0) that rows of `column` have."""
+    if not (code < 0).any():
+        return {}
+    rows = np.bincount(column, minlength=len(ids))
+    unknown = np.flatnonzero((code < 0) & (rows > 0))
+    return {ids[i]: Sighting(int(rows[i]), piece.file, lines[i]) for i in unknown.tolist()}
+
+
+def _added(earlier: dict[str, Sighting], later: dict[str, Sighting]) -> dict[str, Sighting]:
+    added = dict(earlier)
+    for name, seen in later.items():
+        first = earlier.get(name)
+        added[name] = seen if first is None else replace(first, rows=first.rows + seen.rows)
+    return added
+
+
+def _joined(earlier: RunHeader, later: RunHeader) -> RunHeader:
+    """One header of two parts of a run: the hull of the score ranges declared; of other attributes the earlier wins."""
+    ranges = [header.declared_scores for header in (earlier, later) if header.declared_scores is not None]
+    return RunHeader(
+        system=earlier.system,
+        declared_scores=_hull(ranges[0], ranges[-1]) if ranges else None,
+        attributes={**later.attributes, **earlier.attributes},
+    )
+
+
+def _hull(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def _note(unknown: dict[str, Sighting], expected: str, setting: str, problems: Problems) -> None:
+    for name, seen in sorted(unknown.items(), key=lambda item: (item[1].file, item[1].line or 0, item[0])):
+        found = f"{name!r} in {seen.rows} row{'' if seen.rows == 1 else 's'}"
+        problems.add(seen.file, seen.line, expected, found, f"Mend the id, or set {setting}.")

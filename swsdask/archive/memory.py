@@ -1,0 +1,116 @@
+"""An archive in memory: for scoring straight from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from swsdask.archive.base import Run
+from swsdask.archive.encode import Codes, Tally, encode
+from swsdask.archive.occurrences import find_occurrences
+from swsdask.archive.order import cut, in_order, joined, pair_starts
+from swsdask.archive.sources import RunSource, note_claims
+from swsdask.archive.tables import ReferenceTables
+from swsdask.errors import ArchiveError, Problems
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import Detections
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryCell:
+    """Some rows of a run that are in memory."""
+
+    system: str
+    source: str
+    detections: Detections
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.detections)
+
+    def read(self, columns: Sequence[str]) -> Detections:
+        """The named columns, `query` and `score`."""
+        return Detections(**{name: getattr(self.detections, name) for name in {"query", "score", *columns}})
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryArchive:
+    """Implements `archive.base.Archive`. `detections` are every run's rows, all columns, in canonical order."""
+
+    tables: ReferenceTables
+    runs: tuple[Run, ...]
+    detections: Mapping[str, Detections] = field(repr=False)
+
+    @property
+    def documents(self) -> pa.Table:
+        """The evaluated excerpts."""
+        return self.tables.documents
+
+    @property
+    def queries(self) -> pa.Table:
+        """The query list."""
+        return self.tables.queries
+
+    @property
+    def words(self) -> pa.Table:
+        """What was spoken."""
+        return self.tables.words
+
+    @property
+    def segments(self) -> pa.Table:
+        """Who spoke when."""
+        return self.tables.segments
+
+    @cached_property
+    def inputs(self) -> dict[str, str]:
+        """Content hashes of the reference, by role."""
+        return self.tables.inputs
+
+    def occurrences(self, find_gap: int, text_filters: Sequence[str]) -> pa.Table:
+        """Where the queries were spoken."""
+        return find_occurrences(self.words, self.queries, find_gap, text_filters)
+
+    def cells(self, system: str, rows_per_task: int) -> Iterator[MemoryCell]:
+        """The run in about equal cells."""
+        if system not in self.detections:
+            raise ArchiveError(f"no run of {system!r} here; there are: {', '.join(sorted(self.detections)) or 'none'}.")
+        rows = self.detections[system]
+        files = next(run.files for run in self.runs if run.system == system)
+        for part in cut(pair_starts(rows), len(rows), rows_per_task):
+            yield MemoryCell(system, ", ".join(files), rows.take(part))
+
+
+def read_into_memory(
+    tables: ReferenceTables, sources: Sequence[RunSource], settings: EvaluationSettings
+) -> MemoryArchive:
+    """An archive of an evaluation and the runs of some sources.
+
+    Raises `InputError` with everything that is wrong with the sources, and with unknown queries and documents where the
+    settings call them an error.
+    """
+    codes = Codes.of(tables.documents, tables.queries)
+    problems = Problems()
+    rows: dict[str, list[Detections]] = {}
+    tallies: dict[str, Tally] = {}
+    claims: dict[str, list[RunSource]] = {}
+    for source in sources:
+        for piece in source.read(problems):
+            system = piece.header.system
+            part, tally = encode(piece, codes)
+            rows.setdefault(system, []).append(part)
+            tallies[system] = tallies[system] + tally if system in tallies else tally
+            if source not in claims.setdefault(system, []):
+                claims[system].append(source)
+    note_claims(claims, problems)
+    for tally in tallies.values():
+        tally.note_unknown(settings, problems)
+    problems.raise_if_any()
+    return MemoryArchive(
+        tables=tables,
+        runs=tuple(tallies[system].run() for system in sorted(tallies)),
+        detections={system: in_order(joined(rows.pop(system))) for system in sorted(tallies)},
+    )

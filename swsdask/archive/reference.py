@@ -1,0 +1,174 @@
+"""What was spoken and what a trial is, from an archive's tables and the evaluation's settings.
+
+Which occurrences are evaluated: those whose first word lies inside one excerpt of its (document, channel), ends
+inclusive (KWSEval). Under `compat = "stdeval"` all occurrences in documents of the ECF, or with `outside = "drop"`
+(STDEval -E) those that lie entirely inside one excerpt. (STDEval also counts occurrences in documents that its ECF
+does not have, and detections there as hits; here those occurrences are not evaluated.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from swsdask.alignment.document import document_targets
+from swsdask.alignment.segment import Spans, segment_targets, tile
+from swsdask.archive.audio import audio_seconds, virtual_trials
+from swsdask.archive.base import Archive
+from swsdask.archive.conditions import group_documents, parts
+from swsdask.archive.encode import Codes
+from swsdask.archive.excerpts import document_codes
+from swsdask.errors import SettingsError
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.ticks import ticks
+from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Reference, Segments
+
+_NOT_COUNTED = np.iinfo(np.int64).min
+
+
+def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence[Sequence[str]] = ()) -> Reference:
+    """The evaluated occurrences, the trials and the conditions: "all", then those of `by` (see `archive.conditions`).
+
+    Raises `SettingsError` for an unknown key in `by`, or a time in the settings that is no whole number of ticks.
+    """
+    codes = Codes.of(archive.documents, archive.queries)
+    found = _evaluated_occurrences(archive, codes, settings)
+    segments = _segments(archive, codes) if settings.trials == "segment" else None
+    wanted = parts(archive.documents, archive.queries, by)
+    group_of_document, groups = group_documents(wanted, len(codes.document_ids))
+    shape = (len(codes.query_ids), len(groups[0]))
+    targets = _targets(found, segments, group_of_document, shape, settings)
+    trials = _trials_of_groups(archive, codes, segments, group_of_document, settings)
+    conditions = tuple(
+        Condition(
+            name=part.name,
+            queries=_averaged(part.queries, targets[:, within], settings),
+            groups=within,
+            n_trials=trials(within),
+        )
+        for part, within in zip(wanted, groups, strict=True)
+    )
+    class_of, n_classes = _classes(conditions, targets)
+    return Reference(
+        rule=AlignmentRule(
+            trials=settings.trials,
+            tolerance=whole_ticks("tolerance_s", settings.tolerance_s),
+            objective=settings.objective,
+            score_scale=settings.score_scale,
+            outside=settings.outside,
+        ),
+        query_ids=codes.query_ids,
+        document_ids=codes.document_ids,
+        **found,
+        segments=segments,
+        group_of_document=group_of_document,
+        targets=targets,
+        class_of=class_of,
+        n_classes=n_classes,
+        conditions=conditions,
+        thresholds=settings.thresholds,
+    )
+
+
+def queries_without_targets(reference: Reference) -> tuple[str, ...]:
+    """The ids of the queries that have no target trial at all, in the order of the list."""
+    empty = reference.targets.sum(axis=1) == 0
+    return tuple(reference.query_ids[number] for number in np.flatnonzero(empty))
+
+
+def whole_ticks(name: str, seconds: float) -> int:
+    """A setting's seconds in ticks. Raises `SettingsError` if it is no whole number of them."""
+    whole, rounded = ticks(seconds)
+    if rounded:
+        raise SettingsError(f"setting evaluation.{name}: expected a multiple of 0.0001 s; found {seconds!r}.")
+    return whole
+
+
+def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationSettings) -> dict[str, Any]:
+    """The columns that `Reference` has of them, sorted by (query, document, channel, start, end)."""
+    table = archive.occurrences(whole_ticks("find_gap_s", settings.find_gap_s), settings.text_filters)
+    found = {name: table[name].to_numpy() for name in table.column_names if name != "document"}
+    found["document"] = document_codes(codes.document_ids, table["document"])
+    if settings.compat != "stdeval":
+        kept = codes.excerpts.contain(found["document"], found["channel"], found["start"], found["first_word_end"])
+    elif settings.outside == "drop":
+        kept = codes.excerpts.contain(found["document"], found["channel"], found["start"], found["end"])
+    else:
+        kept = found["document"] >= 0
+    keys = ("last_word_start", "first_word_end", "end", "start", "channel", "document", "query")
+    order = np.lexsort([found[name] for name in keys])
+    rows = order[kept[order]]
+    return {name: np.ascontiguousarray(column[rows]) for name, column in found.items()}
+
+
+def _segments(archive: Archive, codes: Codes) -> Segments:
+    spans = [
+        Spans(
+            document_codes(codes.document_ids, table["document"]),
+            *(table[name].to_numpy() for name in ("channel", "start", "end")),
+        )
+        for table in (archive.documents, archive.segments)
+    ]
+    return tile(*spans)
+
+
+def _targets(
+    found: dict[str, Any],
+    segments: Segments | None,
+    group_of_document: I16,
+    shape: tuple[int, int],
+    settings: EvaluationSettings,
+) -> I64:
+    """How many target trials a query has in a group of documents, int64 [n_queries, n_groups]."""
+    query: I32 = found["query"]
+    document: I32 | I64 = found["document"]
+    if settings.trials == "document":
+        query, document = document_targets(found["query"], found["document"])
+    elif segments is not None:
+        query, segment = segment_targets(segments, **found)
+        document = segments.document[segment]
+    strata = query.astype(np.int64) * shape[1] + group_of_document[document]
+    return np.bincount(strata, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
+
+
+def _trials_of_groups(
+    archive: Archive, codes: Codes, segments: Segments | None, group_of_document: I16, settings: EvaluationSettings
+) -> Callable[[Bool], int]:
+    """What gives the number of trials of one query (Eq. 2's N) in some groups of documents, bool [n_groups]."""
+    if settings.trials == "virtual":
+        seconds = audio_seconds(archive.documents, settings.compat)
+        group = dict(zip(codes.document_ids, group_of_document.tolist(), strict=False))
+        return lambda within: virtual_trials(
+            settings.trials_per_second, (each for document, each in seconds.items() if within[group[document]])
+        )
+    trial_group = group_of_document[:-1] if segments is None else group_of_document[segments.document]
+    return lambda within: int(np.count_nonzero(within[trial_group]))
+
+
+def _averaged(queries: Bool | None, targets: I64, settings: EvaluationSettings) -> Bool:
+    """The queries of a condition that its averages count. `targets` are those in its groups of documents."""
+    asked = np.ones(len(targets), bool) if queries is None else queries
+    if settings.no_targets == "false_alarms_only":
+        return asked
+    has_targets: Bool = targets.sum(axis=1) > 0
+    return asked & has_targets
+
+
+def _classes(conditions: Sequence[Condition], targets: I64) -> tuple[I32, int]:
+    """`Reference.class_of` and how many classes there are, in order of what the conditions say of them.
+
+    Two strata (query, group of documents) share a class iff the same conditions count both, each with the same number
+    of non-target trials of the query, so that a false alarm in either weighs the same everywhere.
+    """
+    said = np.full((len(conditions), *targets.shape), _NOT_COUNTED, np.int64)
+    for number, condition in enumerate(conditions):
+        nontarget = condition.n_trials - targets[:, condition.groups].sum(axis=1)
+        counted = condition.queries[:, None] & condition.groups[None, :]
+        said[number] = np.where(counted, nontarget[:, None], _NOT_COUNTED)
+    flat = said.reshape(len(conditions), -1).T
+    distinct, class_of = np.unique(flat, axis=0, return_inverse=True)
+    uncounted = (distinct == _NOT_COUNTED).all(axis=1)
+    names = np.where(uncounted, -1, np.cumsum(~uncounted) - 1).astype(np.int32)
+    return names[class_of].reshape(targets.shape), int(np.count_nonzero(~uncounted))

@@ -1,0 +1,126 @@
+"""Small evaluations for tests of archives, from rows of plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from swsdask.archive.memory import MemoryArchive
+from swsdask.archive.tables import ReferenceTables
+from swsdask.errors import Problems
+from swsdask.model.runs import RunHeader, RunPiece
+from swsdask.model.schemas import DETECTIONS, DOCUMENTS, QUERIES, SEGMENTS, WORDS
+from swsdask.model.trials import Detections
+
+Row = tuple[str, str, int, int, int, float, int]
+"""A detection as it is read: query, document, channel, start, duration, score, decision."""
+
+Excerpt = tuple[str, int, int, int, str, str]
+
+
+def table(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(list(column), each.type) for column, each in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def excerpt(
+    document: str, start: int, end: int, channel: int = 1, source_type: str = "", language: str = ""
+) -> Excerpt:
+    return (document, channel, start, end, source_type, language)
+
+
+def queries(
+    texts: Mapping[str, str], attributes: Mapping[str, Mapping[str, str]] | None = None, **header: str
+) -> pa.Table:
+    rows = [(name, text, list((attributes or {}).get(name, {}).items())) for name, text in texts.items()]
+    return table(QUERIES, rows).replace_schema_metadata(header)
+
+
+def words(
+    rows: Iterable[tuple[str, int, int, str]], document: str = "d", channel: int = 1, speaker: str = "s"
+) -> pa.Table:
+    """Rows are (word, start, end, subtype)."""
+    return table(WORDS, [(document, channel, speaker, start, end, word, kind) for word, start, end, kind in rows])
+
+
+def tables(
+    documents: Iterable[Excerpt],
+    query_table: pa.Table,
+    word_table: pa.Table | None = None,
+    segments: Iterable[tuple[str, int, int, int, str]] = (),
+) -> ReferenceTables:
+    spoken = table(WORDS, []) if word_table is None else word_table
+    return ReferenceTables(table(DOCUMENTS, documents), query_table, spoken, table(SEGMENTS, segments))
+
+
+def without_runs(reference: ReferenceTables) -> MemoryArchive:
+    return MemoryArchive(reference, (), {})
+
+
+def piece(
+    rows: Sequence[Row],
+    system: str = "a",
+    file: str = "a.tsv",
+    first_line: int = 2,
+    dictionary: Sequence[str] = (),
+    header: RunHeader | None = None,
+    listed: Sequence[str] = (),
+    rounded: int = 0,
+) -> RunPiece:
+    """Row i stands on line first_line + i; `dictionary` are query ids that come first in the piece's dictionary."""
+    columns = list(zip(*rows, strict=True)) or [()] * 7
+    query_ids = tuple(dict.fromkeys((*dictionary, *listed, *columns[0])))
+    document_ids = tuple(dict.fromkeys(columns[1]))
+    return RunPiece(
+        header=header or RunHeader(system),
+        file=file,
+        queries=query_ids,
+        query_lines=tuple(first_line + columns[0].index(name) if name in columns[0] else None for name in query_ids),
+        documents=document_ids,
+        document_lines=tuple(first_line + columns[1].index(name) for name in document_ids),
+        query=np.array([query_ids.index(name) for name in columns[0]], np.int32),
+        document=np.array([document_ids.index(name) for name in columns[1]], np.int32),
+        channel=np.array(columns[2], np.int8),
+        start=np.array(columns[3], np.int32),
+        duration=np.array(columns[4], np.int32),
+        score=np.array(columns[5], np.float64),
+        decision=np.array(columns[6], np.int8),
+        rounded=rounded,
+        listed=tuple(listed),
+    )
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A source that gives some pieces."""
+
+    pieces: tuple[RunPiece, ...]
+    file: str = "a.tsv"
+    system: str | None = None
+    wrong: tuple[int, ...] = field(default=())
+
+    def read(self, problems: Problems) -> Iterator[RunPiece]:
+        for line in self.wrong:
+            problems.add(self.file, line, "a number", "x", "Write a number.")
+        yield from self.pieces
+
+
+def source(rows: Sequence[Row], system: str = "a", **more: Any) -> Pieces:
+    file = f"{system}.tsv"
+    return Pieces((piece(rows, system, file, **more),), file)
+
+
+def as_rows(detections: Iterable[Detections]) -> list[tuple[Any, ...]]:
+    """The rows of some detections, all columns, in order; scores as their bits."""
+    found: list[tuple[Any, ...]] = []
+    for each in detections:
+        columns = [getattr(each, name) for name in DETECTIONS.names]
+        found += zip(
+            *(c.view(np.uint64).tolist() if c.dtype == np.float64 else c.tolist() for c in columns), strict=True
+        )
+    return found

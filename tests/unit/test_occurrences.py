@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swsdask.archive.occurrences import find_occurrences
+from swsdask.archive.text import units
+from swsdask.errors import InputError
+from swsdask.model.schemas import OCCURRENCES, WORDS
+from tests.archives import queries, table, words
+
+Found = tuple[int, str, int, int, int, int, int]
+
+
+def found(word_table: pa.Table, query_table: pa.Table, gap: int = 5000, filters: Sequence[str] = ()) -> list[Found]:
+    result = find_occurrences(word_table, query_table, gap, filters)
+    assert result.schema.equals(OCCURRENCES)
+    return [tuple(row.values()) for row in result.to_pylist()]
+
+
+def spans(
+    word_table: pa.Table, text: str, gap: int = 5000, filters: Sequence[str] = (), **header: str
+) -> list[tuple[int, int]]:
+    return [(row[3], row[4]) for row in found(word_table, queries({"q": text}, **header), gap, filters)]
+
+
+def test_the_gap_is_inclusive_and_may_be_negative() -> None:
+    def two(start: int) -> pa.Table:
+        return words([("why", 0, 10000, "lex"), ("not", start, start + 7000, "lex")])
+
+    assert spans(two(15000), "why not") == [(0, 22000)]
+    assert spans(two(15001), "why not") == []
+    assert spans(two(9000), "why not") == [(0, 16000)]
+    assert found(two(15000), queries({"x": "not", "q": "why not"})) == [
+        (0, "d", 1, 15000, 22000, 22000, 15000),
+        (1, "d", 1, 0, 22000, 10000, 15000),
+    ]
+
+
+def test_no_word_is_skipped_and_file_order_does_not_matter() -> None:
+    assert spans(words([("not", 20, 30, "lex"), ("why", 0, 10, "lex")]), "why not") == [(0, 30)]
+    assert spans(words([("why", 0, 10, "lex"), ("uh", 12, 14, "fp"), ("not", 20, 30, "lex")]), "why not") == []
+
+
+@pytest.mark.parametrize(("subtype", "starts"), [("lex", True), ("frag", False), ("fp", False), ("un-lex", True)])
+def test_fragments_and_filled_pauses_go_on_but_do_not_begin(subtype: str, starts: bool) -> None:
+    assert spans(words([("ah", 0, 10, subtype), ("so", 10, 20, "lex")]), "ah so") == ([(0, 20)] if starts else [])
+    assert spans(words([("so", 0, 10, "lex"), ("ah", 10, 20, subtype)]), "so ah") == [(0, 20)]
+
+
+def test_words_of_other_speakers_channels_and_documents_are_not_next() -> None:
+    rows = [("d", 1, "s", 0, 10, "a", "lex"), ("d", 1, "t", 10, 20, "b", "lex"), ("d", 2, "s", 10, 20, "b", "lex")]
+    rows += [("e", 1, "s", 10, 20, "b", "lex")]
+    assert spans(table(WORDS, rows), "a b") == []
+    interleaved = [
+        ("d", 1, "s", 0, 10, "a", "lex"),
+        ("d", 1, "t", 5, 12, "x", "lex"),
+        ("d", 1, "s", 10, 20, "b", "lex"),
+    ]
+    assert spans(table(WORDS, interleaved), "a b") == [(0, 20)]
+
+
+def test_overlapping_occurrences_all_count() -> None:
+    assert spans(words([("a", 0, 10, "lex"), ("a", 10, 20, "lex"), ("a", 20, 30, "lex")]), "a a") == [(0, 20), (10, 30)]
+
+
+def test_case_is_folded_only_where_the_list_says_so() -> None:
+    spoken = words([("ÉtÉ", 0, 10, "lex"), ("été", 20, 30, "lex")])
+    assert spans(spoken, "Été") == []
+    assert spans(spoken, "Été", compareNormalize="") == []
+    assert spans(spoken, "Été", compareNormalize="lowercase") == [(0, 10), (20, 30)]
+    with pytest.raises(InputError, match="compareNormalize"):
+        spans(spoken, "été", compareNormalize="stem")
+
+
+def test_text_is_not_normalised() -> None:
+    assert spans(words([("e\u0301", 0, 10, "lex")]), "\u00e9") == []
+
+
+def test_text_filters() -> None:
+    assert units("ab-c中文d", "", ()) == ["ab-c中文d"]
+    assert units("ab-c中文d", "", ("charsplit",)) == list("ab-c中文d")
+    assert units("ab-c中文d", "", ("charsplit", "notascii")) == ["ab-c", "中", "文", "d"]
+    assert units("ab-c中文d", "", ("charsplit", "notascii", "deletehyphens")) == ["abc", "中", "文", "d"]
+    assert units("twenty-one", "", ("deletehyphens",)) == ["twentyone"]
+    assert units("--", "", ("deletehyphens",)) == []
+    assert units("中a", "", ("notascii",)) == ["中a"]
+
+
+def test_characters_share_the_time_of_their_word() -> None:
+    spoken = words([("中文字", 0, 100, "lex"), ("典", 100, 110, "lex")])
+    assert spans(spoken, "文") == []
+    assert spans(spoken, "文", filters=("charsplit",)) == [(33, 67)]
+    assert (
+        spans(spoken, "字 典", filters=("charsplit",)) == spans(spoken, "字典", filters=("charsplit",)) == [(67, 110)]
+    )
+    assert spans(words([("ab中d", 0, 8, "lex")]), "中", filters=("charsplit", "notascii")) == [(4, 6)]
+    halves = words([("中文", 0, 5, "lex"), ("中文", 10, 17, "lex")])
+    assert spans(halves, "中", filters=("charsplit",)) == [(0, 2), (10, 14)]
+
+
+def test_a_word_of_hyphens_only_is_no_word() -> None:
+    spoken = words([("a", 0, 10, "lex"), ("-", 10, 20, "lex"), ("b", 20, 30, "lex")])
+    assert spans(spoken, "a b") == []
+    assert spans(spoken, "a b", filters=("deletehyphens",)) == [(0, 30)]
+
+
+def test_empty_tables() -> None:
+    assert found(table(WORDS, []), queries({"q": "a"})) == []
+    assert found(words([("a", 0, 10, "lex")]), queries({})) == []
+    assert found(words([("a", 0, 10, "lex")]), queries({"q": "", "r": "  "})) == []
+
+
+def oracle(
+    rows: list[tuple[str, int, str, int, int, str, str]], texts: list[str], gap: int, filters: list[str]
+) -> list[Found]:
+    """Every query tried at every place, word by word."""
+    tracks: dict[tuple[str, int, str], list[tuple[int, int, str, str]]] = {}
+    for document, channel, speaker, start, end, word, subtype in sorted(rows, key=lambda row: row[3]):
+        for unit, first, last, length in cut(word, filters):
+            begin = start + round(Fraction((end - start) * first, length))
+            stop = start + round(Fraction((end - start) * last, length))
+            tracks.setdefault((document, channel, speaker), []).append((begin, stop, unit, subtype))
+    result = []
+    for number, text in enumerate(texts):
+        wanted = [unit for word in text.split() for unit, *_ in cut(word, filters)]
+        for (document, channel, _), track in tracks.items():
+            for at in range(len(track) - len(wanted) + 1):
+                there = track[at : at + len(wanted)]
+                if not wanted or [each[2] for each in there] != wanted or there[0][3] in ("frag", "fp"):
+                    continue
+                if all(after[0] - before[1] <= gap for before, after in pairwise(there)):
+                    first, last = there[0], there[-1]
+                    result.append((number, document, channel, first[0], last[1], first[1], last[0]))
+    return sorted(result)
+
+
+def cut(word: str, filters: list[str]) -> list[tuple[str, int, int, int]]:
+    if "deletehyphens" in filters:
+        word = "".join(letter for letter in word if letter != "-")
+    if "charsplit" not in filters:
+        return [(word, 0, len(word), len(word))] if word else []
+    pieces: list[tuple[str, int, int, int]] = []
+    for place, letter in enumerate(word):
+        together = "notascii" in filters and pieces and letter.isascii() and pieces[-1][0].isascii()
+        if together:
+            pieces[-1] = (pieces[-1][0] + letter, pieces[-1][1], place + 1, len(word))
+        else:
+            pieces.append((letter, place, place + 1, len(word)))
+    return pieces
+
+
+WORD = st.sampled_from(["a", "b", "ab", "a-b", "-", "文", "文a", "ab文"])
+ROW = st.tuples(
+    st.sampled_from("de"),
+    st.integers(1, 2),
+    st.sampled_from("st"),
+    st.integers(0, 60),
+    st.integers(0, 9),
+    WORD,
+    st.sampled_from(["lex", "lex", "frag", "fp"]),
+).map(lambda row: (*row[:4], row[3] + row[4], *row[5:]))
+FILTERS = st.lists(st.sampled_from(["charsplit", "notascii", "deletehyphens"]), unique=True)
+
+
+@given(
+    st.lists(ROW, max_size=25),
+    st.lists(st.lists(WORD, max_size=3).map(" ".join), max_size=4),
+    st.integers(0, 30),
+    FILTERS,
+)
+def test_equals_every_query_tried_at_every_place(rows, texts, gap, filters) -> None:
+    query_table = queries({f"q{number}": text for number, text in enumerate(texts)})
+    assert found(table(WORDS, rows), query_table, gap, filters) == oracle(rows, texts, gap, filters)
