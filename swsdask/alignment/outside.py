@@ -32,7 +32,7 @@ def evaluated_rows(detections: Detections, reference: Reference, source: str) ->
         outside = np.flatnonzero(detections.inside == 0)
         problems = (_problem(detections, reference, source, row) for row in outside[:SHOWN].tolist())
         raise InputError(*problems, total=len(outside))
-    return np.flatnonzero(detections.inside)
+    return np.flatnonzero(detections.inside != 0)
 
 
 def dropped_outside(detections: Detections, rows: I64 | None) -> dict[str, int]:

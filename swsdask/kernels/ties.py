@@ -83,36 +83,33 @@ def _search(
     one, it is the row `goal`, and columns up to `fixed` stay. Rows that are `seen` with this stamp are known to lead
     nowhere. Being unmatched counts as a column of its own, len(row_of), whose tight rows are those of price 0.
     """
-    nobody, vacant = len(row_of), -1
+    nobody, vacant, last = len(row_of), -1, -1
     n_queue, n_taken, taker = 0, 0, start
-    while True:
-        if taker == nobody:
-            for row in range(len(column_of)):
-                if row_price[row] == 0 and seen[row] != stamp and not 0 <= column_of[row] <= fixed:
-                    seen[row] = stamp
-                    came_from[row] = nobody
-                    queue[n_queue] = row
-                    n_queue += 1
-        else:
-            for i in range(first[taker], first[taker + 1]):
-                row = tight[i]
-                if seen[row] != stamp and not 0 <= column_of[row] <= fixed:
-                    seen[row] = stamp
-                    came_from[row] = taker
-                    queue[n_queue] = row
-                    n_queue += 1
-        if n_taken == n_queue:
-            return False
-        row = queue[n_taken]
-        n_taken += 1
-        taker = column_of[row]
-        if row == goal or (goal < 0 and (taker < 0 or (taker > start and column_price[taker] == 0))):
-            break
-        if taker < 0:
-            taker = nobody
-            vacant = row if vacant < 0 else vacant
-    if taker >= 0:
-        row_of[taker] = -1
+    while last < 0:
+        begin, end = (0, len(column_of)) if taker == nobody else (first[taker], first[taker + 1])
+        for i in range(begin, end):
+            row = i if taker == nobody else tight[i]
+            holder = column_of[row]
+            if seen[row] == stamp or 0 <= holder <= fixed or (taker == nobody and row_price[row] > 0):
+                continue
+            seen[row] = stamp
+            came_from[row] = taker
+            queue[n_queue] = row
+            n_queue += 1
+            if row == goal or (goal < 0 and (holder < 0 or (holder > start and column_price[holder] == 0))):
+                last = row
+                break
+        if last < 0:
+            if n_taken == n_queue:
+                return False
+            taker = column_of[queue[n_taken]]
+            if taker < 0:
+                taker = nobody
+                vacant = queue[n_taken] if vacant < 0 else vacant
+            n_taken += 1
+    if column_of[last] >= 0:
+        row_of[column_of[last]] = -1
+    row = last
     while True:
         taker = came_from[row]
         if taker == nobody:
