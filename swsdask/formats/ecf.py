@@ -6,11 +6,10 @@ import pyarrow as pa
 
 from swsdask.errors import Problems
 from swsdask.formats.noting import noted, noted_at
+from swsdask.formats.reference_values import read_document, read_span
 from swsdask.formats.run_values import FormatError, read_channel, shown
 from swsdask.formats.sniff import Format, expect
-from swsdask.formats.spans import read_span
 from swsdask.formats.xml_stream import End, read_elements
-from swsdask.model.ids import document_fault, document_id
 from swsdask.model.schemas import DOCUMENTS
 
 _ROOT = ("ecf",)
@@ -65,7 +64,7 @@ class _Excerpts:
             return
         filename, channel_text, start, duration = (attributes[name] for name in _NEEDED)
         with noted_at(self._problems, self._url, line):
-            check_document(filename)
+            document = read_document(filename)
         with noted_at(self._problems, self._url, line):
             channel = read_channel(channel_text)
         with noted_at(self._problems, self._url, line):
@@ -74,7 +73,7 @@ class _Excerpts:
                 raise FormatError("a duration of more than 0 seconds", shown(duration), "Mend or remove the excerpt.")
         if len(self._problems) == before:
             kind, language = attributes.get("source_type", ""), attributes.get("language", "")
-            self._rows.append((document_id(filename), channel, span.start, span.end, kind, language))
+            self._rows.append((document, channel, span.start, span.end, kind, language))
             self._rounded += span.rounded
 
     def table(self) -> pa.Table:
@@ -82,10 +81,3 @@ class _Excerpts:
         columns = zip(*self._rows, strict=True) if self._rows else [()] * len(DOCUMENTS)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)]
         return pa.Table.from_arrays(arrays, schema=DOCUMENTS.with_metadata({"rounded": str(self._rounded)}))
-
-
-def check_document(filename: str) -> None:
-    """Raises `FormatError` if an audio file name cannot name a document."""
-    wrong = document_fault(filename)
-    if wrong:
-        raise FormatError("the name of an audio file", wrong, "Give it a plain name.")

@@ -1,7 +1,7 @@
 """XML as a stream of events: safe, and in bounded memory however large the file or any part of it is.
 
-Expat reads it, which knows the line of every tag (libxml2 counts to 65 535). A document type declaration is refused, and
-with it every entity but XML's own five; nothing is fetched. Namespace prefixes of elements are passed over.
+Expat reads it, which knows the line of every tag (libxml2 counts to 65 535). A document type declaration is refused,
+and with it every entity but XML's own five; nothing is fetched. Namespace prefixes of elements are passed over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stretches of a document's time, as reference files give them: start and duration in decimal seconds."""
+"""The values of reference files as text: documents, and stretches of their time in decimal seconds."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from decimal import Context, Decimal
 from typing import NamedTuple
 
 from swsdask.formats.run_values import BLANKS, FormatError, shown
+from swsdask.model.ids import document_fault, document_id
 from swsdask.model.ticks import MAX_TICKS, TICKS_PER_SECOND, ticks
 
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,12}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?0*[0-9]{1,2})?")
 _EXACT = Context(prec=400)
 """Enough digits for any sum of what `_DECIMAL` matches."""
 
@@ -20,6 +21,14 @@ class Span(NamedTuple):
     start: int
     end: int
     rounded: int
+
+
+def read_document(filename: str) -> str:
+    """The id of the document that an audio file name names. Raises `FormatError`."""
+    wrong = document_fault(filename)
+    if wrong:
+        raise FormatError("the name of an audio file", wrong, "Give it a plain name.")
+    return document_id(filename)
 
 
 def read_span(start: str, duration: str) -> Span:

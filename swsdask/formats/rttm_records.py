@@ -1,0 +1,196 @@
+"""Records of an RTTM from lines of text to columns: all at once where they are as they should be, else one by one.
+
+Both ways give the same columns for the same lines; only the second can say what is wrong with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv
+
+from swsdask.errors import Problems
+from swsdask.formats.lines import Lines
+from swsdask.formats.noting import noted_at
+from swsdask.formats.reference_values import read_document, read_span
+from swsdask.formats.run_values import FormatError, read_channel, shown
+from swsdask.formats.sniff import RTTM_TYPE
+from swsdask.model.ticks import MAX_TICKS, TICKS_PER_SECOND
+
+WORD = "LEXEME"
+SEGMENT = "SPEAKER"
+
+COLUMNS = pa.schema(
+    [
+        ("type", pa.string()),
+        ("document", pa.string()),
+        ("channel", pa.int8()),
+        ("start", pa.int32()),
+        ("end", pa.int32()),
+        ("word", pa.string()),
+        ("subtype", pa.string()),
+        ("speaker", pa.string()),
+        ("line", pa.int64()),
+        ("rounded", pa.int8()),
+    ]
+)
+"""The columns of `Records.table`. `rounded` counts which of start and end were finer than a tick."""
+
+_FEW = pa.dictionary(pa.int32(), pa.string())
+_SECONDS = pa.decimal128(36, 18)
+_WHOLE_SECONDS_AND_TICKS = pa.decimal128(24, 4)
+_FIELDS = {
+    "type": pa.string(),
+    "document": _FEW,
+    "channel": _FEW,
+    "start": _SECONDS,
+    "duration": _SECONDS,
+    "word": pa.string(),
+    "subtype": pa.string(),
+    "speaker": pa.string(),
+    "confidence": pa.string(),
+    "lookahead": pa.string(),
+}
+"""The fields of a record in order; the newer form has the last one too."""
+
+_COMMENT = re.compile(rb"^[ \t\r\f\v]*;;.*$", re.MULTILINE)
+_BLANKS = re.compile(rb"[ \t\r\f\v]+")
+_OUTER_BLANK = re.compile(rb"^ | $", re.MULTILINE)
+_UNTIDY = (b"\t", b"\r", b"\f", b"\v", b"  ", b" \n", b"\n ")
+
+
+class Records(NamedTuple):
+    """The words and segments of some lines, in order, and how many records of each other type there are."""
+
+    table: pa.Table
+    skipped: Counter[str]
+
+
+def read_records(lines: Lines, file: str, problems: Problems) -> Records:
+    """The records of some lines. What is wrong with one is added to `problems`, and that one is left out."""
+    try:
+        return _read_together(lines)
+    except (ValueError, FormatError):
+        return _read_singly(lines, file, problems)
+
+
+def _read_together(lines: Lines) -> Records:
+    """Raises `ValueError` or `FormatError` if anything is amiss, or merely out of the ordinary."""
+    text = _tidy(lines.data)
+    names = list(_FIELDS)
+    if text.lstrip(b"\n").partition(b"\n")[0].count(b" ") < len(names) - 1:
+        names.pop()
+    table = csv.read_csv(
+        pa.BufferReader(text),
+        csv.ReadOptions(column_names=names, use_threads=False, block_size=len(text) + 1),
+        csv.ParseOptions(delimiter=" ", quote_char=False),
+        csv.ConvertOptions(column_types=_FIELDS, null_values=["<NA>"]),
+    )
+    types = Counter({count["values"]: count["counts"] for count in pc.value_counts(table["type"]).to_pylist()})
+    for name in types:
+        _check_type(name)
+    table = table.append_column("line", pa.array(lines.first + _lines_with_text(text)))
+    table = table.filter(pc.is_in(table["type"], pa.array([WORD, SEGMENT]))).combine_chunks()
+    if pc.any(pc.less(table["duration"], Decimal(0))).as_py():
+        raise ValueError("a negative duration")
+    start, start_rounded = _ticks(table["start"])
+    end, end_rounded = _ticks(pc.add(table["start"], table["duration"]))
+    if np.any(start < 0) or np.any(end > MAX_TICKS):
+        raise ValueError("a time out of range")
+    made = {
+        "document": _each(table["document"], read_document, pa.string()),
+        "channel": _each(table["channel"], read_channel, pa.int8()),
+        "start": pa.array(start, pa.int32()),
+        "end": pa.array(end, pa.int32()),
+        "rounded": pa.array(start_rounded.astype(np.int8) + end_rounded),
+    }
+    columns = [made[name] if name in made else table[name] for name in COLUMNS.names]
+    return Records(pa.Table.from_arrays(columns, schema=COLUMNS), _others(types))
+
+
+def _tidy(data: bytes) -> bytes:
+    """The same lines, their fields one blank apart, comments made empty lines."""
+    if b";;" in data:
+        data = _COMMENT.sub(b"", data)
+    if data.startswith(b" ") or any(mark in data for mark in _UNTIDY):
+        data = _OUTER_BLANK.sub(b"", _BLANKS.sub(b" ", data))
+    return data
+
+
+def _lines_with_text(text: bytes) -> NDArray[np.int64]:
+    """The numbers, from 0, of the lines that are not empty."""
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    return np.flatnonzero(np.diff(ends, prepend=-1) > 1)
+
+
+def _ticks(seconds: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Ticks of exact times, and which of them had to be rounded. Raises `ValueError` if one is absent."""
+    if seconds.null_count:
+        raise ValueError("no time")
+    rounded = pc.round(seconds, ndigits=4, round_mode="half_to_even")
+    ticks = pc.multiply(rounded.cast(_WHOLE_SECONDS_AND_TICKS), Decimal(TICKS_PER_SECOND)).cast(pa.int64())
+    return ticks.to_numpy(), pc.not_equal(rounded, seconds).to_numpy()
+
+
+def _each(texts: pa.ChunkedArray, reader: Callable[[str], object], kind: pa.DataType) -> pa.Array:
+    """What `reader` makes of each of few distinct texts."""
+    column = texts.combine_chunks()
+    used, codes = np.unique(column.indices.to_numpy(), return_inverse=True)
+    values = [reader(text) for text in column.dictionary.take(pa.array(used)).to_pylist()]
+    return pa.array(values, kind).take(pa.array(codes))
+
+
+def _read_singly(lines: Lines, file: str, problems: Problems) -> Records:
+    rows: list[tuple[object, ...]] = []
+    types: Counter[str] = Counter()
+    for number, line in enumerate(lines.data.split(b"\n"), lines.first):
+        fields = [field.decode() for field in line.split()]
+        if not fields or fields[0].startswith(";;"):
+            continue
+        with noted_at(problems, file, number):
+            _check_fields(fields)
+            types[fields[0]] += 1
+            if fields[0] in (WORD, SEGMENT):
+                rows.extend(_rows(fields, number, file, problems))
+    columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)]
+    return Records(pa.Table.from_arrays(arrays, schema=COLUMNS), _others(types))
+
+
+def _rows(fields: list[str], number: int, file: str, problems: Problems) -> Iterator[tuple[object, ...]]:
+    """The row of `COLUMNS` that a record makes, if nothing is wrong with it."""
+    kind, filename, channel_text, start, duration, word, subtype, speaker = fields[:8]
+    before = len(problems)
+    with noted_at(problems, file, number):
+        document = read_document(filename)
+    with noted_at(problems, file, number):
+        channel = read_channel(channel_text)
+    with noted_at(problems, file, number):
+        span = read_span(start, duration)
+    if len(problems) == before:
+        yield kind, document, channel, span.start, span.end, word, subtype, speaker, number, span.rounded
+
+
+def _check_fields(fields: list[str]) -> None:
+    if len(fields) not in (len(_FIELDS) - 1, len(_FIELDS)):
+        expected = f"{len(_FIELDS) - 1} or {len(_FIELDS)} fields with blanks between them"
+        raise FormatError(expected, f"{len(fields)}", "Write <NA> for a field without value.")
+    _check_type(fields[0])
+
+
+def _check_type(name: str) -> None:
+    if not RTTM_TYPE.fullmatch(name):
+        raise FormatError(f"a type of RTTM records, such as {WORD}", shown(name), "Mend the type or remove the line.")
+
+
+def _others(types: Counter[str]) -> Counter[str]:
+    """The records of types that are passed over."""
+    return Counter({name: count for name, count in types.items() if name not in (WORD, SEGMENT)})
