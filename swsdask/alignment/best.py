@@ -69,7 +69,7 @@ def best_trials(detections: Detections, reference: Reference, places: Places, ev
         query=detections.query[rows],
         score=detections.score[rows],
         decision=detections.decision[rows] if aligned and detections.decision is not None else None,
-        group=groups_of(None if detections.document is None else detections.document[rows], reference),
+        group=groups_of(detections.document, rows, reference),
         row=rows,
         hit=hit,
         occurrence=occurrence,

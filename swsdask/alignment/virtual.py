@@ -50,7 +50,7 @@ def virtual_trials(
         query=detections.query[kept],
         score=detections.score[kept],
         decision=detections.decision[kept] if aligned and detections.decision is not None else None,
-        group=groups_of(None if detections.document is None else detections.document[kept], reference),
+        group=groups_of(detections.document, kept, reference),
         row=rows,
         hit=hit,
         occurrence=occurrence,
@@ -76,13 +76,14 @@ def _groups(reference: Reference) -> _Groups:
     changes = (query[1:] != query[:-1]) | (document[1:] != document[:-1]) | (channel[1:] != channel[:-1])
     begins = np.flatnonzero(np.append(len(query) > 0, changes))
     opens, closes = 2 * (start - reference.rule.tolerance), 2 * (end + reference.rule.tolerance)
-    above_all = (np.cumsum(np.isin(np.arange(len(query)), begins)) - 1) * 2**34
+    occurrence = np.append(begins, len(query))
+    above_others = np.repeat(np.arange(len(begins)), np.diff(occurrence)) * 2**34
     return _Groups(
         of_query=np.searchsorted(query[begins], np.arange(reference.n_queries + 1)),
         document=document[begins],
         channel=channel[begins],
-        occurrence=np.append(begins, len(query)),
-        reach=np.maximum.accumulate(closes + above_all) - above_all,
+        occurrence=occurrence,
+        reach=np.maximum.accumulate(closes + above_others) - above_others,
         occurrences=Occurrences(opens, closes, start, end),
     )
 
