@@ -20,7 +20,7 @@ _HOME = {
     "report": "swsdask.api",
     "validate": "swsdask.api",
     "Evaluation": "swsdask.api",
-    "cluster": "swsdask.cluster",
+    "cluster": "swsdask.engine.open",
     "Result": "swsdask.model.results",
     "EvaluationSettings": "swsdask.model.settings",
     "SwsdaskError": "swsdask.errors",
@@ -46,7 +46,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from swsdask.api import Evaluation, ingest, open, report, score, validate  # noqa: A004
-    from swsdask.cluster import cluster
+    from swsdask.engine.open import cluster
     from swsdask.errors import InputError, SettingsError, SwsdaskError
     from swsdask.model.results import Result
     from swsdask.model.settings import EvaluationSettings

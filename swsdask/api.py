@@ -29,7 +29,8 @@ from swsdask.archive.tables import ReferenceTables
 from swsdask.archive.writing import write_runs
 from swsdask.engine.executor import Executor
 from swsdask.engine.open import open_executor
-from swsdask.engine.score import Progress, score_archive
+from swsdask.engine.progress import Progress
+from swsdask.engine.score import score_archive
 from swsdask.errors import SettingsError
 from swsdask.formats.opening import file_size
 from swsdask.formats.reference import find_reference
@@ -39,7 +40,8 @@ from swsdask.model.presets import load_preset
 from swsdask.model.results import Result
 from swsdask.model.settings import Settings, build_settings
 
-Runs = str | os.PathLike[str] | Sequence[str] | Mapping[str, str] | None
+Runs = str | Sequence[str] | Mapping[str, str] | None
+"""Files, directories, globs or URLs; or file by system; or names of an archive's systems."""
 
 BYTES_PER_DETECTION = 90
 """About what a detection takes in an official file: for a guess at how much there is to do before anything is read."""
@@ -209,8 +211,8 @@ def _run_files(runs: Runs) -> list[RunFile]:
     return [RunFile(url) for url in find_runs(_patterns(runs))]
 
 
-def _patterns(runs: str | os.PathLike[str] | Sequence[str]) -> list[str]:
-    return [os.fspath(runs)] if isinstance(runs, str | os.PathLike) else [os.fspath(run) for run in runs]
+def _patterns(runs: str | Sequence[str]) -> list[str]:
+    return [runs] if isinstance(runs, str) else list(runs)
 
 
 @contextmanager

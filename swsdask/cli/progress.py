@@ -6,19 +6,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
-
-class Progress(Protocol):
-    """What work reports to: a phase of so many rows begins, rows are done."""
-
-    def begin(self, phase: str, rows: int) -> None:
-        """A new phase."""
-        ...
-
-    def advance(self, rows: int) -> None:
-        """So many rows of the phase are done."""
-        ...
+from swsdask.engine.progress import Progress
 
 
 class LogLines:
