@@ -1,0 +1,184 @@
+"""The commands as a user types them: their output, files and exit codes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from swsdask.model.results import ALIGNMENT, CURVES, SCORES
+from tests.cli.conftest import RUN, Files, Outcome, long_form
+
+Call = Callable[..., Outcome]
+
+
+def test_score_by_hand(swsdask: Call, files: Files) -> None:
+    """Two occurrences of K1, one of K2, none of K3; T = 60 s; beta = 999.9."""
+    outcome = swsdask("score", files.reference, files.run, "--preset", "openkws13", "--format", "json")
+    assert outcome.code == 0, outcome.err
+    values = long_form(json.loads(outcome.out))
+    assert (values["n_queries"], values["n_target"], values["n_detections"]) == (2, 3, 4)
+    assert (values["n_hit"], values["n_miss"], values["n_false_alarm"]) == (2, 1, 1)
+    assert values["atwv"] == pytest.approx(1 - (0.5 + 0) / 2 - 999.9 * (1 / 59) / 2, rel=1e-12)
+    assert values["mtwv"] == pytest.approx(0.75, rel=1e-12)
+    assert values["mtwv_threshold"] == 0.7
+    assert values["mtwv_rejected_threshold"] == 0.6
+
+
+def test_out_holds_what_the_design_names(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    outcome = swsdask("score", files.reference, files.run, "--by", "source_type", "--alignment", "--out", out)
+    assert outcome.code == 0, outcome.err
+    assert "first" in outcome.out
+    assert "Signature" in outcome.out
+    assert {path.name for path in out.iterdir()} == {
+        "scores.parquet",
+        "scores.json",
+        "curves.parquet",
+        "alignment.parquet",
+        "manifest.json",
+        "report.html",
+    }
+    scores = pq.read_table(out / "scores.parquet")
+    assert scores.schema.equals(SCORES)
+    assert pq.read_table(out / "curves.parquet").schema.equals(CURVES)
+    alignment = pq.read_table(out / "alignment.parquet")
+    assert alignment.schema.equals(ALIGNMENT)
+    assert sorted(alignment["outcome"].to_pylist()) == [
+        "correct_nondetection",
+        "false_alarm",
+        "hit",
+        "hit",
+        "miss",
+    ]
+    rows = json.loads((out / "scores.json").read_text())
+    assert len(rows) == scores.num_rows
+    assert set(rows[0]) == {"system", "condition", "query", "measure", "value"}
+    assert {row["condition"] for row in rows} == {"all", "source_type=bnews", "source_type=cts"}
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["signature"] in outcome.out
+    assert manifest["runs"]["first"]["rows"] == 4
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--executor", "serial"),
+        ("--executor", "threads", "--workers", "2"),
+        ("--rows-per-task", "1"),
+        ("--buckets", "1"),
+        ("--buckets", "64"),
+    ],
+)
+def test_how_it_runs_changes_no_byte(swsdask: Call, files: Files, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    swsdask("score", files.reference, files.run, "--out", tmp_path / "plain")
+    outcome = swsdask("score", files.reference, files.run, "--out", tmp_path / "other", *arguments)
+    assert outcome.code == 0, outcome.err
+    for name in ("scores.parquet", "scores.json", "curves.parquet"):
+        assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+    plain, other = (json.loads((tmp_path / d / "manifest.json").read_text()) for d in ("plain", "other"))
+    assert plain["signature"] == other["signature"]
+
+
+def test_the_form_of_a_run_changes_no_number(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    table = "system\tquery\tdocument\tchannel\tstart\tduration\tscore\tdecision\n" + "".join(
+        f"first\t{row}\n"
+        for row in (
+            "K2\tb\t1\t9.0\t0.5\t0.6\tYES",
+            "K1\ta\t1\t1.1\t0.8\t0.9\tYES",
+            "K2\ta\t1\t5.0\t0.5\t0.7\tYES",
+            "K1\tb\t1\t20\t0.5\t0.2\tNO",
+        )
+    )
+    forms = [
+        files.run,
+        files.write("zipped.kwslist.xml.gz", gzip.compress(RUN.encode())),
+        files.write("misnamed.txt", RUN),
+        files.write("table.tsv", table),
+        files.write("table.csv", table.replace("\t", ",")),
+    ]
+    bytes_of = set()
+    for number, form in enumerate(forms):
+        out = tmp_path / f"out{number}"
+        outcome = swsdask("score", files.reference, form, "--out", out)
+        assert outcome.code == 0, outcome.err
+        bytes_of.add((out / "scores.parquet").read_bytes())
+    assert len(bytes_of) == 1
+
+
+def test_archive(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    assert swsdask("ingest", archive, files.reference, "--run", files.run).code == 0
+    again = swsdask("ingest", archive, "--run", files.run)
+    assert again.code == 0
+    assert "version 1" in again.out
+    files.write("first.kwslist.xml", RUN.replace("0.9", "0.95"))
+    changed = swsdask("ingest", archive, "--run", files.run)
+    assert changed.code == 2
+    assert "first" in changed.err
+    assert swsdask("ingest", archive, "--run", files.run, "--replace").code == 0
+    shown = swsdask("show", archive)
+    assert shown.code == 0
+    assert "version 2" in shown.out
+    assert "first" in shown.out
+    straight = swsdask("score", files.reference, files.run, "--format", "json")
+    stored = swsdask("score", archive, "--format", "json")
+    named = swsdask("score", archive, "first", "--format", "json")
+    assert straight.out == stored.out == named.out
+    assert swsdask("score", archive, "second").code == 2
+
+
+def test_nothing_is_decided_without_decisions(swsdask: Call, files: Files) -> None:
+    run = files.write("kaldi.txt", "K1 a 1.1 1.9 0.9\nK2 a 5.0 5.5 0.7\nK2 b 9.0 9.5 0.6\n")
+    outcome = swsdask("score", files.reference, run, "--format", "json")
+    assert outcome.code == 0, outcome.err
+    values = long_form(json.loads(outcome.out))
+    assert values["atwv"] is None
+    assert values["mtwv"] == pytest.approx(0.75)
+    assert "decision" in swsdask("score", files.reference, run).out
+
+
+def test_dry_run_scores_nothing(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    outcome = swsdask("score", files.reference, files.run, "--dry-run", "--out", tmp_path / "none")
+    assert outcome.code == 0, outcome.err
+    assert "first" in outcome.out
+    assert not (tmp_path / "none").exists()
+
+
+def test_only_the_asked_measures(swsdask: Call, files: Files) -> None:
+    outcome = swsdask("score", files.reference, files.run, "--measures", "atwv,mtwv", "--format", "json")
+    assert {row["measure"] for row in json.loads(outcome.out)} == {"atwv", "mtwv"}
+
+
+def test_report_again_from_results(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    swsdask("score", files.reference, files.run, "--out", out)
+    page = tmp_path / "page.html"
+    outcome = swsdask("report", out, page)
+    assert outcome.code == 0, outcome.err
+    assert page.read_bytes() == (out / "report.html").read_bytes()
+
+
+def test_presets(swsdask: Call) -> None:
+    listed = swsdask("presets").out
+    assert all(name in listed for name in ("std2006", "sws2011", "sws2012", "sws2013", "openkws13", "quesst2014"))
+    assert "p_target = 0.00015" in swsdask("presets", "sws2013").out
+    assert swsdask("presets", "sws2014").code == 2
+
+
+def test_convert(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    for name in ("run.stdlist.xml", "run.tsv", "run.parquet", "back.kwslist.xml.gz"):
+        outcome = swsdask("convert", files.run, tmp_path / name)
+        assert outcome.code == 0, outcome.err
+        same = swsdask("score", files.reference, tmp_path / name, "--format", "json")
+        assert same.out == swsdask("score", files.reference, files.run, "--format", "json").out
+
+
+def test_validate(swsdask: Call, files: Files) -> None:
+    outcome = swsdask("validate", files.reference, files.run)
+    assert outcome.code == 0, outcome.err
+    assert "4" in outcome.out
