@@ -1,0 +1,64 @@
+"""Where work runs: settings become an executor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from swsdask.engine.executor import Executor
+from swsdask.engine.serial import SerialExecutor
+from swsdask.model.settings import EngineSettings
+
+SMALL = 2_000_000
+"""Below so many rows, starting worker processes costs more than it saves."""
+
+
+@contextmanager
+def open_executor(settings: EngineSettings, total_rows: int | None = None) -> Iterator[Executor]:
+    """The executor that `settings.executor` names, closed when the context ends.
+
+    "serial", "threads", "processes", a scheduler's address or file, or a file of conf/cluster. "auto" is serial where
+    there is little to do (`total_rows` below `SMALL`; None: not known, so taken as little), one core, or one worker is
+    asked for, else processes; more than one worker asked for is processes always. Only what needs Dask imports it.
+
+    Raises `SettingsError` if the name means nothing, `ClusterError` if workers cannot be started or reached.
+    """
+    name = settings.executor
+    workers = settings.workers or cores()
+    if name == "auto":
+        little = settings.workers is None and (total_rows or 0) < SMALL
+        name = "serial" if little or workers == 1 else "processes"
+    if name == "serial":
+        yield SerialExecutor()
+    elif name == "threads":
+        from swsdask.engine.threads import ThreadExecutor
+
+        threads = ThreadExecutor(workers)
+        try:
+            yield threads
+        finally:
+            threads.close()
+    else:
+        from swsdask.clusters import LocalProcesses, describe
+        from swsdask.engine.dask import DaskExecutor
+
+        place = LocalProcesses(workers=workers) if name == "processes" else describe(name, settings.workers)
+        with place.connected() as client:
+            yield DaskExecutor(client, settings.fan_in, place.timeout_s)
+
+
+@contextmanager
+def cluster(where: str | Path, workers: int | None = None) -> Iterator[Executor]:
+    """An executor on a cluster: an address, a scheduler's file, or a file of conf/cluster (see `swsdask.clusters`).
+
+    Give it to several calls of `score`; it ends with the context. Raises as `open_executor`.
+    """
+    with open_executor(EngineSettings(executor=str(where), workers=workers)) as executor:
+        yield executor
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

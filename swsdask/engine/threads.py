@@ -1,0 +1,69 @@
+"""Tasks in threads of this process: reading, kernels and large array operations run without the interpreter's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from swsdask.engine.executor import TASKS_AHEAD, Item, Part, execution_error
+from swsdask.errors import SwsdaskError
+
+
+class ThreadExecutor:
+    """The executor over `workers` threads; parts are merged in the calling thread, in the order they come."""
+
+    shares_memory = True
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="swsdask")
+
+    def share(self, value: Any) -> Any:
+        """The value itself."""
+        return value
+
+    def map_reduce(
+        self,
+        function: Callable[[Item, Any], Part],
+        items: Iterable[Item],
+        merge: Callable[[Part, Part], Part],
+        shared: Any = None,
+        *,
+        label: Callable[[Item], str] = str,
+        done: Callable[[Item], None] | None = None,
+    ) -> Part | None:
+        """See `Executor.map_reduce`."""
+        total: Part | None = None
+        running: dict[Future[Part], Item] = {}
+
+        def collect() -> None:
+            nonlocal total
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                item = running.pop(future)
+                try:
+                    part = future.result()
+                except SwsdaskError:
+                    raise
+                except Exception as error:
+                    raise execution_error(label(item), error) from error
+                total = part if total is None else merge(total, part)
+                if done is not None:
+                    done(item)
+
+        try:
+            for item in items:
+                running[self._pool.submit(function, item, shared)] = item
+                if len(running) >= self.workers * TASKS_AHEAD:
+                    collect()
+            while running:
+                collect()
+        finally:
+            for future in running:
+                future.cancel()
+            wait(running)
+        return total
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown(cancel_futures=True)
