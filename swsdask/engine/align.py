@@ -1,0 +1,236 @@
+"""The alignment as a table: every trial with what it is mapped to, and every target that none is mapped to.
+
+Cells come in any order and hold any part of a system's trials, but every (query, document) lies in one cell. So each
+cell's rows are sorted where it is aligned, wait in a file of their own, and are then merged: memory stays flat however
+many trials there are, and the order of the rows does not depend on the cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdask.alignment.trials import make_trials, trial_columns
+from swsdask.archive.base import Archive
+from swsdask.engine.executor import Executor, execution_error
+from swsdask.engine.plan import Task, task_rows, tasks
+from swsdask.engine.progress import Progress
+from swsdask.engine.targets import ABSENT, Targets, targets_of
+from swsdask.errors import SwsdaskError
+from swsdask.model.results import ALIGNMENT
+from swsdask.model.settings import EngineSettings
+from swsdask.model.ticks import TICKS_PER_SECOND
+from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials
+
+Rows = NDArray[np.void]
+
+ROW = np.dtype(
+    [
+        ("query", np.int32),
+        ("document", np.int32),
+        ("channel", np.int64),
+        ("reference_start", np.int64),
+        ("reference_end", np.int64),
+        ("start", np.int64),
+        ("end", np.int64),
+        ("score", np.float64),
+        ("decision", np.int8),
+        ("outcome", np.int8),
+    ]
+)
+"""A row of the alignment before codes become ids and ticks seconds; integers that are `ABSENT` become nulls."""
+
+OUTCOMES = ("hit", "miss", "false_alarm", "correct_nondetection")
+HIT, MISS, FALSE_ALARM, CORRECT_NONDETECTION = range(4)
+
+ROWS_AT_ONCE = 250_000
+"""How many rows a task aligns, and about how many a table has."""
+
+
+def align_systems(
+    archive: Archive,
+    systems: Sequence[str],
+    reference: Reference,
+    executor: Executor,
+    settings: EngineSettings,
+    progress: Progress,
+) -> Iterator[pa.Table]:
+    """Tables of `model.results.ALIGNMENT`, one after the other.
+
+    Rows are ordered by system as given, query as in the list, document as in the evaluation; of each document first the
+    trials by channel, start, end and score from the highest, then the targets that no trial is mapped to. Mapped trials
+    are hits, or misses if their decision is NO; the others false alarms, or correct non-detections. Times of the
+    reference are those of the occurrence or the segment, null for document trials. `document` is "" where the
+    evaluation does not know the document.
+    """
+    runs = {run.system: run for run in archive.runs}
+    targets = targets_of(reference)
+    known_everywhere = executor.share(reference)
+    for system in systems:
+        run = runs[system]
+        progress.begin(f"alignment of {system}", run.rows)
+        size = min(ROWS_AT_ONCE, task_rows(run.rows, executor.workers, settings.rows_per_task))
+        found = np.zeros(len(targets.query), np.bool_)
+        with TemporaryDirectory(prefix="swsdask-") as folder:
+            parts: list[Rows] = []
+            for aligned in _aligned(executor, tasks(archive, [system], size), known_everywhere, run.scores, progress):
+                found[aligned.mapped] = True
+                parts.append(_put_by(aligned.rows, Path(folder) / f"{len(parts)}.npy"))
+            parts.append(_missed(targets, ~found))
+            for rows in _merged(parts):
+                yield _table(system, rows, reference)
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Some cells' trials in canonical order, and the numbers of the targets that they are mapped to."""
+
+    rows: Rows
+    mapped: I64
+
+
+def _aligned(
+    executor: Executor, work: Iterator[Task], reference: Any, scores: ScoreRange, progress: Progress
+) -> Iterator[Aligned]:
+    """What becomes of each task, a few at a time."""
+    shared = (reference, executor.share(scores))
+    while some := list(enumerate(islice(work, 2 * executor.workers))):
+        parts = executor.map_reduce(
+            _align,
+            some,
+            _union,
+            shared,
+            label=lambda numbered: str(numbered[1]),
+            done=lambda numbered: progress.advance(numbered[1].rows),
+        )
+        yield from (parts or {}).values()
+
+
+def _align(numbered: tuple[int, Task], shared: tuple[Reference, ScoreRange]) -> dict[int, Aligned]:
+    number, task = numbered
+    reference, scores = shared
+    targets = targets_of(reference)
+    every = ("document", "channel", "start", "duration", "decision")
+    columns = dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, True), *every])
+    rows, mapped = [], []
+    for cell in task.cells:
+        try:
+            detections = cell.read(list(columns))
+            trials = make_trials(detections, reference, scores, aligned=True, source=cell.source)
+            rows.append(_rows(trials, detections, targets))
+        except SwsdaskError:
+            raise
+        except Exception as error:
+            raise execution_error(f"system {cell.system}: {cell.source} ({cell.rows:,} rows)", error) from error
+        mapped.append(np.asarray(trials.occurrence, np.int64))
+    return {number: Aligned(_in_order(np.concatenate(rows)), np.concatenate(mapped))}
+
+
+def _union(one: dict[int, Aligned], other: dict[int, Aligned]) -> dict[int, Aligned]:
+    return {**one, **other}
+
+
+def _rows(trials: Trials, detections: Detections, targets: Targets) -> Rows:
+    """The trials of a cell, in their own order."""
+    rows = np.zeros(len(trials), ROW)
+    at: slice | I64 = slice(None) if trials.row is None else trials.row
+    for name in ("query", "document", "channel", "start", "score"):
+        rows[name] = getattr(detections, name)[at]
+    rows["end"] = rows["start"] + np.asarray(detections.duration)[at]
+    rows["decision"] = -1 if trials.decision is None else trials.decision
+    for name in ("reference_start", "reference_end"):
+        rows[name] = ABSENT
+    hit = np.asarray(trials.hit)
+    rows["reference_start"][hit] = targets.start[trials.occurrence]
+    rows["reference_end"][hit] = targets.end[trials.occurrence]
+    mapped = np.zeros(len(trials), np.bool_)
+    mapped[hit] = True
+    refused = rows["decision"] == 0
+    rows["outcome"] = np.where(
+        mapped, np.where(refused, MISS, HIT), np.where(refused, CORRECT_NONDETECTION, FALSE_ALARM)
+    )
+    return rows
+
+
+def _in_order(rows: Rows) -> Rows:
+    keys = ("outcome", "reference_end", "reference_start", "decision")
+    place = ("end", "start", "channel", "document", "query")
+    return rows[np.lexsort([*(rows[name] for name in keys), -rows["score"], *(rows[name] for name in place)])]
+
+
+def _missed(targets: Targets, wanted: Bool) -> Rows:
+    """The targets that no trial is mapped to, in canonical order."""
+    rows = np.zeros(int(wanted.sum()), ROW)
+    for name in ("query", "document", "channel"):
+        rows[name] = getattr(targets, name)[wanted]
+    rows["reference_start"], rows["reference_end"] = targets.start[wanted], targets.end[wanted]
+    rows["start"] = rows["end"] = ABSENT
+    rows["score"], rows["decision"], rows["outcome"] = np.nan, -1, MISS
+    keys = ("reference_end", "reference_start", "channel", "document", "query")
+    return rows[np.lexsort([rows[name] for name in keys])]
+
+
+def _put_by(rows: Rows, file: Path) -> Rows:
+    """The same rows, on disk."""
+    if not len(rows):
+        return rows
+    np.save(file, rows)
+    kept: Rows = np.load(file, mmap_mode="r")
+    return kept
+
+
+def _merged(parts: Sequence[Rows]) -> Iterator[Rows]:
+    """Sorted parts as one, in pieces that end where a (query, document) does; of the same one, earlier parts first."""
+    keys = [_key(part) for part in parts]
+    every, counts = np.unique(np.concatenate(keys), return_counts=True)
+    begin = 0
+    filled = np.cumsum(counts)
+    while begin < len(every):
+        before = filled[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(filled, before + ROWS_AT_ONCE, "right")))
+        low, high = every[begin], every[end - 1]
+        pieces = [
+            part[np.searchsorted(key, low, "left") : np.searchsorted(key, high, "right")]
+            for part, key in zip(parts, keys, strict=True)
+        ]
+        piece = np.concatenate(pieces)
+        yield piece[np.argsort(_key(piece), kind="stable")]
+        begin = end
+
+
+def _key(rows: Rows) -> I64:
+    """Query and document as one number that sorts as they do."""
+    return rows["query"].astype(np.int64) << 32 | (rows["document"].astype(np.int64) + 1)
+
+
+def _table(system: str, rows: Rows, reference: Reference) -> pa.Table:
+    queries, documents = (
+        pa.array(reference.query_ids, pa.string()),
+        pa.array((*reference.document_ids, ""), pa.string()),
+    )
+    document = np.where(rows["document"] < 0, len(reference.document_ids), rows["document"])
+    return pa.table(
+        {
+            "system": pa.array([system], pa.string()).take(pa.array(np.zeros(len(rows), np.int64))),
+            "query": queries.take(pa.array(rows["query"])),
+            "document": documents.take(pa.array(document)),
+            "channel": pa.array(rows["channel"], mask=rows["channel"] == ABSENT).cast(pa.int8()),
+            **{name: _seconds(rows[name]) for name in ("reference_start", "reference_end", "start", "end")},
+            "score": pa.array(rows["score"], mask=np.isnan(rows["score"])),
+            "decision": pa.array(["NO", "YES"]).take(pa.array(rows["decision"], mask=rows["decision"] < 0)),
+            "outcome": pa.array(OUTCOMES).take(pa.array(rows["outcome"])),
+        },
+        schema=ALIGNMENT,
+    )
+
+
+def _seconds(times: I64) -> pa.Array:
+    return pa.array(times / TICKS_PER_SECOND, mask=times == ABSENT)

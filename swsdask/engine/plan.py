@@ -1,0 +1,112 @@
+"""Which cells are worked on together: tasks of about the same size, of groups of systems.
+
+Systems are scored group by group, all rounds of one group before the next. A group is as many systems as give every
+worker several tasks, so that few workers wait while the last tasks of a round end; and no more, so that what is held of
+them at once stays bounded however many there are. Nothing here can change a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from swsdask.archive.base import Archive, Cell, Run
+from swsdask.model.schemas import DETECTIONS
+from swsdask.model.trials import Detections
+
+TASKS_PER_WORKER = 8
+"""How many tasks a worker gets in a round, at least, where there are rows enough."""
+
+FEW_ROWS = 100_000
+"""No task is made smaller than this for the sake of `TASKS_PER_WORKER`."""
+
+MOST_SYSTEMS = 64
+"""How many systems are in a group at most."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some cells, whose detections are read and counted one cell after the other."""
+
+    cells: tuple[Cell, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many detections they have together."""
+        return sum(cell.rows for cell in self.cells)
+
+    def __str__(self) -> str:
+        systems = dict.fromkeys(cell.system for cell in self.cells)
+        sources = dict.fromkeys(cell.source for cell in self.cells)
+        return f"system {_some(list(systems))}: {_some(list(sources))}"
+
+
+@dataclass(frozen=True)
+class NoDetections:
+    """The one cell of a system that detected nothing."""
+
+    system: str
+    rows: int = 0
+
+    @property
+    def source(self) -> str:
+        """There is none."""
+        return "no detections"
+
+    def read(self, columns: Sequence[str]) -> Detections:
+        """Columns without rows."""
+        empty = {
+            name: np.empty(0, DETECTIONS.field(name).type.to_pandas_dtype()) for name in {"query", "score", *columns}
+        }
+        return Detections(**empty)
+
+
+def groups(runs: Iterable[Run], workers: int, rows_per_task: int) -> Iterator[list[Run]]:
+    """The runs, in their order, in groups of systems that are scored together."""
+    enough = rows_per_task * TASKS_PER_WORKER * workers
+    group: list[Run] = []
+    rows = 0
+    for run in runs:
+        if group and (rows >= enough or len(group) == MOST_SYSTEMS):
+            yield group
+            group, rows = [], 0
+        group.append(run)
+        rows += run.rows
+    if group:
+        yield group
+
+
+def task_rows(rows: int, workers: int, rows_per_task: int) -> int:
+    """How many rows a task of `rows` rows in all should have: `rows_per_task`, or fewer to keep all workers busy."""
+    return min(rows_per_task, max(FEW_ROWS, -(-rows // (TASKS_PER_WORKER * workers))))
+
+
+def tasks(archive: Archive, systems: Iterable[str], rows_per_task: int) -> Iterator[Task]:
+    """Every cell of the systems, in order, small ones together; a cell larger than `rows_per_task` is a task alone."""
+    waiting: list[Cell] = []
+    rows = 0
+    for cell in _cells(archive, systems, rows_per_task):
+        if waiting and rows + cell.rows > rows_per_task:
+            yield Task(tuple(waiting))
+            waiting, rows = [], 0
+        waiting.append(cell)
+        rows += cell.rows
+    if waiting:
+        yield Task(tuple(waiting))
+
+
+def _cells(archive: Archive, systems: Iterable[str], rows_per_task: int) -> Iterator[Cell]:
+    for system in systems:
+        empty = True
+        for cell in archive.cells(system, rows_per_task):
+            empty = False
+            yield cell
+        if empty:
+            yield NoDetections(system)
+
+
+def _some(names: Sequence[str], shown: int = 3) -> str:
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")

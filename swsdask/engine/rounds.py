@@ -1,0 +1,91 @@
+"""Rounds: statistics in the order in which they need each other, each round one map over the same cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from typing import Any
+
+from swsdask.alignment.trials import make_trials, trial_columns
+from swsdask.archive.base import Cell
+from swsdask.engine.executor import execution_error
+from swsdask.engine.plan import Task
+from swsdask.errors import SwsdaskError
+from swsdask.model.trials import Reference, ScoreRange
+from swsdask.statistics.base import Statistic
+
+Found = Mapping[type[Statistic], Any]
+"""Statistics of one system, by their type."""
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What the tasks of one round need besides the reference.
+
+    `statistics` are computed from the same trials; `scores` and `prepared` are by system, `prepared` then by statistic.
+    """
+
+    statistics: tuple[type[Statistic], ...]
+    scores: Mapping[str, ScoreRange]
+    prepared: Mapping[str, Found]
+
+    @property
+    def aligned(self) -> bool:
+        """Whether one of the statistics needs outcomes."""
+        return any(statistic.aligned for statistic in self.statistics)
+
+
+def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...]]:
+    """The needed statistics and all that these come `after`, each in the earliest round that it can be in."""
+    before: dict[type[Statistic], tuple[type[Statistic], ...]] = {}
+    waiting = list(needed)
+    while waiting:
+        statistic = waiting.pop(0)
+        if statistic not in before:
+            before[statistic] = statistic.after
+            waiting.extend(statistic.after)
+    sorter = TopologicalSorter(before)
+    sorter.prepare()
+    order = []
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        order.append(ready)
+        sorter.done(*ready)
+    return order
+
+
+def statistics_of(task: Task, shared: tuple[Reference, Round]) -> dict[str, Found]:
+    """The statistics of a task's cells, by system.
+
+    Raises `ExecutionError` that names the cell, and what its reading and alignment raise of ours.
+    """
+    reference, this = shared
+    part: dict[str, Found] = {}
+    for cell in task.cells:
+        try:
+            found = _of_cell(cell, reference, this)
+        except SwsdaskError:
+            raise
+        except Exception as error:
+            raise execution_error(f"system {cell.system}: {cell.source} ({cell.rows:,} rows)", error) from error
+        part = merge(part, {cell.system: found})
+    return part
+
+
+def merge(one: Mapping[str, Found], other: Mapping[str, Found]) -> dict[str, Found]:
+    """What two parts of a round found, together."""
+    merged = dict(one)
+    for system, found in other.items():
+        if system in merged:
+            found = {statistic: value.merge(found[statistic]) for statistic, value in merged[system].items()}
+        merged[system] = found
+    return merged
+
+
+def _of_cell(cell: Cell, reference: Reference, this: Round) -> Found:
+    columns = trial_columns(reference.rule, reference.n_groups, this.aligned)
+    detections = cell.read(columns)
+    trials = make_trials(detections, reference, this.scores[cell.system], aligned=this.aligned, source=cell.source)
+    prepared = this.prepared[cell.system]
+    return {s: s.from_trials(trials, reference, prepared[s]) for s in this.statistics}

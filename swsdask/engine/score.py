@@ -1,0 +1,123 @@
+"""Scoring: rounds over the cells of some systems, then the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from swsdask.archive.base import Archive, Run
+from swsdask.engine.align import align_systems
+from swsdask.engine.executor import Executor
+from swsdask.engine.plan import groups, task_rows, tasks
+from swsdask.engine.progress import Progress, Unseen
+from swsdask.engine.rounds import Found, Round, merge, rounds, statistics_of
+from swsdask.engine.tables import curve_table, score_table
+from swsdask.errors import ArchiveError
+from swsdask.measures import system_notes
+from swsdask.measures.base import Measure
+from swsdask.model.results import ALIGNMENT, CURVES, SCORES
+from swsdask.model.settings import EngineSettings, Settings
+from swsdask.model.trials import Reference
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What scoring gives: tables of `model.results`, the alignment if it was asked for, and notes on systems."""
+
+    scores: pa.Table
+    curves: pa.Table
+    alignment: pa.Table | None
+    notes: tuple[str, ...]
+
+
+def score_archive(
+    archive: Archive,
+    systems: Sequence[str],
+    reference: Reference,
+    families: Sequence[Measure],
+    settings: Settings,
+    executor: Executor,
+    *,
+    measures: Sequence[str] | None = None,
+    alignment: bool = False,
+    progress: Progress | None = None,
+) -> Tables:
+    """The numbers of some systems of an archive, in the order of `systems`.
+
+    `measures` are the names that are asked for (None: all that `families` yield). Raises what `score_systems` does.
+    """
+    scores, curves, notes = [SCORES.empty_table()], [CURVES.empty_table()], []
+    for system, found in score_systems(
+        archive, systems, reference, families, executor, settings.engine, progress or Unseen()
+    ):
+        scores.append(score_table(system, found, families, measures, reference, settings.evaluation))
+        curves.append(curve_table(system, found, reference, settings.evaluation))
+        notes += [f"{system}: {note}" for note in system_notes(found)]
+    aligned = None
+    if alignment:
+        rows = align_systems(archive, systems, reference, executor, settings.engine, progress or Unseen())
+        aligned = pa.concat_tables([ALIGNMENT.empty_table(), *rows]).combine_chunks()
+    return Tables(
+        scores=pa.concat_tables(scores).combine_chunks(),
+        curves=pa.concat_tables(curves).combine_chunks(),
+        alignment=aligned,
+        notes=tuple(notes),
+    )
+
+
+def score_systems(
+    archive: Archive,
+    systems: Sequence[str],
+    reference: Reference,
+    families: Sequence[Measure],
+    executor: Executor,
+    settings: EngineSettings,
+    progress: Progress,
+) -> Iterator[tuple[str, Found]]:
+    """Each system with the merged statistics that the measures need, in the order of `systems`.
+
+    Raises `ArchiveError` for a system without a run, `ExecutionError` naming cell, system and file where a task fails,
+    the `SwsdaskError` that reading or alignment raised, `ClusterError` where the cluster is lost.
+    """
+    order = rounds(needed for family in families for needed in family.needs)
+    known_everywhere = executor.share(reference)
+    workers = executor.workers
+    first = 1
+    for group in groups(runs_of(archive, systems), workers, settings.rows_per_task):
+        rows = sum(run.rows for run in group)
+        names = [run.system for run in group]
+        found: dict[str, dict[type, object]] = {name: {} for name in names}
+        for number, statistics in enumerate(order, 1):
+            progress.begin(_phase(first, len(group), len(systems), number, len(order)), rows)
+            this = Round(
+                statistics=statistics,
+                scores={run.system: run.scores for run in group},
+                prepared={name: {s: s.prepare(found[name], reference) for s in statistics} for name in names},
+            )
+            merged = executor.map_reduce(
+                statistics_of,
+                tasks(archive, names, task_rows(rows, workers, settings.rows_per_task)),
+                merge,
+                (known_everywhere, executor.share(this)),
+                done=lambda task: progress.advance(task.rows),
+            )
+            for name, values in (merged or {}).items():
+                found[name].update(values)
+        first += len(group)
+        yield from found.items()
+
+
+def runs_of(archive: Archive, systems: Sequence[str]) -> list[Run]:
+    """The runs of some systems, in their order. Raises `ArchiveError` for a system that the archive does not hold."""
+    runs = {run.system: run for run in archive.runs}
+    missing = [system for system in systems if system not in runs]
+    if missing:
+        raise ArchiveError(f"no run of {', '.join(missing)}; there are: {', '.join(runs) or 'none'}.")
+    return [runs[system] for system in systems]
+
+
+def _phase(first: int, count: int, every: int, number: int, of: int) -> str:
+    which = "" if count == every else f"systems {first}-{first + count - 1} of {every}, "
+    return f"{which}round {number} of {of}"
