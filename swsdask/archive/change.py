@@ -1,0 +1,141 @@
+"""Changing an archive: the reference it begins with, and runs that are added, as one committed version.
+
+A writer that loses a race reads again and tries on top of what won, as long as the two do not contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from swsdask.archive.layout import Layout, table_name
+from swsdask.archive.manifest import Manifest, commit, latest
+from swsdask.archive.occurrences import find_occurrences
+from swsdask.archive.reference import whole_ticks
+from swsdask.archive.storage import Storage
+from swsdask.archive.stored_runs import StoredRun, from_table, to_table
+from swsdask.archive.tables import ReferenceTables
+from swsdask.errors import ArchiveError
+from swsdask.model.settings import EvaluationSettings
+
+
+class Change:
+    """What a writer wants of an archive, and what was there when it began."""
+
+    def __init__(self, storage: Storage, base: Manifest, *, replace: bool) -> None:
+        self.storage = storage
+        self.base = base
+        self.replace = replace
+        self.before = {system: stored.run.content for system, stored in _runs(storage, base).items()}
+
+    @classmethod
+    def begin(
+        cls,
+        storage: Storage,
+        tables: ReferenceTables | None,
+        settings: EvaluationSettings,
+        layout: Layout,
+        *,
+        replace: bool,
+    ) -> Change:
+        """Begin with the archive that is there, or with a new one of `tables`, which are written.
+
+        Raises `ArchiveError` if the archive there has another reference, if there is neither, or where the storage
+        cannot be written safely.
+        """
+        storage.check_writable()
+        base, _ = latest(storage)
+        if base is None:
+            if tables is None:
+                raise ArchiveError(
+                    f"{storage.url}: expected an archive; found none. Give ECF, RTTM and queries to make one."
+                )
+            base = _new(storage, tables, settings, layout)
+        elif tables is not None:
+            _check_same_reference(storage, base.inputs, tables.inputs)
+        return cls(storage, base, replace=replace)
+
+    def is_new(self, system: str, content: str) -> bool:
+        """Whether a run must be written: False if it is there already.
+
+        Raises `ArchiveError` if another run of that name is there and is not to be replaced.
+        """
+        return self._is_change(system, content, self.before.get(system))
+
+    def commit(self, runs: Iterable[StoredRun]) -> Manifest:
+        """Make a version with `runs` added or replaced; nothing is made if the archive has them all already.
+
+        Raises `ArchiveError` if another writer has made, meanwhile, an archive of another reference or another run of
+        the same name.
+        """
+        runs = list(runs)
+        while True:
+            current, version = latest(self.storage)
+            on = current or self.base
+            _check_same_reference(self.storage, on.inputs, self.base.inputs)
+            there = _runs(self.storage, on)
+            changes = {
+                stored.run.system: stored
+                for stored in runs
+                if self._is_change(stored.run.system, stored.run.content, _content(there, stored.run.system))
+            }
+            if current is not None and not changes:
+                return current
+            name = table_name("runs")
+            self.storage.write_table(name, to_table({**there, **changes}.values()))
+            manifest = replace(on, version=version, tables={**on.tables, "runs": name})
+            if commit(self.storage, manifest):
+                return manifest
+
+    def _is_change(self, system: str, content: str, there: str | None) -> bool:
+        if there is None or there == content:
+            return there is None
+        where = f"{self.storage.url}: a run of {system!r}"
+        if not self.replace:
+            raise ArchiveError(
+                f"{where} with other content is there. Ingest it under another name, or ask to replace it."
+            )
+        if there != self.before.get(system):
+            raise ArchiveError(f"{where} was changed by another writer meanwhile. Look at it, then ingest again.")
+        return True
+
+
+def _new(storage: Storage, tables: ReferenceTables, settings: EvaluationSettings, layout: Layout) -> Manifest:
+    find_gap = whole_ticks("find_gap_s", settings.find_gap_s)
+    found = {
+        "documents": tables.documents,
+        "queries": tables.queries,
+        "words": tables.words,
+        "segments": tables.segments,
+        "occurrences": find_occurrences(tables.words, tables.queries, find_gap, settings.text_filters),
+    }
+    names = {table: table_name(table) for table in found}
+    for table, name in names.items():
+        storage.write_table(name, found[table])
+    return Manifest(
+        version=0,
+        buckets=layout.buckets,
+        find_gap=find_gap,
+        text_filters=settings.text_filters,
+        tables=names,
+        inputs=tables.inputs,
+    )
+
+
+def _runs(storage: Storage, manifest: Manifest) -> dict[str, StoredRun]:
+    if "runs" not in manifest.tables:
+        return {}
+    return {stored.run.system: stored for stored in from_table(storage.read_table(manifest.tables["runs"]))}
+
+
+def _content(runs: Mapping[str, StoredRun], system: str) -> str | None:
+    return runs[system].run.content if system in runs else None
+
+
+def _check_same_reference(storage: Storage, there: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    different = [role for role in ours if there.get(role) != ours[role]]
+    if different:
+        raise ArchiveError(
+            f"{storage.url}: expected the reference that this archive was made with; found another "
+            f"{', '.join(different)}. An archive is one evaluation: make another archive for another reference."
+        )

@@ -1,0 +1,85 @@
+"""Versions of an archive: what a manifest says, and how one is committed.
+
+A version is a JSON file that is written only if its name is free: of two writers one wins, and the other reads again.
+It names every file of the version, all of which are written before it; so whatever happens to a writer, the versions
+that were there stay as they were. The archive is its highest manifest that is whole.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from swsdask.archive.layout import FORMAT_VERSION, HASH_VERSION, manifest_name, manifest_version
+from swsdask.archive.storage import Storage
+from swsdask.errors import ArchiveError
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One version of an archive.
+
+    `find_gap` (ticks) and `text_filters` are those by which its occurrences were found, `tables` the files of its
+    tables by name, `inputs` the content hashes of its reference by role.
+    """
+
+    version: int
+    buckets: int
+    find_gap: int
+    text_filters: tuple[str, ...]
+    tables: dict[str, str]
+    inputs: dict[str, str]
+    format_version: int = FORMAT_VERSION
+    hash_version: int = HASH_VERSION
+
+    def to_json(self) -> bytes:
+        """The manifest's file."""
+        return (json.dumps(asdict(self), indent=2, sort_keys=True) + "\n").encode()
+
+    @classmethod
+    def from_json(cls, content: bytes, where: str) -> Self | None:
+        """The manifest in a file, None if the file is not whole.
+
+        Raises `ArchiveError` for a manifest of a version of the format that is not known here.
+        """
+        try:
+            said: dict[str, Any] = dict(json.loads(content))
+        except (ValueError, TypeError):
+            return None
+        if said.get("format_version") != FORMAT_VERSION or said.get("hash_version") != HASH_VERSION:
+            raise ArchiveError(
+                f"{where}: expected archive format {FORMAT_VERSION} with hash {HASH_VERSION}; found "
+                f"{said.get('format_version')} with {said.get('hash_version')}. Read it with the release that wrote it."
+            )
+        try:
+            return cls(**{**said, "text_filters": tuple(said["text_filters"])})
+        except (TypeError, KeyError) as error:
+            raise ArchiveError(f"{where}: not a manifest of an archive: {error}.") from None
+
+
+def versions(storage: Storage) -> list[int]:
+    """The versions that have a manifest, whole or not, ascending."""
+    found = (manifest_version(name) for name in storage.files(below=False))
+    return sorted(version for version in found if version is not None)
+
+
+def read_manifest(storage: Storage, version: int) -> Manifest | None:
+    """The manifest of a version, None if it is not whole."""
+    name = manifest_name(version)
+    return Manifest.from_json(storage.read(name), f"{storage.url}/{name}")
+
+
+def latest(storage: Storage) -> tuple[Manifest | None, int]:
+    """The highest manifest that is whole, None if there is none, and the version to commit on top of it.
+
+    Both are of one moment: if another writer commits after it, committing that version fails.
+    """
+    there = versions(storage)
+    found = (manifest for version in reversed(there) if (manifest := read_manifest(storage, version)) is not None)
+    return next(found, None), max(there, default=0) + 1
+
+
+def commit(storage: Storage, manifest: Manifest) -> bool:
+    """Make the version the archive's; False, and nothing has happened, if another writer made it first."""
+    return storage.write_new(manifest_name(manifest.version), manifest.to_json())

@@ -1,0 +1,69 @@
+"""What of an archive's runs the settings of a scoring refuse, and what a reader of its numbers must be told.
+
+An archive may have been made under other settings than it is scored with: what its ingest kept or dropped is judged
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from swsdask.archive.base import Run
+from swsdask.errors import SHOWN, Problems
+from swsdask.model.settings import EvaluationSettings
+
+
+def check_runs(runs: Iterable[Run], settings: EvaluationSettings) -> tuple[str, ...]:
+    """Sentences about the runs that belong beside their numbers: what is dropped, rounded, or counted unusually.
+
+    Raises `InputError` with every run that has unknown queries, unknown documents or detections outside the evaluated
+    excerpts where the settings call these errors.
+    """
+    problems = Problems()
+    notes: list[str] = []
+    for run in runs:
+        _refuse(run, settings, problems)
+        notes += _notes(run, settings)
+    problems.raise_if_any()
+    return tuple(notes)
+
+
+def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:
+    where = ", ".join(run.files) or run.system
+    if run.unknown_queries and settings.unknown_queries == "error":
+        found = _listed("rows of unknown queries", run.unknown_queries)
+        problems.add(where, None, "only queries of the list", found, "Mend the ids, or set unknown_queries=drop.")
+    if run.unknown_documents and settings.unknown_documents == "error":
+        found = _listed("rows in unknown documents", run.unknown_documents)
+        problems.add(where, None, "only documents of the ECF", found, "Mend the ids, or set unknown_documents=outside.")
+    if run.outside and settings.outside == "error":
+        found = f"{run.outside} outside them"
+        problems.add(
+            where, None, "only detections inside evaluated excerpts", found, "Set outside=drop or outside=false_alarm."
+        )
+
+
+def _notes(run: Run, settings: EvaluationSettings) -> list[str]:
+    fate = "count as false alarms" if settings.outside == "false_alarm" else "are dropped"
+    notes = []
+    if run.unknown_queries:
+        notes.append(f"{_listed('detections of unknown queries', run.unknown_queries)} are dropped")
+    if run.unknown_documents:
+        notes.append(
+            f"{_listed('detections in documents that the evaluation does not know', run.unknown_documents)} {fate}"
+        )
+    if run.outside > sum(run.unknown_documents.values()):
+        known = run.outside - sum(run.unknown_documents.values())
+        notes.append(f"{known} detections outside the evaluated excerpts {fate}")
+    if run.rounded:
+        notes.append(f"{run.rounded} times finer than 0.1 ms were rounded")
+    if not run.has_decisions:
+        notes.append("not every detection has a decision: measures of decisions are not defined")
+    return [f"{run.system}: {note}." for note in notes]
+
+
+def _listed(what: str, rows: Mapping[str, int]) -> str:
+    """How many rows, and the first ids with theirs."""
+    first = [f"{name} ({count})" for name, count in list(rows.items())[:SHOWN]]
+    more = f" and {len(rows) - SHOWN} more ids" if len(rows) > SHOWN else ""
+    return f"{sum(rows.values())} {what}: {', '.join(first)}{more}"

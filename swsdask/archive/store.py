@@ -1,0 +1,178 @@
+"""An archive on storage: opened at one version, read in cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from swsdask.archive.base import Run
+from swsdask.archive.fragment import read_groups
+from swsdask.archive.layout import DETECTION_FILES, TABLES, TEMPORARY, manifest_name
+from swsdask.archive.manifest import Manifest, latest, read_manifest, versions
+from swsdask.archive.occurrences import find_occurrences
+from swsdask.archive.storage import Storage
+from swsdask.archive.stored_runs import StoredRun, from_table
+from swsdask.errors import ArchiveError
+from swsdask.model.trials import Detections
+
+
+@dataclass(frozen=True)
+class StoredCell:
+    """Some row groups of some fragments of one run: where to read, not what."""
+
+    storage: Storage
+    system: str
+    rows: int
+    groups: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @property
+    def source(self) -> str:
+        """The files."""
+        return ", ".join(f"{self.storage.url}/{file}" for file, _ in self.groups)
+
+    def read(self, columns: Sequence[str]) -> Detections:
+        """The named columns, `query` and `score`. Raises `ArchiveError` if a file is gone or cannot be read."""
+        wanted = list(dict.fromkeys(("query", "score", *columns)))
+        found: dict[str, list[Any]] = {name: [] for name in wanted}
+        for file, numbers in self.groups:
+            try:
+                with self.storage.open_parquet(file) as parquet:
+                    for name, arrays in read_groups(parquet, numbers, wanted).items():
+                        found[name] += arrays
+            except (OSError, pa.ArrowException) as error:
+                raise ArchiveError(f"{self.storage.url}/{file}: cannot be read: {error}") from error
+        return Detections(
+            **{name: arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for name, arrays in found.items()}
+        )
+
+
+@dataclass(frozen=True)
+class StoredArchive:
+    """Implements `archive.base.Archive` on storage. Tables are read when they are first asked for."""
+
+    storage: Storage
+    manifest: Manifest
+
+    @property
+    def version(self) -> int:
+        """The version that is open."""
+        return self.manifest.version
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Content hashes of the reference, by role."""
+        return self.manifest.inputs
+
+    @cached_property
+    def documents(self) -> pa.Table:
+        """The evaluated excerpts."""
+        return self._table("documents")
+
+    @cached_property
+    def queries(self) -> pa.Table:
+        """The query list."""
+        return self._table("queries")
+
+    @cached_property
+    def words(self) -> pa.Table:
+        """What was spoken."""
+        return self._table("words")
+
+    @cached_property
+    def segments(self) -> pa.Table:
+        """Who spoke when."""
+        return self._table("segments")
+
+    @cached_property
+    def stored_runs(self) -> tuple[StoredRun, ...]:
+        """The runs with their files."""
+        return tuple(from_table(self._table("runs")))
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs, sorted by system."""
+        return tuple(stored.run for stored in self.stored_runs)
+
+    def occurrences(self, find_gap: int, text_filters: Sequence[str]) -> pa.Table:
+        """Where the queries were spoken: as stored, or found in the words if another rule is asked for."""
+        if (find_gap, tuple(text_filters)) == (self.manifest.find_gap, self.manifest.text_filters):
+            return self._table("occurrences")
+        return find_occurrences(self.words, self.queries, find_gap, text_filters)
+
+    def cells(self, system: str, rows_per_task: int) -> Iterator[StoredCell]:
+        """The run in cells of whole row groups, as many as fit in `rows_per_task` rows, at least one."""
+        stored = {each.run.system: each for each in self.stored_runs}
+        if system not in stored:
+            raise ArchiveError(
+                f"{self.storage.url}: no run of {system!r}; there are: {', '.join(sorted(stored)) or 'none'}."
+            )
+        rows = 0
+        gathered: dict[str, list[int]] = {}
+        for fragment in stored[system].fragments:
+            for number, size in enumerate(fragment.groups):
+                if gathered and rows + size > rows_per_task:
+                    yield self._cell(system, rows, gathered)
+                    rows, gathered = 0, {}
+                gathered.setdefault(fragment.file, []).append(number)
+                rows += size
+        if gathered:
+            yield self._cell(system, rows, gathered)
+
+    def _cell(self, system: str, rows: int, gathered: Mapping[str, Sequence[int]]) -> StoredCell:
+        groups = tuple((file, tuple(numbers)) for file, numbers in gathered.items())
+        return StoredCell(self.storage, system, rows, groups)
+
+    def _table(self, name: str) -> pa.Table:
+        file = self.manifest.tables[name]
+        return self.storage.read_table(file)
+
+
+def open_archive(
+    url: str, version: int | None = None, storage_options: Mapping[str, Any] | None = None
+) -> StoredArchive:
+    """The archive at a URL, at its current version or a given one.
+
+    Raises `ArchiveError` if there is none, or not that version.
+    """
+    storage = Storage(url, storage_options or {})
+    if version is None:
+        manifest, _ = latest(storage)
+        expected = f"{manifest_name(1)} or later"
+    else:
+        manifest = read_manifest(storage, version) if version in versions(storage) else None
+        expected = manifest_name(version)
+    if manifest is None:
+        there = ", ".join(map(str, versions(storage))) or "none"
+        raise ArchiveError(f"{url}: expected an archive with {expected}; versions found: {there}. Ingest first.")
+    return StoredArchive(storage, manifest)
+
+
+def is_archive(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
+    """Whether an archive can be seen at a URL."""
+    try:
+        return bool(versions(Storage(url, storage_options or {})))
+    except ArchiveError:
+        return False
+
+
+def vacuum(url: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
+    """Remove the files that no version names, left by writers that were stopped; their names.
+
+    Only while nobody writes: the files of a commit under way are not yet named either.
+    """
+    storage = Storage(url, storage_options or {})
+    named = set[str]()
+    for version in versions(storage):
+        archive = open_archive(url, version, storage_options)
+        named.update(archive.manifest.tables.values())
+        named.update(fragment.file for stored in archive.stored_runs for fragment in stored.fragments)
+    ours = (f"{DETECTION_FILES}/", f"{TABLES}/", f"{TEMPORARY}/")
+    orphans = [name for name in storage.files(below=True) if name.startswith(ours) and name not in named]
+    for name in orphans:
+        storage.remove(name)
+    return orphans

@@ -1,0 +1,173 @@
+"""Writing runs into an archive: each call makes one committed version, or leaves everything as it was.
+
+Two phases, in memory that does not grow with the runs: rows are read, coded and spilled by bucket of their query; then
+each share of buckets is sorted and written. Free space of about 30 bytes per detection is needed beside the archive
+while it runs. A writer that stops at any moment leaves the version that was there; `archive.store.vacuum` removes the
+files it left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from swsdask.archive.base import Run
+from swsdask.archive.change import Change
+from swsdask.archive.encode import Codes, Tally, encode
+from swsdask.archive.layout import Layout, buckets_of
+from swsdask.archive.order import joined
+from swsdask.archive.partition import FragmentWriter, Share, shares
+from swsdask.archive.sources import RunSource, note_claims
+from swsdask.archive.spill import SpillFile, spill, temporary_folder
+from swsdask.archive.storage import Storage
+from swsdask.archive.store import StoredArchive
+from swsdask.archive.stored_runs import Fragment, StoredRun
+from swsdask.archive.tables import ReferenceTables
+from swsdask.archive.tasks import Executor, run_tasks
+from swsdask.errors import ExecutionError, Problems
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import I64, Detections
+
+
+def write_runs(
+    storage: Storage,
+    tables: ReferenceTables | None,
+    sources: Sequence[RunSource],
+    settings: EvaluationSettings,
+    *,
+    replace: bool = False,
+    layout: Layout | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> StoredArchive:
+    """Write the runs of some sources into an archive, made of `tables` if there is none; open it as it then is.
+
+    Without `tables` the archive must be there; with them it must be theirs. A run that is there already with the same
+    content is left as it is; another one of the same name is replaced only if `replace`. `progress` is called with what
+    has been done.
+
+    Raises `InputError` with everything that is wrong with the sources, and with unknown queries and documents where the
+    settings call them an error; `ArchiveError` if the archive or the storage does not admit the change.
+    """
+    layout = layout or Layout()
+    change = Change.begin(storage, tables, settings, layout, replace=replace)
+    archive = StoredArchive(storage, change.base)
+    codes = Codes.of(archive.documents, archive.queries)
+    buckets = change.base.buckets
+    bucket_of_query = buckets_of(codes.query_ids, buckets)
+    folder = temporary_folder()
+    try:
+        spiller = Spiller(storage, folder, codes, bucket_of_query, buckets, layout.rows_in_memory)
+        read = run_tasks(executor, _spill, sources, spiller, lambda source: f"read {source.file}", progress)
+        runs = _checked(sources, read, settings)
+        new = {system: run for system, run in runs.items() if change.is_new(system, run.tally.content)}
+        writer = FragmentWriter(storage, folder, bucket_of_query, len(codes.document_ids), layout)
+        work = [
+            share
+            for system, run in new.items()
+            for share in shares(system, run.tally.content, run.files, layout.rows_per_fragment)
+        ]
+        written = run_tasks(executor, _write, work, writer, _what, progress)
+        fragments: dict[str, tuple[Fragment, ...]] = dict.fromkeys(new, ())
+        for share, found in zip(work, written, strict=True):
+            fragments[share.system] += tuple(found)
+        manifest = change.commit([_whole(run.tally.run(), fragments[system]) for system, run in new.items()])
+    finally:
+        storage.remove(folder)
+    return StoredArchive(storage, manifest)
+
+
+@dataclass
+class Spilled:
+    """Rows of one run that were spilled, and what was found in them."""
+
+    tally: Tally
+    files: tuple[SpillFile, ...]
+
+    def __add__(self, other: Spilled) -> Spilled:
+        return Spilled(self.tally + other.tally, self.files + other.files)
+
+
+@dataclass(frozen=True)
+class Read:
+    """What was read from one source: its runs by system, and what is wrong with it."""
+
+    runs: dict[str, Spilled]
+    problems: Problems
+
+
+@dataclass(frozen=True, eq=False)
+class Spiller:
+    """How sources are read: coded by `codes`, spilled to `folder` by bucket."""
+
+    storage: Storage
+    folder: str
+    codes: Codes
+    bucket_of_query: I64
+    buckets: int
+    rows_in_memory: int
+
+    def read(self, source: RunSource) -> Read:
+        """Read a whole source."""
+        problems = Problems()
+        runs: dict[str, Spilled] = {}
+        waiting: dict[str, list[Detections]] = {}
+        held = 0
+        for piece in source.read(problems):
+            system = piece.header.system
+            rows, tally = encode(piece, self.codes)
+            found = Spilled(tally, ())
+            runs[system] = runs[system] + found if system in runs else found
+            waiting.setdefault(system, []).append(rows)
+            held += len(rows)
+            if held >= self.rows_in_memory:
+                self._flush(waiting, runs)
+                held = 0
+        self._flush(waiting, runs)
+        return Read(runs, problems)
+
+    def _flush(self, waiting: dict[str, list[Detections]], runs: dict[str, Spilled]) -> None:
+        for system, parts in waiting.items():
+            rows = joined(parts)
+            if len(rows):
+                file = spill(self.storage, self.folder, rows, self.bucket_of_query[rows.query], self.buckets)
+                runs[system].files += (file,)
+        waiting.clear()
+
+
+def _spill(source: RunSource, spiller: Spiller) -> Read:
+    return spiller.read(source)
+
+
+def _write(share: Share, writer: FragmentWriter) -> list[Fragment]:
+    return writer.write(share)
+
+
+def _whole(run: Run, fragments: tuple[Fragment, ...]) -> StoredRun:
+    written = sum(sum(fragment.groups) for fragment in fragments)
+    if written != run.rows:
+        raise ExecutionError(f"{run.system}: {run.rows} rows were read and {written} written; nothing was committed.")
+    return StoredRun(run, fragments)
+
+
+def _what(share: Share) -> str:
+    return f"wrote {share.rows} rows of {share.system}"
+
+
+def _checked(sources: Sequence[RunSource], read: Sequence[Read], settings: EvaluationSettings) -> dict[str, Spilled]:
+    """All runs, by system in order. Raises `InputError` with everything that is wrong."""
+    problems = Problems()
+    runs: dict[str, Spilled] = {}
+    claims: dict[str, list[RunSource]] = {}
+    for source, found in zip(sources, read, strict=True):
+        for problem in found.problems:
+            problems.add(problem.file, problem.line, problem.expected, problem.found, problem.remedy)
+        problems.total += len(found.problems) - len(list(found.problems))
+        for system, run in found.runs.items():
+            runs[system] = runs[system] + run if system in runs else run
+            claims.setdefault(system, []).append(source)
+    note_claims(claims, problems)
+    for run in runs.values():
+        run.tally.note_unknown(settings, problems)
+    problems.raise_if_any()
+    return dict(sorted(runs.items()))

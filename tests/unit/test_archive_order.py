@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swsdask.archive.content import RowSum
+from swsdask.archive.excerpts import Excerpts
+from swsdask.archive.order import cut, in_order, joined, pair_starts
+from swsdask.model.runs import RunHeader
+from swsdask.model.schemas import DOCUMENTS
+from swsdask.model.trials import Detections
+from tests.archives import as_rows, excerpt, piece, table
+
+EXTREME = st.sampled_from([0, 1, 2**31 - 1, 5])
+SCORE = st.sampled_from([0.0, 1.0, -1.0, 1e300, -1e300, 5e-324, -5e-324, 0.1])
+
+
+def detections(rows) -> Detections:
+    columns = list(zip(*rows, strict=True)) or [()] * 8
+    dtypes = [np.int32, np.int32, np.int8, np.int32, np.int32, np.float64, np.int8, np.int8]
+    names = ["query", "document", "channel", "start", "duration", "score", "decision", "inside"]
+    return Detections(**{name: np.array(c, d) for name, c, d in zip(names, columns, dtypes, strict=True)})
+
+
+ROW = st.tuples(
+    EXTREME, st.integers(-1, 2), st.integers(-2, 2), EXTREME, EXTREME, SCORE, st.integers(-1, 1), st.integers(0, 1)
+)
+
+
+@given(st.lists(ROW, max_size=40))
+def test_canonical_order_is_the_order_of_plain_tuples(rows) -> None:
+    ordered = sorted(rows, key=lambda row: (*row[:5], -row[5], row[6]))
+    keys = [row[:7] for row in ordered]
+    assert [row[:7] for row in zip(*as_columns(in_order(detections(rows))), strict=True)] == keys
+
+
+def as_columns(rows: Detections) -> list[list]:
+    names = ["query", "document", "channel", "start", "duration", "score", "decision", "inside"]
+    return [getattr(rows, name).tolist() for name in names]
+
+
+def test_rows_that_agree_in_the_leading_bits_are_settled_by_the_whole_key() -> None:
+    rng = np.random.default_rng(3)
+    n = 3000
+    rows = [
+        (int(q), int(d), 1, int(s), 7, float(x), int(y), 1)
+        for q, d, s, x, y in zip(
+            rng.choice([0, 2**31 - 1], n),
+            rng.choice([0, 2**31 - 1], n),
+            rng.choice([0, 1, 2**31 - 1], n),
+            rng.choice([0.0, 0.5, -3.0], n),
+            rng.choice([0, 1], n),
+            strict=True,
+        )
+    ]
+    ordered = sorted(rows, key=lambda row: (*row[:5], -row[5], row[6]))
+    assert as_rows([in_order(detections(rows))]) == as_rows([detections(ordered)])
+
+
+@given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 20))
+def test_cuts_fall_between_pairs_and_are_small_and_even(sizes, limit) -> None:
+    query = np.repeat(np.arange(len(sizes)), sizes).astype(np.int32)
+    rows = Detections(query=query, score=np.zeros(len(query)), document=np.zeros(len(query), np.int32))
+    starts = pair_starts(rows)
+    assert starts.tolist() == (np.cumsum(sizes) - sizes).tolist()
+    parts = cut(starts, len(query), limit)
+    covered = [row for part in parts for row in range(part.start, part.stop)]
+    assert covered == list(range(len(query)))
+    for part in parts:
+        assert part.start in starts
+        assert part.stop - part.start <= limit or len(set(query[part].tolist())) == 1
+    if sizes and limit >= 9:
+        assert len(parts) <= 2 * -(-len(query) // limit)
+
+
+def test_joined_keeps_columns_and_order() -> None:
+    one, other = detections([(1, 0, 1, 2, 3, 0.5, 1, 1)]), detections([(0, 2, 1, 2, 3, 0.25, 0, 1)])
+    assert as_rows([joined([one, other])]) == as_rows([one, other])
+    few = Detections(query=one.query, score=one.score)
+    assert joined([few, few]).start is None
+
+
+INTERVAL = st.tuples(st.sampled_from("de"), st.integers(1, 2), st.integers(0, 20), st.integers(0, 12))
+STRETCH = st.tuples(st.integers(-1, 1), st.integers(1, 2), st.integers(-2, 25), st.integers(0, 12))
+
+
+@given(st.lists(INTERVAL, max_size=8), st.lists(STRETCH, max_size=12))
+def test_inside_is_inside_one_excerpt(excerpts, intervals) -> None:
+    documents = table(DOCUMENTS, [excerpt(name, a, a + n, channel) for name, channel, a, n in excerpts])
+    names = list(dict.fromkeys(name for name, *_ in excerpts))
+    expected = [
+        any(
+            0 <= d < len(names) and name == names[d] and c == channel and a <= start and start + length <= a + n
+            for name, c, a, n in excerpts
+        )
+        for d, channel, start, length in intervals
+    ]
+    columns = np.array(intervals, np.int64).reshape(-1, 4).T
+    found = Excerpts.of(documents).contain(
+        columns[0].astype(np.int32), columns[1].astype(np.int8), columns[2].astype(np.int32), columns[2] + columns[3]
+    )
+    assert found.tolist() == expected
+
+
+def test_inside_at_the_longest_times() -> None:
+    most = 2**31 - 1
+    index = Excerpts.of(table(DOCUMENTS, [excerpt("d", 0, most), excerpt("e", 0, 5)]))
+    found = index.contain(
+        np.array([0, 0, 1], np.int32),
+        np.array([1, 1, 1], np.int8),
+        np.array([0, most, most], np.int32),
+        np.array([most, 2 * most, 2 * most]),
+    )
+    assert found.tolist() == [True, False, False]
+
+
+READ = st.tuples(
+    st.sampled_from(["q1", "q2", "é"]),
+    st.sampled_from("de"),
+    st.integers(1, 2),
+    EXTREME,
+    EXTREME,
+    SCORE,
+    st.integers(-1, 1),
+)
+
+
+@given(st.lists(READ, max_size=20), st.randoms(use_true_random=False), st.integers(0, 20))
+def test_content_is_of_the_rows_not_of_their_order_or_codes(rows, random, at) -> None:
+    shuffled = random.sample(rows, len(rows))
+    whole = RowSum.of(piece(rows))
+    parts = RowSum.of(piece(shuffled[:at], dictionary=["é", "q9"])) + RowSum.of(piece(shuffled[at:], file="b"))
+    assert whole.digest(None) == parts.digest(None)
+    assert whole.digest(None) != (whole + RowSum.of(piece(rows[:1] or [("q", "d", 1, 0, 0, 0.0, 1)]))).digest(None)
+
+
+BASE = ("q", "d", 1, 10, 20, 0.5, 1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("r", "d", 1, 10, 20, 0.5, 1),
+        ("q", "e", 1, 10, 20, 0.5, 1),
+        ("d", "q", 1, 10, 20, 0.5, 1),
+        ("q", "d", 2, 10, 20, 0.5, 1),
+        ("q", "d", -1, 10, 20, 0.5, 1),
+        ("q", "d", 1, 20, 10, 0.5, 1),
+        ("q", "d", 1, 10, 20, 0.5000000000000001, 1),
+        ("q", "d", 1, 10, 20, -0.5, 1),
+        ("q", "d", 1, 10, 20, 0.5, 0),
+        ("q", "d", 1, 10, 20, 0.5, -1),
+    ],
+)
+def test_content_sees_every_column(other) -> None:
+    assert RowSum.of(piece([BASE])).digest(None) != RowSum.of(piece([other])).digest(None)
+
+
+def test_content_tells_what_is_said_apart() -> None:
+    rows = [("q", "d", 1, 0, 5, 0.0, 1)]
+    assert RowSum.of(piece(rows)).digest(None) == RowSum.of(piece([("q", "d", 1, 0, 5, -0.0, 1)])).digest(None)
+    assert RowSum.of(piece(rows)).digest(None) != RowSum.of(piece(rows)).digest((0.0, 1.0))
+    assert RowSum.of(piece(rows * 2)).digest(None) != RowSum.of(piece(rows)).digest(None)
+    assert RowSum.of(piece([])).digest(None) == RowSum().digest(None)
+    other_header = RunHeader("other", attributes={"x": "y"})
+    assert RowSum.of(piece(rows)).digest(None) == RowSum.of(piece(rows, header=other_header)).digest(None)
+
+
+def test_content_is_stable() -> None:
+    """A changed hash makes every archive's runs look changed: then CONTENT_VERSION must change too."""
+    rows = [BASE, ("é", "d2", -1, 0, 2**31 - 1, -1e300, -1)]
+    assert RowSum.of(piece(rows)).digest((-1.0, 1.0)) == "12e1da1dba693cfc019db6a10737441a"

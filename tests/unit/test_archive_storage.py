@@ -1,0 +1,152 @@
+"""The operation that commits stand on: a file is created only if it does not exist, or the store is refused."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from swsdask.archive.storage import Storage
+from swsdask.archive.store import is_archive, open_archive
+from swsdask.archive.writing import write_runs
+from swsdask.errors import ArchiveError
+from swsdask.model.settings import EvaluationSettings
+from tests.archives import as_rows, source
+from tests.unit.test_archive_store import COLUMNS, TABLES, rows
+
+
+@pytest.fixture(params=["local", "memory", "s3"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
+    if request.param == "s3":
+        yield request.getfixturevalue("s3")
+    else:
+        yield Storage(str(tmp_path / "x") if request.param == "local" else f"memory://{tmp_path}")
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[dict[str, Any]]:
+    for module in ("s3fs", "moto", "flask"):
+        pytest.importorskip(module, reason=f"{module} is not installed: S3 is not tried")
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield {"endpoint_url": f"http://{host}:{port}", "key": "x", "secret": "x"}
+    server.stop()
+
+
+@pytest.fixture
+def s3(s3_server: dict[str, Any]) -> Storage:
+    bucket = f"evals-{uuid.uuid4().hex}"
+    fsspec.filesystem("s3", **s3_server).mkdir(bucket)
+    return Storage(f"s3://{bucket}/a", s3_server)
+
+
+def test_files(storage: Storage) -> None:
+    storage.check_writable()
+    assert storage.files(below=True) == []
+    storage.write("a/b/one", b"1")
+    storage.write("two", b"22")
+    assert storage.files(below=True) == ["a/b/one", "two"]
+    assert storage.files(below=False) == ["two"]
+    assert storage.read("a/b/one") == b"1"
+    assert pickle.loads(pickle.dumps(storage)).read("two") == b"22"
+    assert storage.open_arrow("two").read() == b"22"
+    storage.remove("a")
+    storage.remove("never there")
+    assert storage.files(below=True) == ["two"]
+    with pytest.raises(FileNotFoundError):
+        storage.read("a/b/one")
+
+
+def test_of_many_writers_one_wins(storage: Storage) -> None:
+    wins: list[int] = []
+    start = threading.Barrier(8)
+
+    def race(number: int) -> None:
+        start.wait()
+        if storage.write_new("manifest", str(number).encode()):
+            wins.append(number)
+
+    threads = [threading.Thread(target=race, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(wins) == 1
+    assert storage.read("manifest") == str(wins[0]).encode()
+    assert storage.files(below=True) == ["manifest"]
+
+
+def test_an_archive_lives_there(storage: Storage) -> None:
+    write_runs(storage, TABLES, [source(rows(200))], EvaluationSettings())
+    archive = open_archive(storage.url, storage_options=storage.options)
+    (cell,) = archive.cells("a", 1000)
+    assert len(as_rows([pickle.loads(pickle.dumps(cell)).read(COLUMNS)])) == 200
+    assert not [name for name in storage.files(below=True) if name.startswith("temporary")]
+
+
+def test_names_stay_inside(storage: Storage) -> None:
+    for name in ("../x", "a/../../x", "/x"):
+        with pytest.raises(ArchiveError, match="leads out"):
+            storage.read(name)
+
+
+class Overwriting(MemoryFileSystem):
+    """A store that says it is S3 but does not honour the condition of a put."""
+
+    protocol = "s3"
+    cachable = False
+    store: dict[str, Any] = {}  # noqa: RUF012
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **more: Any) -> None:
+        super().pipe_file(path, value, **more)
+
+
+class Other(MemoryFileSystem):
+    protocol = "other"
+    cachable = False
+    store: dict[str, Any] = {}  # noqa: RUF012
+
+
+@pytest.mark.parametrize(("filesystem", "said"), [(Overwriting, "found one that overwrites"), (Other, "found other")])
+def test_unsafe_stores_are_refused_before_anything_is_written(
+    filesystem: type[MemoryFileSystem], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = filesystem()
+    monkeypatch.setattr("swsdask.archive.storage.url_to_fs", lambda url, **options: (opened, "/root"))
+    with pytest.raises(ArchiveError, match=said):
+        write_runs(Storage("other://x"), TABLES, [], EvaluationSettings())
+    assert Storage("other://x").files(below=True) == []
+
+
+def test_a_file_system_without_links_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*names: str) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(ArchiveError, match="cannot create a file only if it does not exist"):
+        write_runs(Storage(str(tmp_path)), TABLES, [], EvaluationSettings())
+    assert not list(tmp_path.glob("manifest*"))
+
+
+def test_what_a_store_raises_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ArchiveError, match=r"cannot be written: (NotADirectory|FileExists)Error"):
+        write_runs(Storage(str(tmp_path / "file")), TABLES, [], EvaluationSettings())
+
+
+@pytest.mark.parametrize("url", ["nosuchprotocol://x/y", "memory"])
+def test_urls_that_lead_nowhere(url: str) -> None:
+    assert not is_archive(url)
+    with pytest.raises(ArchiveError):
+        open_archive(url)
