@@ -49,6 +49,7 @@ _NAMES = {
     ".ecf.xml": Format.ECF,
     ".kwlist.xml": Format.QUERIES,
     ".tlist.xml": Format.QUERIES,
+    ".termlist.xml": Format.QUERIES,
     ".kwslist.xml": Format.RUN_XML,
     ".stdlist.xml": Format.RUN_XML,
 }
