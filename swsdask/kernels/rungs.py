@@ -45,7 +45,7 @@ def _place(score: float, logarithmic: bool) -> float:
     """The score itself, or its float key: monotone either way, and the same for 0.0 and -0.0."""
     if not logarithmic:
         return score
-    bits = np.float64(score + 0.0).view(np.int64)
+    bits = np.float64(score).view(np.int64)
     return float(bits if bits >= 0 else -(bits & _MAGNITUDE))
 
 

@@ -136,8 +136,7 @@ def _levels(
     ladder, hits = statistics[Ladder], statistics[Hits]
     n = len(ladder.rungs)
     targets = class_targets(reference)[population.number]
-    class_of = reference.class_of[hits.query, hits.group]
-    level_of_hit = np.where(class_of < 0, -1, targets[class_of])
+    level_of_hit = np.append(targets, -1)[reference.class_of[hits.query, hits.group]]
     rung_of_hit = np.searchsorted(ladder.rungs, hits.score)
     level_of_line = targets[ladder.classes]
     for level in population.levels:

@@ -1,0 +1,80 @@
+"""Choosing measures by name, and the sentences beside the numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from swsdask.errors import SettingsError
+from swsdask.measures import MEASURES, interpretation, select, system_notes
+from swsdask.model.application import asked_thresholds, weights
+from swsdask.statistics.counts import Counts
+from tests.worlds import make_reference, make_trials, settings, statistics
+
+REFERENCE = make_reference(
+    [[3], [0], [9], [100]], {"all": ([True, False, True, True], [True], 100), "few": ([1, 0, 0, 0], [True], 100)}
+)
+
+
+def test_names_are_unique() -> None:
+    names = [name for family in MEASURES for name in family.names]
+    assert len(names) == len(set(names))
+    assert select(None) == list(MEASURES)
+
+
+def test_families_come_in_canonical_order() -> None:
+    families = select(["mtwv_p_fa", "n_hit", "atwv", "mtwv"])
+    assert [family.names[0] for family in families] == ["n_queries", "atwv", "mtwv"]
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(SettingsError, match=r"'mtvw' is unknown. Nearest: mtwv\."):
+        select(["atwv", "mtvw"])
+    with pytest.raises(SettingsError, match=r"set evaluation.thresholds = \[0.5\] and ask for 'twv@'"):
+        select(["twv@0.5"])
+    with pytest.raises(SettingsError, match=r"set evaluation.p_fa_points = \[1e-3\]"):
+        select(["p_miss@1e-3"])
+
+
+def test_the_operating_point_comes_from_the_whole() -> None:
+    from_data = settings(operating_point={"from_data": "sws2012"})
+    reference = make_reference([[3], [9]], {"all": ([1, 1], [1], 60), "few": ([1, 0], [1], 30)})
+    assert weights(reference, from_data).beta == pytest.approx((60 - 12) / 12)
+    with pytest.raises(SettingsError, match="N_true = 112"):
+        weights(REFERENCE, from_data)
+
+
+def test_asked_thresholds_hold_the_bayes_threshold() -> None:
+    asked = settings(operating_point={"beta": 1.0}, thresholds=[2.0, -1.0, 2.0, -0.0])
+    assert asked_thresholds(REFERENCE, asked) == (-1.0, 0.0, 2.0)
+
+
+def test_costs_in_plain_words() -> None:
+    reference = make_reference([[3], [9]], {"all": ([True, True], [True], 600)})
+    notes = interpretation(reference, settings(operating_point={"p_target": 0.01, "c_miss": 100.0, "c_fa": 1.0}))
+    assert "where P_target = 0.01 is how frequent targets are, one miss weighs as much as 100 false alarms" in notes[0]
+    assert "one miss weighs as much as 100 false alarms (Eq. 15)" in notes[1]
+    assert "empirical prior of targets is 0.01 (Eq. 12)" in notes[1]
+    assert "Bayes threshold -logit(P_tar) = -0.0100503 (Eq. 31)" in notes[2]
+    """|Q| alpha = 2 (1 - .01) / (1 - .02) (Eq. 20)."""
+    notes = interpretation(reference, settings(operating_point={"from_data": "sws2012"}))
+    assert "|Q| alpha = 2.02041 false alarms (Eq. 19-20)" in notes[0]
+    notes = interpretation(reference, settings(operating_point={"beta": 99.0}))
+    assert "one miss weighs as much as 1 false alarms (Eq. 15)" in notes[0]
+    assert "Eq. 16" not in " ".join(notes)
+
+
+def test_who_is_left_out() -> None:
+    notes = " ".join(interpretation(REFERENCE, settings()))
+    assert "1 queries without target trials are left out of all averages: q1." in notes
+    assert "1 queries without non-target trials have no P_fa and are left out of its average: q3." in notes
+    notes = " ".join(interpretation(REFERENCE, settings(no_targets="false_alarms_only")))
+    assert "left out of the average P_miss: q1." in notes
+    many = make_reference([[1]] + [[0]] * 30, {"all": ([True] + [False] * 30, [True], 9)})
+    assert "q20 and 10 more." in " ".join(interpretation(many, settings()))
+
+
+def test_absent_decisions_are_told() -> None:
+    found = statistics([[(0, 0, 1.0, 1, True), (0, 0, 1.0, -1, False)]], REFERENCE)
+    assert "1 of 2 trials have no YES/NO decision" in system_notes(found)[0]
+    assert system_notes({Counts: Counts.from_trials(make_trials([]), REFERENCE, None)}) == ()
+    assert system_notes({}) == ()

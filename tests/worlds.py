@@ -1,0 +1,104 @@
+"""Small evaluations for tests of statistics and measures: references and trials made directly, and split into cells."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from swsdask.model.application import asked_thresholds
+from swsdask.model.settings import EvaluationSettings, build_settings
+from swsdask.model.trials import AlignmentRule, Condition, Reference, Trials
+from swsdask.statistics.counts import Counts
+from swsdask.statistics.hits import Hits
+from swsdask.statistics.ladder import Ladder
+from swsdask.statistics.query_ladder import QueryLadder
+
+Row = tuple[int, int, float, int, bool]
+"""A trial: query, group of documents, score, decision, whether it is mapped to a target."""
+
+
+def settings(**evaluation: Any) -> EvaluationSettings:
+    return build_settings(explicit={"evaluation": evaluation}).evaluation
+
+
+def make_reference(
+    targets: Sequence[Sequence[int]],
+    conditions: Mapping[str, tuple[Sequence[bool], Sequence[bool], int]],
+    thresholds: Sequence[float] = (),
+) -> Reference:
+    """`targets` by query and group; conditions by name: (queries, groups, n_trials)."""
+    n_act = np.array(targets, np.int64)
+    made = tuple(Condition(name, np.array(q, bool), np.array(g, bool), n) for name, (q, g, n) in conditions.items())
+    classes: dict[tuple[int, ...], int] = {}
+    class_of = np.full(n_act.shape, -1, np.int32)
+    for query, group in np.ndindex(*n_act.shape):
+        key = tuple(int(n_act[query, c.groups].sum()) if c.queries[query] and c.groups[group] else -1 for c in made)
+        if any(n >= 0 for n in key):
+            class_of[query, group] = classes.setdefault(key, len(classes))
+    empty = np.empty(0, np.int32)
+    return Reference(
+        rule=AlignmentRule("virtual", 5000, "nist", "group", "drop"),
+        query_ids=tuple(f"q{number}" for number in range(len(n_act))),
+        document_ids=("d",),
+        query=empty,
+        document=empty,
+        channel=np.empty(0, np.int8),
+        start=empty,
+        end=empty,
+        first_word_end=empty,
+        last_word_start=empty,
+        segments=None,
+        group_of_document=np.zeros(2, np.int16),
+        targets=n_act,
+        class_of=class_of,
+        n_classes=len(classes),
+        conditions=made,
+        thresholds=tuple(thresholds),
+    )
+
+
+def make_trials(rows: Sequence[Row], dropped: Mapping[str, int] | None = None) -> Trials:
+    hit = np.flatnonzero([row[4] for row in rows])
+    return Trials(
+        query=np.array([row[0] for row in rows], np.int32),
+        score=np.array([row[2] for row in rows], np.float64),
+        decision=np.array([row[3] for row in rows], np.int8),
+        group=np.array([row[1] for row in rows], np.int16),
+        row=None,
+        hit=hit,
+        occurrence=np.zeros(len(hit), np.int32),
+        dropped=dict(dropped or {}),
+    )
+
+
+def unaligned(trials: Trials) -> Trials:
+    return Trials(trials.query, trials.score, None, trials.group, None, None, None, {})
+
+
+def statistics(cells: Iterable[Sequence[Row]], reference: Reference, tree: int | None = None) -> dict[type, Any]:
+    """Every statistic of a system, by cells that are merged in order, or by a random tree."""
+    made = [make_trials(rows) for rows in cells]
+    found: dict[type, Any] = {}
+    for kind in (Counts, Hits, Ladder, QueryLadder):
+        prepared = kind.prepare(found, reference)
+        parts = [
+            kind.from_trials(trials if kind.aligned else unaligned(trials), reference, prepared) for trials in made
+        ]
+        found[kind] = reduce(lambda a, b: a.merge(b), parts) if tree is None else _merged(parts, random.Random(tree))
+    return found
+
+
+def _merged(parts: list[Any], chance: random.Random) -> Any:
+    while len(parts) > 1:
+        chance.shuffle(parts)
+        parts.append(parts.pop().merge(parts.pop()))
+    return parts[0]
+
+
+def with_thresholds(reference: Reference, asked: EvaluationSettings) -> Reference:
+    columns = {name: getattr(reference, name) for name in reference.__dataclass_fields__}
+    return Reference(**{**columns, "thresholds": asked_thresholds(reference, asked)})
