@@ -6,6 +6,7 @@ What compresses a file is told by its first bytes, never by its name.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO, cast
@@ -35,6 +36,19 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
         if compression:
             stream = stack.enter_context(pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), compression))
         yield cast(BinaryIO, _Source(url, stream, compression))
+
+
+def file_size(url: str) -> int:
+    """How many bytes a file has as it is stored. Raises `InputError` if it is not there."""
+    try:
+        if is_local(url):
+            return os.stat(url).st_size
+        from fsspec.core import url_to_fs
+
+        filesystem, path = url_to_fs(url)
+        return int(filesystem.size(path) or 0)
+    except Exception as error:
+        raise storage_fault(url, error) from None
 
 
 def is_local(url: str) -> bool:
@@ -79,7 +93,7 @@ class _Source(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         try:
-            data: bytes = self._stream.read(size)
+            data: bytes = self._stream.read(None if size is None or size < 0 else size)
         except Exception as error:
             raise self._fault(error) from None
         if self._empty and not data and size != 0:

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import fsspec
+import pytest
+import zstandard
+
+from swsdask.errors import InputError
+from swsdask.formats.opening import open_bytes
+
+TEXT = b"one line\nand another\n" * 500
+COMPRESSED = {"gzip": gzip.compress(TEXT, mtime=0), "zstd": zstandard.compress(TEXT)}
+
+
+def read(path: Path | str) -> bytes:
+    with open_bytes(str(path)) as source:
+        return source.read()
+
+
+def fault(path: Path | str) -> str:
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert caught.value.problems[0].file == str(path)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x", "x.gz", "x.zst", "x.xml"])
+@pytest.mark.parametrize("content", [TEXT, *COMPRESSED.values()], ids=["plain", *COMPRESSED])
+def test_content_tells_the_compression_and_the_name_does_not(tmp_path: Path, content: bytes, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert read(path) == TEXT
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_parts_compressed_one_behind_the_other(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(COMPRESSED[kind] * 3)
+    assert read(path) == TEXT * 3
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_compressed_data_that_break_off_anywhere(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x"
+    for length in range(4, len(COMPRESSED[kind])):
+        path.write_bytes(COMPRESSED[kind][:length])
+        message = fault(path)
+        assert f"whole {kind} data" in message
+        assert "break off" in message
+
+
+def test_damaged_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    damaged = bytearray(COMPRESSED["gzip"])
+    damaged[-6] ^= 1
+    path.write_bytes(damaged)
+    assert "damaged data (zlib inflate failed: incorrect data check)" in fault(path)
+
+
+@pytest.mark.parametrize("content", [b"", gzip.compress(b""), zstandard.compress(b"")], ids=["plain", "gzip", "zstd"])
+def test_empty_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    assert "an empty file" in fault(path)
+
+
+def test_places_that_cannot_be_read(tmp_path: Path) -> None:
+    assert "nothing there" in fault(tmp_path / "absent")
+    assert "a folder" in fault(tmp_path)
+    assert "nothing there" in fault("memory://absent")
+    assert "Protocol not known" in fault("nowhere://x")
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    assert "no permission" in fault(tmp_path / "x")
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_urls(kind: str) -> None:
+    fsspec.filesystem("memory").pipe("/opening/x", COMPRESSED[kind])
+    assert read("memory://opening/x") == TEXT
+
+
+def test_reading_in_small_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(COMPRESSED["zstd"])
+    with open_bytes(str(path)) as source:
+        assert b"".join(iter(lambda: source.read(7), b"")) == TEXT
+    with open_bytes(str(path)) as source:
+        assert source.readline() == b"one line\n"
+
+
+def test_a_path_needs_no_fsspec(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(COMPRESSED["gzip"])
+    code = (
+        "import sys; from swsdask.formats.opening import open_bytes\n"
+        f"with open_bytes({str(path)!r}) as source: source.read()\n"
+        "sys.exit('fsspec' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
