@@ -9,6 +9,7 @@ does not have, and detections there as hits; here those occurrences are not eval
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from swsdask.archive.conditions import group_documents, parts
 from swsdask.archive.encode import Codes
 from swsdask.archive.excerpts import document_codes
 from swsdask.errors import SettingsError
+from swsdask.model.application import asked_thresholds
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.ticks import ticks
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Reference, Segments
@@ -31,7 +33,8 @@ _NOT_COUNTED = np.iinfo(np.int64).min
 def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence[Sequence[str]] = ()) -> Reference:
     """The evaluated occurrences, the trials and the conditions: "all", then those of `by` (see `archive.conditions`).
 
-    Raises `SettingsError` for an unknown key in `by`, or a time in the settings that is no whole number of ticks.
+    Raises `SettingsError` for an unknown key in `by`, a time in the settings that is no whole number of ticks, or an
+    operating point that the data cannot give.
     """
     codes = Codes.of(archive.documents, archive.queries)
     found = _evaluated_occurrences(archive, codes, settings)
@@ -51,7 +54,7 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
         for part, within in zip(wanted, groups, strict=True)
     )
     class_of, n_classes = _classes(conditions, targets)
-    return Reference(
+    reference = Reference(
         rule=AlignmentRule(
             trials=settings.trials,
             tolerance=whole_ticks("tolerance_s", settings.tolerance_s),
@@ -68,8 +71,8 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
         class_of=class_of,
         n_classes=n_classes,
         conditions=conditions,
-        thresholds=settings.thresholds,
     )
+    return replace(reference, thresholds=asked_thresholds(reference, settings))
 
 
 def queries_without_targets(reference: Reference) -> tuple[str, ...]:
