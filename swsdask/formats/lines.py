@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from swsdask.errors import InputError, Problem
 from swsdask.formats.noting import reached
 from swsdask.formats.opening import open_bytes
+from swsdask.formats.run_text import read_blocks
 
 MAX_LINE = 1 << 20
 """The longest line, in bytes: beyond it memory would not be bounded."""
@@ -30,26 +31,20 @@ def read_lines(url: str) -> Iterator[Lines]:
     """
     line, held = 1, b""
     with open_bytes(url) as source:
-        block = source.read(MAX_LINE).removeprefix(BYTE_ORDER_MARK)
-        while block:
-            held += block
-            if held.find(b"\n", 0, MAX_LINE + 1) < 0 and len(held) > MAX_LINE:
-                remedy = "Is this the file that was meant? End every record by a newline."
-                raise InputError(Problem(url, line, f"a line of at most {MAX_LINE} bytes", "a longer one", remedy))
-            end = held.rfind(b"\n") + 1
-            yield from _checked(url, line, held[:end])
-            line += held.count(b"\n")
-            held = held[end:]
-            block = _next_block(source, line)
+        try:
+            for block in read_blocks(source):
+                held += block if line > 1 or held else block.removeprefix(BYTE_ORDER_MARK)
+                if len(held) > MAX_LINE and held.find(b"\n", 0, MAX_LINE + 1) < 0:
+                    remedy = "Is this the file that was meant? End every record by a newline."
+                    raise InputError(Problem(url, line, f"a line of at most {MAX_LINE} bytes", "a longer one", remedy))
+                end = held.rfind(b"\n") + 1
+                yield from _checked(url, line, held[:end])
+                line += held.count(b"\n")
+                held = held[end:]
+        except InputError as error:
+            raise reached(error, line) from None
     if held:
         yield from _checked(url, line, held + b"\n")
-
-
-def _next_block(source: BinaryIO, line: int) -> bytes:
-    try:
-        return source.read(MAX_LINE)
-    except InputError as error:
-        raise reached(error, line) from None
 
 
 def _checked(url: str, first: int, data: bytes) -> Iterator[Lines]:

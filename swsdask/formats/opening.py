@@ -15,15 +15,19 @@ import pyarrow as pa
 
 from swsdask.errors import InputError, Problem
 
+_STEP = 1 << 16
+"""Most bytes that one `read` gives, and so that are lost where compressed data break off."""
+
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 @contextmanager
 def open_bytes(url: str) -> Iterator[BinaryIO]:
-    """The bytes of a file at a path or fsspec URL, gzip and zstd undone while reading; memory is bounded. Not seekable.
+    """The bytes of a file at a path or fsspec URL, gzip and zstd undone while reading; memory is bounded.
 
-    Raises `InputError`, here or from a later `read`, for a file that is not there, is a folder, may not be read, is
-    empty, or whose compressed data are damaged or break off.
+    It cannot be sought in, and a `read` may give fewer bytes than it was asked for: none only at the end. Raises
+    `InputError`, here or from a later `read`, for a file that is not there, is a folder, may not be read, is empty, or
+    whose compressed data are damaged or break off.
     """
     with ExitStack() as stack:
         try:
@@ -92,11 +96,13 @@ class _Source(io.RawIOBase):
         return True
 
     def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            return self.readall()
         try:
-            data: bytes = self._stream.read(None if size is None or size < 0 else size)
+            data: bytes = self._stream.read(min(size, _STEP))
         except Exception as error:
             raise self._fault(error) from None
-        if self._empty and not data and size != 0:
+        if self._empty and not data and size:
             remedy = "Was it written to its end? Write or copy it again."
             raise InputError(Problem(self._url, None, "a file with content", "an empty file", remedy))
         self._empty = False

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swsdask.errors import InputError
-from swsdask.formats import lines as under_test
+from swsdask.formats import run_text
 from swsdask.formats.lines import MAX_LINE, Lines, read_lines
 
 
@@ -25,7 +25,7 @@ def test_lines_are_numbered_whatever_the_blocks(tmp_path: Path, monkeypatch: pyt
     path.write_bytes(b"\xef\xbb\xbfa\n\nb\xc3\xa4\r\n" + b"c" * 30 + b"\nlast")
     expected = [(1, b"a"), (2, b""), (3, b"b\xc3\xa4\r"), (4, b"c" * 30), (5, b"last")]
     assert numbered(path) == expected
-    monkeypatch.setattr(under_test, "MAX_LINE", 31)
+    monkeypatch.setattr(run_text, "BLOCK", 3)
     assert numbered(path) == expected
 
 
