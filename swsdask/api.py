@@ -7,7 +7,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from swsdask.archive.ingest import ingest as ingest_files
 from swsdask.archive.layout import Layout
 from swsdask.archive.memory import MemoryArchive, read_into_memory
 from swsdask.archive.policy import check_runs
-from swsdask.archive.reading import ReferenceFiles, RunFile, read_reference, sources_of
+from swsdask.archive.reading import RunFile, read_reference, sources_of
 from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
@@ -31,10 +31,13 @@ from swsdask.engine.executor import Executor
 from swsdask.engine.open import open_executor
 from swsdask.engine.progress import Progress
 from swsdask.engine.score import score_archive
+from swsdask.engine.serial import SerialExecutor
 from swsdask.errors import SettingsError
 from swsdask.formats.opening import file_size
-from swsdask.formats.reference import find_reference
-from swsdask.formats.runs import find_runs
+from swsdask.formats.reference import ReferenceFiles, find_reference
+from swsdask.formats.run_files import find_runs
+from swsdask.formats.validate import Report
+from swsdask.formats.validate import validate as validate_files
 from swsdask.measures import interpretation, select
 from swsdask.model.presets import load_preset
 from swsdask.model.results import Result
@@ -179,6 +182,35 @@ def score(
     )
 
 
+def plan(
+    evaluation: Evaluation, measures: Sequence[str] | None = None, *, runs: Runs = None, by: Sequence[str] = ()
+) -> str:
+    """What `score` would do, in words, after checking everything that it would read. Scores nothing."""
+    settings = evaluation.settings
+    families = select(measures)
+    with _with_runs(evaluation, runs, SerialExecutor(), None) as (archive, systems):
+        held = [run for run in archive.runs if run.system in systems]
+        notes = check_runs(held, settings.evaluation)
+        reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
+        names = [name for family in families for name in family.names if measures is None or name in measures]
+        lines = [
+            _manifest(archive, systems, settings, measures, by)["signature"],
+            *(f"{run.system}: {run.rows:,} detections" for run in held),
+            *(f"{c.name}: {int(c.queries.sum())} queries, {c.n_trials:,} trials each" for c in reference.conditions),
+            f"measures: {', '.join(names)}",
+            *notes,
+        ]
+    return "\n".join(lines)
+
+
+def validate(paths: Sequence[str], reference: str | None = None) -> Report:
+    """Check files of any kind, and every file of the folders, with everything that is wrong with them.
+
+    With `reference` (a folder) the runs' queries and documents must be its own. Raises nothing for bad input.
+    """
+    return validate_files(paths, find_reference(reference) if reference else None)
+
+
 def report(result: Result, path: str | os.PathLike[str]) -> None:
     """Write one self-contained HTML page: leaderboard, DET curves, the numbers of every query."""
     from swsdask.render.html import write_report
@@ -211,7 +243,7 @@ def _run_files(runs: Runs) -> list[RunFile]:
     return [RunFile(url) for url in find_runs(_patterns(runs))]
 
 
-def _patterns(runs: str | Sequence[str]) -> list[str]:
+def _patterns(runs: str | Iterable[str]) -> list[str]:
     return [runs] if isinstance(runs, str) else list(runs)
 
 

@@ -28,7 +28,7 @@ def find_reference(url: str) -> ReferenceFiles:
     `kwlist.xml`). Where they leave a kind missing, the content of the files whose names say nothing does. Raises
     `InputError` if there is no such folder, or not exactly one of each; it names the candidates.
     """
-    files = _files_in(url)
+    files = files_in(url)
     found: dict[Format, list[str]] = {Format.ECF: [], Format.RTTM: [], Format.QUERIES: []}
     for file in files:
         promised = format_of_name(file)
@@ -73,7 +73,7 @@ def _fault(url: str, kind: Format, candidates: list[str]) -> Problem:
     return Problem(url, None, f"one file in the folder that is {kind.value}", names, f"Leave one of them, {_OPTIONS}.")
 
 
-def _files_in(url: str) -> list[str]:
+def files_in(url: str) -> list[str]:
     """The files of a folder, sorted; hidden ones left out."""
     try:
         files = _local_files(url) if is_local(url) else _remote_files(url)

@@ -42,15 +42,12 @@ def test_printed_numbers(cases: Path, tag: str) -> None:
             for name, cell in zip(names, cells, strict=True):
                 assert as_printed(queries[query][name], cell) == cell, (query, name)
 
-    curve = re.search(r"\|\s+ALL \|\s+(\S+) \|\s+(\S+) \|\s+(\S+)\s+(\S+)\s+(\S+) \|", report.read_text())
-    assert curve is not None
-    for name, cell in zip("mtwv atwv mtwv_p_fa mtwv_p_miss mtwv_threshold".split(), curve.groups(), strict=True):
-        assert as_printed(values[name], cell) == cell, name
-
-    curve = re.search(r"\|\s+CTS \|\s+(\S+) \|\s+(\S+) \|\s+(\S+)\s+(\S+)\s+(\S+) \|", report.read_text())
-    assert curve is not None
+    names = ["mtwv", "atwv", "mtwv_p_fa", "mtwv_p_miss", "mtwv_threshold"]
     frame = result.scores
     frame = frame[frame["query"].isna() & (frame["condition"] == "source_type=cts")]
-    values = dict(zip(frame["measure"], frame["value"], strict=True))
-    for name, cell in zip("mtwv atwv mtwv_p_fa mtwv_p_miss mtwv_threshold".split(), curve.groups(), strict=True):
-        assert as_printed(values[name], cell) == cell, name
+    telephone = dict(zip(frame["measure"], frame["value"], strict=True))
+    for title, numbers in (("ALL", values), ("CTS", telephone)):
+        row = re.search(rf"\| +{title} \| +(\S+) +\| +(\S+) +\| +(\S+) +(\S+) +(\S+) \|", report.read_text())
+        assert row is not None
+        for name, cell in zip(names, row.groups(), strict=True):
+            assert as_printed(numbers[name], cell) == cell, (title, name)

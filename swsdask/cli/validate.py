@@ -1,0 +1,30 @@
+"""`swsdask validate`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+
+@click.command(short_help="Check files and list everything that is wrong with them.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--reference", metavar="DIRECTORY", help="The runs' queries and documents must be those of this reference."
+)
+def command(paths: tuple[str, ...], reference: str | None) -> None:
+    """Check references, runs and folders of a reference; list every problem with file and line.
+
+    Exit code 0: all well; 2: problems, which go to stderr.
+    """
+    from swsdask import api
+
+    report = api.validate(paths, reference)
+    for problem in report.problems:
+        click.echo(str(problem), err=True)
+    if report.total:
+        click.echo(f"swsdask: {report.total} problems", err=True)
+        sys.exit(2)
+    for file in report.files:
+        counts = ", ".join(f"{count:,} {what}" for what, count in file.counts.items() if count)
+        click.echo(f"{file.file}: {file.format.value if file.format else 'unknown'}: {counts}")

@@ -1,0 +1,57 @@
+"""Where runs are: files, folders, globs and URLs become a list of files."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable
+
+from swsdask.errors import Problems
+from swsdask.formats.noting import noted
+from swsdask.formats.opening import is_local, storage_fault
+from swsdask.formats.reference import files_in, is_folder
+from swsdask.formats.sniff import RUNS, sniff
+
+
+def find_runs(patterns: Iterable[str]) -> list[str]:
+    """The files that some paths, folders, globs or fsspec URLs name, each once, sorted within a pattern.
+
+    A folder gives the runs in it, recognised by content; a reference that lies there too is passed over. A file that is
+    named by itself or by a glob is taken as it is. Raises `InputError` for a pattern that names nothing, and for a
+    folder's file that is neither run nor reference.
+    """
+    problems = Problems()
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        with noted(problems):
+            if is_folder(pattern):
+                files, expected = _runs_in(pattern, problems), "a folder that holds runs"
+            elif glob.has_magic(pattern):
+                files, expected = _matching(pattern), "a glob that some files match"
+            else:
+                files, expected = [pattern], ""
+            if not files:
+                problems.add(pattern, None, expected, "none", "Check the path.")
+            found.update(dict.fromkeys(files))
+    problems.raise_if_any()
+    return list(found)
+
+
+def _runs_in(folder: str, problems: Problems) -> list[str]:
+    runs = []
+    for file in files_in(folder):
+        with noted(problems):
+            if sniff(file) in RUNS:
+                runs.append(file)
+    return runs
+
+
+def _matching(pattern: str) -> list[str]:
+    try:
+        if is_local(pattern):
+            return sorted(glob.glob(pattern, recursive=True))
+        from fsspec.core import url_to_fs
+
+        filesystem, path = url_to_fs(pattern)
+        return sorted(filesystem.unstrip_protocol(file) for file in filesystem.glob(path))
+    except Exception as error:
+        raise storage_fault(pattern, error) from None
