@@ -1,7 +1,8 @@
 """TWV at given thresholds: Eq. 6 of the 2013 measures document with the errors of accepting scores >= theta.
 
 - `twv_bayes`: at the Bayes threshold log(beta) (Eq. 31): what the system reaches if its scores are used as
-  log-likelihood ratios, without a threshold of its own.
+  log-likelihood ratios, without a threshold of its own. (Eq. 30 accepts scores above it only; here, as everywhere, a
+  score equal to the threshold is accepted.)
 - `twv@THETA`: at each of the settings' `thresholds`.
 """
 

@@ -37,9 +37,9 @@ class Ladder:
 
     `rungs` are ascending distinct scores with inf behind them: the scores of hits, `Reference.thresholds`, and the
     lowest and highest score in each condition. Slot r holds the trials with rungs[r - 1] <= score < rungs[r].
-    `counts` int64 [len(classes), n_rungs] has a row for every class of strata (`Reference.class_of`) with trials,
-    `classes` int32, ascending; `highest` float64 [n_layers, n_rungs] the highest score in a slot (-inf: none), for
-    every layer of classes (`strata.class_layers`).
+    `counts` [len(classes), n_rungs] has a row for every class of strata (`Reference.class_of`) with trials, `classes`
+    int32, ascending; it is int32 where `n_trials`, their number, fits in one, else int64. `highest` float64 [n_layers,
+    n_rungs] is the highest score in a slot (-inf: none), for every layer of classes (`strata.class_layers`).
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits)
@@ -47,8 +47,9 @@ class Ladder:
 
     rungs: F64
     classes: I32
-    counts: I64
+    counts: I32 | I64
     highest: F64
+    n_trials: int
 
     @classmethod
     def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> LadderPlan:
@@ -70,15 +71,23 @@ class Ladder:
         counts = np.zeros((len(classes), len(prepared.rungs)), np.int32)
         highest = np.full((prepared.n_layers, len(prepared.rungs)), -np.inf)
         count_slots(parts.bounds, line, prepared.layer[classes], parts.score, prepared.rungs, counts, highest)
-        return cls(prepared.rungs, classes, counts.astype(np.int64), highest + 0.0)
+        n_trials = int(np.diff(parts.bounds)[line >= 0].sum())
+        return cls(prepared.rungs, classes, counts, highest + 0.0, n_trials)
 
     def merge(self, other: Self) -> Self:
         """The trials of both parts together."""
-        classes = np.union1d(self.classes, other.classes)
-        counts = np.zeros((len(classes), len(self.rungs)), np.int64)
-        for part in (self, other):
-            counts[np.searchsorted(classes, part.classes)] += part.counts
-        return type(self)(self.rungs, classes, counts, np.maximum(self.highest, other.highest))
+        n_trials = self.n_trials + other.n_trials
+        number = np.int32 if n_trials <= np.iinfo(np.int32).max else np.int64
+        classes = self.classes
+        if np.array_equal(classes, other.classes):
+            counts = np.add(self.counts, other.counts, dtype=number)
+        else:
+            classes = np.union1d(classes, other.classes)
+            counts = np.zeros((len(classes), len(self.rungs)), number)
+            for part in (self, other):
+                counts[np.searchsorted(classes, part.classes)] += part.counts
+        highest = np.maximum(self.highest, other.highest)
+        return type(self)(self.rungs, classes, counts, highest, n_trials)
 
 
 def _ends(counts: Counts, reference: Reference) -> Iterator[float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from swsdask.model.trials import I32, I64, Bool, Condition, Reference
@@ -12,6 +14,7 @@ def members(condition: Condition) -> Bool:
     return condition.queries[:, np.newaxis] & condition.groups
 
 
+@lru_cache(maxsize=2)
 def class_targets(reference: Reference) -> I64:
     """N_act of a class's queries in every condition: int64 [n_conditions, n_classes], -1 where it holds none of them.
 
@@ -27,6 +30,7 @@ def class_targets(reference: Reference) -> I64:
         shown = np.where(inside, n_act, -1)
         if (targets[reference.class_of[counted]] != shown[counted]).any():
             raise ValueError(f"condition {condition.name} tells strata of one class apart")
+    table.flags.writeable = False
     return table
 
 

@@ -83,6 +83,18 @@ def test_a_long_stretch_and_many_short_ones_count_alike() -> None:
     np.testing.assert_array_equal(clustered[Ladder].counts, [2 * expected])
 
 
+def test_a_ladder_widens_its_counts_when_they_might_not_fit() -> None:
+    found = statistics([[(0, 0, 1.0, 1, True), (1, 0, 0.5, 1, True)]], REFERENCE)
+    small = replace(found[Ladder], n_trials=2**30)
+    large = small.merge(small)
+    assert (small.counts.dtype, large.counts.dtype) == (np.int32, np.int64)
+    assert large.n_trials == 2**31
+    half = replace(small, classes=small.classes[:1], counts=small.counts[:1])
+    for merged in (large.merge(half), half.merge(large)):
+        assert merged.counts.dtype == np.int64
+        np.testing.assert_array_equal(merged.counts, np.array([[3], [2]]) * small.counts)
+
+
 def test_zero_and_minus_zero_are_one_score() -> None:
     rows = [(0, 0, -0.0, 1, True), (0, 0, 0.0, 1, True), (1, 0, 0.0, 0, False)]
     found = statistics([rows], REFERENCE)
