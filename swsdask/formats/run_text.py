@@ -5,7 +5,10 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import BinaryIO
+
+import numpy as np
 
 from swsdask.errors import InputError
 from swsdask.formats.run_values import FormatError, shown
@@ -16,6 +19,7 @@ BLOCK = 1 << 20
 LONGEST = 1 << 24
 """The longest text that is held in wait for the end of a tag: beyond it memory would not be bounded."""
 
+_NEWLINE = 10
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -23,7 +27,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_DECLARED = re.compile(r"""<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
+_DECLARATION = re.compile(rb"""<\?xml\s[^>]{,1000}?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{,40})["']""")
 _KNOWN = re.compile(
     r"ascii|utf-8|iso8859-\d+|cp125\d|cp437|cp850|koi8-[rtu]|mac-roman|gb2312|gbk|gb18030|big5|euc_(jp|kr)|shift_jis"
 )
@@ -59,59 +63,62 @@ def utf8_blocks(blocks: Iterator[bytes], *, xml: bool) -> Iterator[bytes]:
     `FormatError` behind the last good block if a byte is none of the encoding, or if the encoding is not known.
     """
     first = next(blocks, b"")
-    encoding = "utf-8"
-    for mark, marked in _MARKS:
-        if first.startswith(mark):
-            first, encoding = first[len(mark) :], marked
-            break
-    else:
-        declared = _DECLARED.match(first[:1024].decode("latin-1")) if xml else None
-        if declared:
-            encoding = _known_encoding(declared[1])
-    texts = _decoded(first, blocks, encoding)
-    if xml and encoding != "utf-8":
-        head = next(texts, b"").decode()
-        declared = _DECLARED.match(head)
-        if declared:
-            head = head[: declared.start(1)] + "UTF-8" + head[declared.end(1) :]
-        yield head.encode()
+    mark, encoding = _marked(first) or (b"", _declared(first) if xml else "utf-8")
+    texts = decoded_blocks(chain((first[len(mark) :],), blocks), encoding)
+    if xml:
+        head = next(texts, b"")
+        declaration = _DECLARATION.match(head)
+        if declaration and _python_name(declaration) != "utf-8":
+            head = head[: declaration.start(1)] + b"UTF-8" + head[declaration.end(1) :]
+        yield head
     yield from texts
 
 
-def _known_encoding(name: str) -> str:
+def utf8_begin(first: bytes) -> int | None:
+    """Where the text begins in an XML file that begins with `first`, if its bytes are UTF-8 as they are; else None."""
+    mark, encoding = _marked(first) or (b"", "utf-8")
+    declaration = _DECLARATION.match(first, len(mark))
+    if encoding != "utf-8" or (declaration and _python_name(declaration) != "utf-8"):
+        return None
+    return len(mark)
+
+
+def _marked(first: bytes) -> tuple[bytes, str] | None:
+    return next(((mark, encoding) for mark, encoding in _MARKS if first.startswith(mark)), None)
+
+
+def _declared(first: bytes) -> str:
+    declaration = _DECLARATION.match(first)
+    if not declaration:
+        return "utf-8"
+    encoding = _python_name(declaration)
+    if not _KNOWN.fullmatch(encoding):
+        found = shown(declaration[1].decode())
+        raise FormatError("an encoding of text", found, "Save the file as UTF-8, and declare that.")
+    return encoding
+
+
+def _python_name(declaration: re.Match[bytes]) -> str:
     try:
-        known = codecs.lookup(name).name
+        return codecs.lookup(declaration[1].decode()).name
     except LookupError:
-        known = ""
-    if not _KNOWN.fullmatch(known):
-        raise FormatError("an encoding of text", shown(name), "Save the file as UTF-8, and declare that.")
-    return known
+        return ""
 
 
-def _decoded(first: bytes, blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+def decoded_blocks(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Blocks in an encoding that Python knows as blocks in UTF-8. Raises `FormatError` behind the last good byte."""
     decoder = codecs.getincrementaldecoder(encoding)("strict")
-    waiting = b""
-    block: bytes | None = first
-    while block is not None:
-        if encoding == "utf-8" and not waiting and block.isascii():
+    for block in chain(blocks, (b"",)):
+        if encoding == "utf-8" and block.isascii() and block and not decoder.getstate()[0]:
             yield block
-            block = next(blocks, None)
             continue
-        following = next(blocks, None)
         try:
-            if encoding == "utf-8":
-                block = waiting + block
-                _, used = codecs.utf_8_decode(block, "strict", following is None)
-                waiting = block[used:]
-                yield block[:used]
-            else:
-                yield decoder.decode(block, following is None).encode()
+            yield decoder.decode(block, not block).encode()
         except UnicodeDecodeError as error:
             yield error.object[: error.start].decode(encoding).encode()
-            wrong = error.object[error.start]
+            found = f"the byte 0x{error.object[error.start]:02x}"
             remedy = "Save the file as UTF-8, or declare the encoding that it has."
-            raise FormatError(f"text in {encoding}", f"the byte 0x{wrong:02x}", remedy) from None
-        block = following
+            raise FormatError(f"text in {encoding}", found, remedy) from None
 
 
 class Window:
@@ -124,11 +131,17 @@ class Window:
     def __init__(self, blocks: Iterator[bytes], padding: int, line: int = 1) -> None:
         self._blocks = blocks
         self._padding = bytes(padding)
+        self._passed = 0
         self.data = self._padding
         self.end = 0
         self.position = 0
         self.line = line
         self.fault: FormatError | None = None
+
+    @property
+    def offset(self) -> int:
+        """How many bytes of the text were passed."""
+        return self._passed + self.position
 
     def more(self) -> bool:
         """Let go of what was read and take in another block; False if there is none, or if too much is held already."""
@@ -149,6 +162,7 @@ class Window:
             problem = error.problems[0]
             self.fault = FormatError(problem.expected, problem.found, problem.remedy)
             return False
+        self._passed += self.position
         self.data = b"".join((held, block, self._padding))
         self.end = len(held) + len(block)
         self.position = 0
@@ -168,6 +182,12 @@ class Window:
     def take(self, size: int) -> bytes:
         """Move on by `size` bytes, and return them."""
         passed = self.data[self.position : self.position + size]
-        self.position += size
         self.line += passed.count(b"\n")
+        self.position += size
         return passed
+
+    def skip(self, size: int) -> None:
+        """Move on by `size` bytes: many at a time."""
+        passed = np.frombuffer(self.data, np.uint8)[self.position : self.position + size]
+        self.line += int(np.count_nonzero(passed == _NEWLINE))
+        self.position += size

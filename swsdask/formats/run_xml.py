@@ -27,10 +27,12 @@ def xml_window(blocks: Iterator[bytes], line: int = 1) -> Window:
     return Window(blocks, LOOKAHEAD, line)
 
 
-def read_xml_run(window: Window, file: str, problems: Problems, rows_per_piece: int, system: str) -> Iterator[RunPiece]:
-    """The pieces of a whole list of detections. `system` names the run if the file does not."""
+def read_xml_run(
+    window: Window, file: str, problems: Problems, rows_per_piece: int, system: str | None
+) -> Iterator[RunPiece]:
+    """The pieces of a whole list of detections. `system` is the name of the run where it is given."""
     try:
-        root = read_root(window, system)
+        root = read_root(window, file, system)
     except FormatError as fault:
         problems.add(file, window.line, fault.expected, fault.found, fault.remedy)
         return

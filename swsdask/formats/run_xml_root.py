@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
 from lxml import etree
 
 from swsdask.formats.run_dialect import DIALECTS, Dialect
+from swsdask.formats.run_header import read_header
 from swsdask.formats.run_text import Window
 from swsdask.formats.run_values import FormatError, shown
-from swsdask.model.ids import id_fault
 from swsdask.model.runs import RunHeader
 
 _PLACE = re.compile(r",? line \d+(?:, column \d+)?")
-_SYSTEM = "system_id"
-_LEAST, _MOST = "min_score", "max_score"
 
 
 @dataclass(frozen=True)
@@ -57,20 +54,20 @@ def cut_off(window: Window, closing: str) -> FormatError:
     )
 
 
-def read_root(window: Window, system: str) -> Root:
-    """Read up to and including the root's start tag. `system` names the run if the root does not. Raises `FormatError`.
+def read_root(window: Window, file: str, system: str | None) -> Root:
+    """Read up to and including the root's start tag. `system` is the name of the run where it is given.
 
-    Entities and other declarations of a document type are refused: nothing that a list of detections needs.
+    Raises `FormatError`. Declarations of entities or elements are refused: no list of detections needs them.
     """
     parser = etree.XMLPullParser(("start",), resolve_entities=False, no_network=True, load_dtd=False)
     while passed := window.next_tag_end():
         feed(parser, passed)
         for _, element in parser.read_events():
-            return _root(element, system)
+            return _root(element, file, system)
     raise cut_off(window, "the root element of a list of detections")
 
 
-def _root(element: etree._Element, system: str) -> Root:
+def _root(element: etree._Element, file: str, system: str | None) -> Root:
     declared = element.getroottree().docinfo.internalDTD
     if declared is not None and any((*declared.iterentities(), *declared.iterelements())):
         expected = "no declarations of entities or elements"
@@ -84,26 +81,5 @@ def _root(element: etree._Element, system: str) -> Root:
             f"the root {' or '.join(DIALECTS)} of a list of detections", f"the root {shown(name)}", remedy
         )
     attributes = {local_name(key): value for key, value in element.attrib.items()}
-    system = attributes.pop(_SYSTEM, "").strip() or system
-    wrong = id_fault(system)
-    if wrong:
-        raise FormatError(f"a system id ({_SYSTEM})", wrong, "Give the system a plain name.")
-    scores = _declared_scores(attributes)
     tag = etree.tostring(element.makeelement(element.tag, nsmap=element.nsmap)).rstrip()
-    return Root(DIALECTS[name], RunHeader(system, scores, attributes), tag.removesuffix(b"/>") + b">")
-
-
-def _declared_scores(attributes: dict[str, str]) -> tuple[float, float] | None:
-    if _LEAST not in attributes or _MOST not in attributes:
-        return None
-    texts = attributes.pop(_LEAST), attributes.pop(_MOST)
-    try:
-        least, most = (float(text) for text in texts)
-    except ValueError:
-        least, most = math.nan, math.nan
-    if not (math.isfinite(least) and math.isfinite(most) and least <= most):
-        found = f"{shown(texts[0])} and {shown(texts[1])}"
-        raise FormatError(
-            f"finite {_LEAST} <= {_MOST}", found, "Give the range of the run's scores, or leave both out."
-        )
-    return least, most
+    return Root(DIALECTS[name], read_header(attributes, file, system), tag.removesuffix(b"/>") + b">")

@@ -1,0 +1,94 @@
+"""Runs in any form: lists of detections in NIST's XML, tables, results in Kaldi's form. Content tells which it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from swsdask.errors import Problems
+from swsdask.formats.noting import noted
+from swsdask.formats.opening import open_bytes
+from swsdask.formats.run_parquet import read_parquet_table
+from swsdask.formats.run_parts import Span, read_span, spans
+from swsdask.formats.run_table import read_kaldi_results, read_text_table
+from swsdask.formats.run_text import read_blocks, utf8_blocks
+from swsdask.formats.run_xml import read_xml_run, xml_window
+from swsdask.formats.sniff import RUNS, Format, expect
+from swsdask.model.runs import RunPiece
+
+ROWS_PER_PIECE = 1_000_000
+
+_TABLES = {
+    Format.TABLE: read_text_table,
+    Format.PARQUET: read_parquet_table,
+    Format.KALDI: read_kaldi_results,
+}
+
+
+def read_run(
+    url: str, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE, system: str | None = None
+) -> Iterator[RunPiece]:
+    """The rows of a run, in file order, in pieces of about `rows_per_piece` rows; a table may hold several systems.
+
+    `system` is the name of the run where the user gives one; else the file says it, and if it does not, its name is
+    the file's, without endings. Whatever is wrong is added to `problems`, and the rest read as far as that can be: if
+    any were added the pieces are not the run. Memory is bounded by the size of a piece.
+    """
+    with noted(problems):
+        found = expect(url, *RUNS)
+        if found is Format.RUN_XML:
+            yield from _read_xml(url, problems, rows_per_piece, system)
+        else:
+            yield from _TABLES[found](url, problems, rows_per_piece, system)
+
+
+def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
+    with open_bytes(url) as stream:
+        window = xml_window(utf8_blocks(read_blocks(stream), xml=True))
+        pieces = read_xml_run(window, url, problems, rows_per_piece, system)
+        yield from _noting_repeated_lists(pieces, url, problems)
+
+
+def _noting_repeated_lists(pieces: Iterator[RunPiece], file: str, problems: Problems) -> Iterator[RunPiece]:
+    first_lines: dict[str, int | None] = {}
+    for piece in pieces:
+        # A list that goes on from the piece before is among the queries, but not among the listed.
+        lines = piece.query_lines[len(piece.queries) - len(piece.listed) :]
+        for query, line in zip(piece.listed, lines, strict=True):
+            if query in first_lines:
+                found = f"another list of {query!r}, first listed in line {first_lines[query]}"
+                problems.add(file, line, "one list for each query", found, "Merge the lists.")
+            first_lines.setdefault(query, line)
+        yield piece
+
+
+@dataclass(frozen=True)
+class RunPart:
+    """A file with runs (`span` is None), or some of the lists in one. Picklable.
+
+    `system` is the name of the run where the user gives one.
+    """
+
+    file: str
+    system: str | None = None
+    span: Span | None = None
+
+    def read(self, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
+        """The rows, as `read_run` gives them; line numbers are those of the whole file."""
+        if self.span is None:
+            return read_run(self.file, problems, rows_per_piece=rows_per_piece, system=self.system)
+        return read_span(self.file, self.span, problems, rows_per_piece)
+
+
+def split_run(url: str, n_parts: int, *, system: str | None = None) -> list[RunPart]:
+    """At most `n_parts` parts of about the same size, which read one after the other are the run.
+
+    Only large lists of detections in uncompressed UTF-8 are divided; anything else, and anything wrong, is one part.
+    A query is in one part only. Whether all rows have decisions, or none, each part only knows of itself.
+    """
+    return [RunPart(url, system, span) for span in spans(url, n_parts, system)] or [RunPart(url, system)]
+
+
+def read_part(part: RunPart, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
+    """The rows of one part."""
+    return part.read(problems, rows_per_piece=rows_per_piece)
