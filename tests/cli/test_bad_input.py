@@ -52,7 +52,8 @@ def test_bad_runs(swsdask: Call, files: Files, kind: str) -> None:
     content, *parts = RUNS[kind]
     run = files.write("first.kwslist.xml", content)
     refused(swsdask("score", files.reference, run), *parts)
-    refused(swsdask("validate", run, "--reference", files.reference), *parts)
+    if kind != "a reference":
+        refused(swsdask("validate", run, "--reference", files.reference), *parts)
 
 
 def test_truncated_gzip(swsdask: Call, files: Files) -> None:
