@@ -1,0 +1,57 @@
+"""The numbers over all queries, at hand by condition, system and measure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+COLOURS, DASHES = 6, 3
+"""How many colours and ways of dashing a page has; the number tells systems apart beyond these."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """Conditions and measures in the order of the result; systems ranked in the first condition."""
+
+    conditions: tuple[str, ...]
+    systems: tuple[str, ...]
+    measures: tuple[str, ...]
+    values: dict[tuple[str, str, str], float]
+
+    def value(self, condition: str, system: str, measure: str) -> float:
+        """One number; NaN where the result has none."""
+        return self.values.get((condition, system, measure), math.nan)
+
+    def mark(self, system: str) -> dict[str, int]:
+        """What stands for a system in every table and picture: its number, colour and dashes."""
+        place = self.systems.index(system)
+        return {"number": place + 1, "colour": place % COLOURS, "dash": place // COLOURS % DASHES}
+
+    def ranked(self, condition: str) -> tuple[str, ...]:
+        """The systems that have numbers in a condition, the best first: see `rank`."""
+        there = {system for where, system, _ in self.values if where == condition}
+        return rank([system for system in self.systems if system in there], condition, self.values)
+
+
+def board(table: pa.Table) -> Board:
+    """The board of a table of `model.results.SCORES`."""
+    overall = table.filter(pc.is_null(table["query"]))
+    names = [overall[name].to_pylist() for name in ("condition", "system", "measure")]
+    values = dict(zip(zip(*names, strict=True), overall["value"].to_pylist(), strict=True))
+    conditions, systems, measures = (tuple(dict.fromkeys(column)) for column in names)
+    return Board(conditions, rank(systems, conditions[0] if conditions else "", values), measures, values)
+
+
+def rank(systems: Sequence[str], condition: str, values: dict[tuple[str, str, str], float]) -> tuple[str, ...]:
+    """Systems by falling ATWV, or MTWV where ATWV is not defined; those that have neither come last; ties by name."""
+
+    def key(system: str) -> tuple[bool, float, str]:
+        merits = (values.get((condition, system, measure), math.nan) for measure in ("atwv", "mtwv"))
+        merit = next((value for value in merits if not math.isnan(value)), math.nan)
+        return math.isnan(merit), 0.0 if math.isnan(merit) else -merit, system
+
+    return tuple(sorted(systems, key=key))

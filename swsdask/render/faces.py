@@ -1,0 +1,91 @@
+"""How a measure is shown: its heading, what it is in words, and how its numbers are written."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Face:
+    """`digits` are decimals; None: six significant digits. `falling` tells that less is better, None that there is no
+    order of merit.
+    """
+
+    heading: str
+    title: str
+    digits: int | None
+    falling: bool | None = None
+
+
+_COUNT, _RATE, _RARE, _SCORE = 0, 4, 6, 4
+
+FACES = {
+    "n_queries": Face("Queries", "Queries that the averages count", _COUNT),
+    "n_target": Face("Targets", "Target trials: what was to be found", _COUNT),
+    "n_nontarget": Face("Non-targets", "Detections of what was not there", _COUNT),
+    "n_detections": Face("Detections", "Detections that were scored", _COUNT),
+    "n_hit": Face("Hits", "Targets found, by the system's decisions", _COUNT, False),
+    "n_miss": Face("Misses", "Targets not found, by the system's decisions", _COUNT, True),
+    "n_false_alarm": Face("False alarms", "Detections decided YES of what was not there", _COUNT, True),
+    "n_correct_nondetection": Face("Rejected", "Detections decided NO of what was not there", _COUNT),
+    "p_miss": Face("P_miss", "Miss probability at the system's decisions, averaged over queries", _RATE, True),
+    "p_fa": Face("P_fa", "False alarm probability at the system's decisions, averaged over queries", _RARE, True),
+    "p_miss_pooled": Face(
+        "P_miss pooled", "Miss probability at the system's decisions, all trials as one set", _RATE, True
+    ),
+    "p_fa_pooled": Face("P_fa pooled", "False alarm probability at its decisions, all trials as one set", _RARE, True),
+    "atwv": Face("ATWV", "Actual term-weighted value: at the system's decisions", _RATE, False),
+    "actual_threshold": Face("Threshold", "The threshold that explains all decisions, where there is one", _SCORE),
+    "mtwv": Face("MTWV", "Maximum term-weighted value: at the best single threshold", _RATE, False),
+    "mtwv_threshold": Face("Threshold", "The smallest score accepted at the MTWV", _SCORE),
+    "mtwv_rejected_threshold": Face("Rejected up to", "The largest score rejected at the MTWV", _SCORE),
+    "mtwv_p_miss": Face("P_miss", "Miss probability at the MTWV", _RATE, True),
+    "mtwv_p_fa": Face("P_fa", "False alarm probability at the MTWV", _RARE, True),
+    "otwv": Face("OTWV", "Optimum term-weighted value: at the best threshold of each query", _RATE, False),
+    "otwv_p_miss": Face("P_miss", "Miss probability at the OTWV", _RATE, True),
+    "otwv_p_fa": Face("P_fa", "False alarm probability at the OTWV", _RARE, True),
+    "otwv_threshold": Face("Threshold", "The smallest score accepted at the OTWV", _SCORE),
+    "stwv": Face("STWV", "Supremum term-weighted value: false alarms and decisions ignored", _RATE, False),
+    "stwv_p_miss": Face("P_miss", "Miss probability at the STWV: targets that no detection found", _RATE, True),
+    "c_det": Face("C_Det", "Detection cost at the system's decisions", None, True),
+    "c_default": Face("C_Default", "Cost of the better of rejecting and accepting everything", None),
+    "c_norm": Face("C_Norm", "Detection cost over C_Default", _RATE, True),
+    "beta": Face("Beta", "The weight of P_fa in TWV", None),
+    "effective_prior": Face("Effective prior", "The prior that with equal costs is the same application", None),
+    "bayes_threshold": Face("Bayes threshold", "The best threshold for log-likelihood ratios", _SCORE),
+    "twv_bayes": Face("TWV Bayes", "Term-weighted value at the Bayes threshold", _RATE, False),
+    "twv@": Face("TWV", "Term-weighted value at a given threshold", _RATE, False),
+    "p_miss@": Face("P_miss", "Miss probability at a given false alarm probability", _RATE, True),
+    "eer": Face("EER", "Equal error rate: where P_miss and P_fa meet", _RATE, True),
+    "occurrence_weighted_value": Face("OWV", "Occurrence-weighted value at the system's decisions", _RATE, False),
+    "ap": Face("AP", "Average precision", _RATE, False),
+    "map": Face("MAP", "Mean average precision over queries", _RATE, False),
+}
+
+LEADERBOARD = (
+    ("n_hit", "n_miss", "n_false_alarm"),
+    ("p_miss", "p_fa"),
+    ("atwv", "actual_threshold"),
+    ("mtwv", "mtwv_threshold"),
+    ("otwv", "stwv"),
+)
+"""The columns of a leaderboard; those of a group stay side by side."""
+
+
+def face(measure: str) -> Face:
+    """The face of a measure; one such as `twv@2.5` says in its heading where, one without a face goes by its name."""
+    family, at, point = measure.partition("@")
+    if at and f"{family}@" in FACES:
+        return replace(FACES[f"{family}@"], heading=f"{FACES[f'{family}@'].heading} at {point}")
+    if measure in FACES:
+        return FACES[measure]
+    return Face(measure, measure, _COUNT if measure.startswith("n_") else None)
+
+
+def shown(measure: str, value: float) -> str:
+    """A number as people read it; a dash where it is not defined."""
+    if math.isnan(value):
+        return "-"
+    digits = face(measure).digits
+    return f"{value:.6g}" if digits is None else f"{value:,.{digits}f}"

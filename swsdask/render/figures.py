@@ -1,0 +1,157 @@
+"""The DET plots of a result, laid out for the template: what `det.py` measures, with labels and operating points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Set
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdask.render import det
+from swsdask.render.board import Board
+from swsdask.render.cubes import number
+
+KINDS = {"det": "averaged over queries", "det_pooled": "all trials as one set"}
+"""The curves that are drawn, and what their rates are."""
+
+MOST_POINTS = 60_000
+"""How many points a page draws at most, all curves together: fewer per curve where there are many."""
+
+DRAWN = 12
+"""How many systems a plot shows before others are ticked."""
+
+
+def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, Any]]]:
+    """The plots of every condition, in the order of `KINDS`."""
+    wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(list(KINDS))))
+    names = ("condition", "curve", "system")
+    there = wanted.group_by(list(names), use_threads=False).aggregate([]).select(names).to_pylist()
+    limit = min(1200, max(100, MOST_POINTS // max(1, len(there))))
+    plots: dict[str, list[dict[str, Any]]] = {}
+    for condition in found.conditions:
+        for kind in KINDS:
+            systems = {row["system"] for row in there if (row["condition"], row["curve"]) == (condition, kind)}
+            if systems:
+                part = pc.and_(pc.equal(wanted["condition"], condition), pc.equal(wanted["curve"], kind))
+                plot = _figure(wanted.filter(part), found, condition, kind, limit)
+                plot["id"] = f"{found.conditions.index(condition)}-{kind}"
+                plots.setdefault(condition, []).append(plot)
+    return plots
+
+
+def _figure(points: pa.Table, found: Board, condition: str, kind: str, limit: int) -> dict[str, Any]:
+    marks = {system: _marks(found, condition, system) if kind == "det" else {} for system in found.systems}
+    marked = [mark["miss"] for both in marks.values() for mark in both.values()]
+    frame = det.frame(min(marked, default=1.0))
+    beta = _beta(found, condition) if kind == "det" else None
+    systems: list[dict[str, Any]] = []
+    data = []
+    for system in found.systems:
+        own = points.filter(pc.equal(points["system"], system))
+        curve = frame.curve(own["threshold"], own["x"], own["y"], limit)
+        if not curve.x:
+            continue
+        placed = {
+            name: {
+                **mark,
+                "x": round(frame.x.clamped(mark["fa"]), 1),
+                "y": round(frame.y.clamped(mark["miss"]), 1),
+                "text": f"P_miss {mark['miss']:.4g}, P_fa {mark['fa']:.4g}",
+            }
+            for name, mark in marks[system].items()
+        }
+        systems.append(
+            {
+                **found.mark(system),
+                "name": system,
+                "path": curve.path,
+                "shown": len(systems) < DRAWN,
+                "actual": placed.get("actual"),
+                "best": placed.get("best"),
+            }
+        )
+        data.append(
+            {
+                "number": found.mark(system)["number"],
+                "name": system,
+                "x": [round(x, 1) for x in curve.x],
+                "y": [round(y, 1) for y in curve.y],
+                "threshold": [number(value) for value in curve.threshold],
+                "p_fa": [number(p) for p in curve.p_fa],
+                "p_miss": [number(p) for p in curve.p_miss],
+                "points": [
+                    {**{key: mark[key] for key in ("x", "y", "kind")}, **{k: number(mark[k]) for k in _NUMBERS}}
+                    for mark in placed.values()
+                ],
+            }
+        )
+    return {
+        "title": KINDS[kind],
+        "width": det.WIDTH,
+        "height": det.HEIGHT,
+        "left": det.LEFT,
+        "right": det.WIDTH - det.RIGHT,
+        "top": det.TOP,
+        "bottom": det.HEIGHT - det.BOTTOM,
+        "x_ticks": _ticks(frame.x, bare={4e-5, 2e-4}, minor={5e-4, 2e-3, 5e-3, 0.02}),
+        "y_ticks": _ticks(frame.y),
+        "lines": _lines(frame, beta) if beta is not None else [],
+        "systems": systems,
+        "has_points": any(system["actual"] or system["best"] for system in systems),
+        "hidden": max(0, len(systems) - DRAWN),
+        "data": {"beta": beta, "systems": data},
+    }
+
+
+_NUMBERS = ("threshold", "fa", "miss")
+
+
+def _marks(found: Board, condition: str, system: str) -> dict[str, dict[str, Any]]:
+    """The operating points of a system: as it decided, and at the best single threshold."""
+    kinds = {
+        "actual": ("as the system decided", "actual_threshold", "p_fa", "p_miss"),
+        "best": ("at the best single threshold", "mtwv_threshold", "mtwv_p_fa", "mtwv_p_miss"),
+    }
+    marks = {}
+    for name, (kind, *measures) in kinds.items():
+        threshold, fa, miss = (found.value(condition, system, measure) for measure in measures)
+        if not (math.isnan(fa) or math.isnan(miss)):
+            marks[name] = {"kind": kind, "threshold": threshold, "fa": fa, "miss": miss}
+    return marks
+
+
+def _beta(found: Board, condition: str) -> float | None:
+    """The weight of false alarms that the numbers of a condition obey: TWV = 1 - (P_miss + beta P_fa), Eq. 6."""
+    best, beta = 0.0, None
+    for system in found.systems:
+        for twv, miss, fa in (("atwv", "p_miss", "p_fa"), ("mtwv", "mtwv_p_miss", "mtwv_p_fa")):
+            value, p_miss, p_fa = (found.value(condition, system, measure) for measure in (twv, miss, fa))
+            if p_fa > best and math.isfinite(value) and math.isfinite(p_miss):
+                best, beta = p_fa, (1.0 - p_miss - value) / p_fa
+    return beta if beta is not None and beta > 0 else None
+
+
+def _ticks(axis: det.Axis, bare: Set[float] = frozenset(), minor: Set[float] = frozenset()) -> list[dict[str, Any]]:
+    """Ticks with their labels; bare ones have none, and those of minor ones go where room is scarce."""
+    return [
+        {
+            "at": round(axis.position(tick), 1),
+            "label": "" if tick in bare else det.percent(tick),
+            "minor": tick in minor,
+        }
+        for tick in axis.ticks
+    ]
+
+
+def _lines(frame: det.Frame, beta: float) -> list[dict[str, Any]]:
+    """Lines of equal TWV, each labelled where it starts."""
+    lines = []
+    for level in det.TWV_LEVELS:
+        path = frame.line_of_equal_value(level, beta)
+        if path:
+            start = float(path[1:].split("L")[0].split()[1])
+            if start > det.TOP + 12:
+                lines.append({"path": path, "label": f"TWV {level:.1f}", "at": start})
+    return lines

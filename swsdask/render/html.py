@@ -1,0 +1,161 @@
+"""The report: one HTML file with everything in it, that opens without a network.
+
+Curves and bars are SVG made here, not by a plotting library in the page: so the page opens at once, follows the
+reader's light or dark colours, and prints sharply.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from swsdask.model.results import Result
+from swsdask.render.board import Board, board
+from swsdask.render.cubes import by_condition, by_query
+from swsdask.render.faces import LEADERBOARD, face, shown
+from swsdask.render.figures import figures
+from swsdask.render.provenance import provenance, runs
+from swsdask.render.replacing import replacing
+
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
+_BAR_WIDTH = 140
+
+
+def write_report(result: Result, path: Path) -> None:
+    """Write the report of a result: leaderboards, DET curves, every query, settings, what was dropped, notes.
+
+    Equal results give equal bytes. All text of the result is escaped, and the page's own script is the only one that a
+    browser runs (by a content security policy). Raises `OSError` where the file cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write(page(result).encode())
+
+
+def page(result: Result) -> str:
+    """The report as text."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    found = board(result.table)
+    drawn = figures(result.curves, found)
+    queries, left_out = by_query(result.table, found)
+    return environment.get_template("report.html.j2").render(
+        title=_title(found),
+        facts=_facts(found, found.conditions[0]) if found.conditions else [],
+        signature=str(result.manifest.get("signature", "")),
+        version=str(result.manifest.get("swsdask", "")),
+        notes=result.notes,
+        sections=[_section(found, condition, drawn.get(condition, [])) for condition in found.conditions],
+        bar_width=_BAR_WIDTH,
+        by_query=queries is not None,
+        by_query_left_out=left_out,
+        runs=runs(result.manifest),
+        provenance=provenance(result.manifest),
+        data={"faces": _faces(found, queries), "by_condition": by_condition(found), "by_query": queries},
+        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _title(found: Board) -> str:
+    if len(found.systems) == 1:
+        return found.systems[0]
+    return f"{len(found.systems)} systems"
+
+
+def _facts(found: Board, condition: str) -> list[dict[str, str]]:
+    """What is the same for all systems of a condition."""
+    systems = found.ranked(condition)
+    return [
+        {"name": name, "value": shown(measure, found.value(condition, systems[0], measure))}
+        for measure, name in (("n_queries", "queries"), ("n_target", "targets"))
+        if measure in found.measures
+    ]
+
+
+def _section(found: Board, condition: str, drawn: list[dict[str, Any]]) -> dict[str, Any]:
+    systems = found.ranked(condition)
+    columns = [measure for group in LEADERBOARD for measure in group if measure in found.measures]
+    bars = [measure for measure in ("stwv", "otwv", "mtwv", "atwv") if measure in found.measures]
+    best = {measure: _best(found, condition, measure) for measure in columns}
+    rows = [
+        {
+            "system": system,
+            **found.mark(system),
+            "cells": [_cell(measure, found.value(condition, system, measure), best[measure]) for measure in columns],
+            "bars": [
+                {"measure": measure, "width": round(_BAR_WIDTH * min(1.0, value), 1)}
+                for measure in bars
+                if (value := found.value(condition, system, measure)) > 0
+            ],
+            "bars_text": ", ".join(
+                f"{face(m).heading} {shown(m, found.value(condition, system, m))}" for m in reversed(bars)
+            ),
+        }
+        for system in systems
+    ]
+    others = [
+        {
+            "name": measure,
+            "title": face(measure).title,
+            "texts": [shown(measure, found.value(condition, system, measure)) for system in systems],
+        }
+        for measure in found.measures
+    ]
+    return {
+        "name": condition,
+        "facts": _facts(found, condition),
+        "columns": [{"heading": face(m).heading, "title": face(m).title} for m in columns],
+        "rows": rows,
+        "has_bars": bool(bars),
+        "measures": others,
+        "figures": drawn,
+    }
+
+
+def _cell(measure: str, value: float, best: float) -> dict[str, Any]:
+    return {
+        "text": shown(measure, value),
+        "sort": "" if math.isnan(value) else repr(value),
+        "best": value == best,
+    }
+
+
+def _best(found: Board, condition: str, measure: str) -> float:
+    """The best number of a measure among several systems; NaN where there is no order of merit."""
+    values = [found.value(condition, system, measure) for system in found.systems]
+    known = [value for value in values if not math.isnan(value)]
+    falling = face(measure).falling
+    if falling is None or len(known) < 2:
+        return math.nan
+    return min(known) if falling else max(known)
+
+
+def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """How the page's script writes the numbers of each measure; `digits` None: six significant ones."""
+    measures = dict.fromkeys([*found.measures, *(queries["measures"] if queries else ())])
+    headings = [face(measure).heading for measure in measures]
+    return [
+        {
+            "measure": measure,
+            "name": heading if headings.count(heading) == 1 else measure,
+            "heading": heading,
+            "title": face(measure).title,
+            "digits": face(measure).digits,
+        }
+        for measure, heading in zip(measures, headings, strict=True)
+    ]

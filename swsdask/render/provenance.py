@@ -1,0 +1,74 @@
+"""Where the numbers come from: the manifest of a result as tables of names and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_ELSEWHERE = ("signature", "swsdask", "runs", "notes")
+
+OUTSIDE = {
+    "drop": "Detections outside the evaluated excerpts are dropped.",
+    "false_alarm": "Detections outside the evaluated excerpts count as false alarms.",
+    "error": "Detections outside the evaluated excerpts are refused.",
+}
+"""What the setting `outside` means."""
+
+COUNTS = {
+    "rows": "Detections",
+    "outside": "Outside the excerpts",
+    "unknown_documents": "In unknown documents",
+    "unknown_queries": "Of unknown queries, dropped",
+    "rounded": "Times rounded to 0.1 ms",
+}
+"""What a manifest counts of each run. Those in unknown documents are among those outside the excerpts."""
+
+
+def provenance(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One table per entry of the manifest that holds others, and one for those that stand alone."""
+    entries = {name: value for name, value in manifest.items() if name not in _ELSEWHERE}
+    alone = {name: value for name, value in entries.items() if not isinstance(value, Mapping)}
+    groups = {name: value for name, value in entries.items() if isinstance(value, Mapping) and value}
+    tables = [*([("scored", alone)] if alone else []), *groups.items()]
+    return [
+        {"name": _words(name), "rows": [{"name": _words(key), "value": text} for key, text in _flat(value)]}
+        for name, value in tables
+    ]
+
+
+def runs(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What was read of each run, and what was dropped or rounded: a row per system and a column per `COUNTS`."""
+    return {
+        "outside": OUTSIDE.get(manifest.get("settings", {}).get("outside"), ""),
+        "columns": list(COUNTS.values()),
+        "rows": [
+            {
+                "system": system,
+                "counts": [f"{_total(run.get(name, 0)):,}" for name in COUNTS],
+                "files": [str(file) for file in run.get("files", ())],
+            }
+            for system, run in manifest.get("runs", {}).items()
+        ],
+    }
+
+
+def _total(count: int | Mapping[str, int]) -> int:
+    """A number, or the sum of those that are counted by id."""
+    return sum(count.values()) if isinstance(count, Mapping) else count
+
+
+def _flat(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Every value with its path; lists on one line."""
+    for name, value in entries.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list | tuple):
+            yield f"{prefix}{name}", ", ".join(map(str, value))
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield f"{prefix}{name}", f"{value:,}"
+        else:
+            yield f"{prefix}{name}", "" if value is None else str(value)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

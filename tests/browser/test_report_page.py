@@ -1,0 +1,200 @@
+"""The report in a real browser that reaches no network. Skips, and says so, where there is no Chromium."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from swsdask.render.html import page
+from tests.results import three_systems
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUM = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
+
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The page after its script ran, and what the browser's console said."""
+
+    dom: str
+    console: list[str]
+
+
+def open_page(text: str, folder: Path) -> Opened:
+    """Open a page with every request but those to files refused."""
+    path = folder / "page.html"
+    path.write_text(text, encoding="utf-8")
+    assert CHROMIUM is not None
+    done = subprocess.run(
+        [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--proxy-server=http://127.0.0.1:9",
+            "--proxy-bypass-list=<-loopback>",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--user-data-dir={folder / 'profile'}",
+            "--enable-logging=stderr",
+            "--virtual-time-budget=5000",
+            "--dump-dom",
+            path.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return Opened(done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line])
+
+
+def after(script: str, folder: Path) -> str:
+    """What a script that plays the reader finds, as it writes it into the page's title."""
+    acted = POLICY.sub("", page(three_systems())).replace(
+        "</body>", f"<script>document.title = String((() => {{ {script} }})())</script></body>"
+    )
+    opened = open_page(acted, folder)
+    assert opened.console == []
+    found = re.search(r"<title>(.*?)</title>", opened.dom, re.DOTALL)
+    assert found is not None
+    return found.group(1)
+
+
+def test_the_page_opens_without_a_network_and_without_complaint(tmp_path: Path) -> None:
+    opened = open_page(page(three_systems()), tmp_path)
+    assert opened.console == []
+    assert '<html lang="en" class="scripted">' in opened.dom
+    by_query = opened.dom[opened.dom.index('id="by-query"') :]
+    assert all(f">q{number}</th>" in by_query for number in range(6))
+    by_condition = opened.dom[opened.dom.index('id="by-condition"') :]
+    assert by_condition.index(">all</th>") < by_condition.index(">oov=true</th>")
+    assert opened.dom.count('class="curve c') == 9
+    assert re.search(r'<div class="condition" data-condition="0">', opened.dom)
+    assert re.search(r'<div class="condition" data-condition="1" hidden="">', opened.dom)
+
+
+def test_complaints_would_be_seen(tmp_path: Path) -> None:
+    whole = page(three_systems())
+    reaching_out = whole.replace("</main>", '<img src="http://localhost/x.png"></main>')
+    assert any("Content Security Policy" in line for line in open_page(reaching_out, tmp_path).console)
+    broken = POLICY.sub("", whole).replace("</body>", "<script>nowhere.to.be.found</script></body>")
+    assert any("Uncaught ReferenceError" in line for line in open_page(broken, tmp_path).console)
+
+
+def test_script_in_an_id_does_not_run(tmp_path: Path) -> None:
+    attack = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
+    opened = open_page(page(three_systems((attack, "b", "c"))), tmp_path)
+    assert opened.console == []
+    assert "<title>3 systems</title>" in opened.dom
+
+
+def test_a_heading_sorts_its_table_both_ways(tmp_path: Path) -> None:
+    found = after(
+        """
+        const table = document.querySelector("table.leaderboard");
+        const headings = [...table.querySelectorAll("thead th")];
+        const at = headings.findIndex((heading) => heading.textContent === "False alarms");
+        const column = () => [...table.tBodies[0].rows].map((row) => Number(row.cells[at].dataset.value));
+        const click = () => headings[at].querySelector("button").click();
+        click(); const down = column(); const said = headings[at].getAttribute("aria-sort");
+        click(); const up = column();
+        const sorted = [...up].sort((a, b) => a - b);
+        return [said, new Set(up).size > 1, String(up) === String(sorted),
+          String(down) === String(sorted.reverse())].join();
+        """,
+        tmp_path,
+    )
+    assert found == "descending,true,true,true"
+
+
+def test_numbers_that_are_not_defined_sort_last_both_ways(tmp_path: Path) -> None:
+    found = after(
+        """
+        const table = document.querySelector("#by-query table");
+        const at = [...table.querySelectorAll("thead th")].findIndex((heading) => heading.textContent === "ATWV");
+        const last = () => [...table.tBodies[0].rows].at(-1).cells[0].textContent;
+        const click = () => table.querySelectorAll("thead button")[at].click();
+        click(); const down = last();
+        click(); const up = last();
+        return [down, up, table.tBodies[0].rows.length].join();
+        """,
+        tmp_path,
+    )
+    assert found == "q2,q2,6"
+
+
+def test_queries_can_be_filtered_and_compared_between_systems(tmp_path: Path) -> None:
+    found = after(
+        """
+        const section = document.getElementById("by-query");
+        const [system, filter] = [".system", ".filter"].map((selector) => section.querySelector(selector));
+        const rows = () => section.querySelector("tbody").rows;
+        filter.value = "Q3"; filter.dispatchEvent(new Event("input"));
+        const filtered = rows().length + " " + rows()[0].cells[0].textContent;
+        const count = section.querySelector(".count").textContent;
+        system.value = "-1"; system.dispatchEvent(new Event("change"));
+        const names = [...section.querySelectorAll("thead th")].map((heading) => heading.textContent);
+        return [filtered, count, ...names.sort()].join();
+        """,
+        tmp_path,
+    )
+    assert found == "1 q3,1 of 6 queries,Query,good,middling,weak"
+
+
+def test_a_system_that_is_ticked_off_goes_from_every_plot(tmp_path: Path) -> None:
+    found = after(
+        """
+        const gone = () => document.querySelectorAll(".axes [data-system='2'].off").length;
+        const before = gone();
+        document.querySelector(".legend input[data-system='2']").click();
+        const boxes = [...document.querySelectorAll(".legend input[data-system='2']")];
+        return [before, gone(), boxes.some((box) => box.checked)].join();
+        """,
+        tmp_path,
+    )
+    assert found == "0,6,false"
+
+
+def test_another_condition_can_be_chosen(tmp_path: Path) -> None:
+    found = after(
+        """
+        const chooser = document.getElementById("condition");
+        chooser.value = "2"; chooser.dispatchEvent(new Event("change"));
+        return [...document.querySelectorAll(".condition")].map((section) => section.hidden).join();
+        """,
+        tmp_path,
+    )
+    assert found == "true,true,false"
+
+
+def test_the_nearest_point_of_a_curve_tells_its_numbers(tmp_path: Path) -> None:
+    found = after(
+        """
+        const figure = document.querySelector(".det");
+        const curve = JSON.parse(figure.querySelector(".curves").textContent).systems[0];
+        const svg = figure.querySelector(".axes");
+        svg.scrollIntoView();
+        const at = new DOMPoint(curve.points[0].x, curve.points[0].y).matrixTransform(svg.getScreenCTM());
+        svg.dispatchEvent(new PointerEvent("pointermove", { clientX: at.x, clientY: at.y }));
+        const tip = figure.querySelector(".tip");
+        const shown = [tip.hidden, ...tip.textContent.split(String.fromCharCode(10)).map((line) => line.split(" ")[0])];
+        svg.dispatchEvent(new PointerEvent("pointerleave"));
+        return [...shown, tip.hidden].join();
+        """,
+        tmp_path,
+    )
+    assert re.fullmatch(r"false,(good|middling|weak):,threshold,P_fa,P_miss,TWV,true", found)

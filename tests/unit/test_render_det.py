@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from swsdask.render import det
+from swsdask.render.board import board
+from swsdask.render.figures import figures
+from tests.results import three_systems
+
+FRAME = det.frame(1.0)
+
+
+def test_a_probability_stands_at_its_normal_deviate() -> None:
+    for axis in (FRAME.x, FRAME.y):
+        ends = norm.ppf([axis.ticks[0], axis.ticks[-1]])
+        for p in np.linspace(axis.ticks[0], axis.ticks[-1], 50).tolist():
+            share = (norm.ppf(p) - ends[0]) / (ends[1] - ends[0])
+            assert axis.position(p) == pytest.approx(axis.low + share * (axis.high - axis.low))
+
+
+def test_the_frame_is_that_of_nist_with_room_for_what_is_better() -> None:
+    assert (FRAME.x.ticks[0], FRAME.x.ticks[-1]) == (1e-6, 0.4)
+    assert (FRAME.y.ticks[0], FRAME.y.ticks[-1]) == (0.05, 0.98)
+    assert FRAME.y.position(0.98) < FRAME.y.position(0.05), "misses fall downwards"
+    assert det.frame(0.03).y.ticks[0] == 0.02
+    assert det.frame(0.0).y.ticks[0] == 0.001
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_what_lies_outside_stands_just_outside_or_at_the_edge(p: float) -> None:
+    for axis in (FRAME.x, FRAME.y):
+        low, high = sorted((axis.low, axis.high))
+        position = axis.position(p)
+        assert position < low or position > high
+        assert math.isfinite(position)
+        assert axis.clamped(p) in (pytest.approx(low), pytest.approx(high))
+
+
+@st.composite
+def curves(draw: st.DrawFn) -> tuple[list[float], list[float], list[float]]:
+    n = draw(st.integers(1, 300))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    p_fa = np.sort(10 ** rng.uniform(-8, 0, n)) * (rng.random() < 0.9)
+    p_miss = np.sort(rng.beta(0.5, 0.5, n))[::-1]
+    threshold = np.sort(rng.normal(size=n))[::-1]
+    threshold[0] = math.inf
+    return threshold.tolist(), p_fa.tolist(), p_miss.tolist()
+
+
+def cell(p_fa: float, p_miss: float, n: int) -> tuple[int, int]:
+    """By the definition: which of n equal stretches of the deviates between the ends, or outside."""
+
+    def part(axis: det.Axis, p: float) -> int:
+        edges = norm.cdf(np.linspace(*norm.ppf([axis.ticks[0], axis.ticks[-1]]), n + 1))
+        return int((edges <= p).sum())
+
+    return part(FRAME.x, p_fa), part(FRAME.y, p_miss)
+
+
+@given(curves(), st.integers(4, 80))
+def test_a_thin_curve_keeps_its_ends_and_the_first_and_last_point_of_every_cell(
+    columns: tuple[list[float], list[float], list[float]], limit: int
+) -> None:
+    points = list(zip(*columns, strict=True))
+    thin = FRAME.curve(*columns, limit)
+    kept = list(zip(thin.threshold, thin.p_fa, thin.p_miss, strict=True))
+    n = limit // 4
+    cells = [cell(p_fa, p_miss, n) for _, p_fa, p_miss in points]
+    expected = [
+        point
+        for i, point in enumerate(points)
+        if i in (0, len(points) - 1) or cells[i - 1] != cells[i] or cells[i + 1] != cells[i]
+    ]
+    assert kept == expected
+    assert len(kept) <= 2 * (2 * n + 3)
+    assert thin.x == [FRAME.x.position(p) for p in thin.p_fa]
+    assert thin.y == [FRAME.y.position(p) for p in thin.p_miss]
+
+
+def test_a_curve_is_sorted_by_threshold_and_leaves_out_what_is_not_defined() -> None:
+    curve = FRAME.curve([1.0, math.inf, 0.0, -1.0], [0.01, 0.0, 0.2, math.nan], [0.5, 1.0, 0.2, 0.1], 400)
+    assert curve.threshold == [math.inf, 1.0, 0.0]
+    assert FRAME.curve([1.0], [math.nan], [0.5], 400).x == []
+    assert FRAME.curve([], [], [], 400).x == []
+    assert curve.path.startswith("M")
+    assert curve.path.count("L") == 2
+
+
+def deviate_back(axis: det.Axis, position: float) -> float:
+    return float(norm.cdf(norm.ppf(axis.ticks[0]) + (position - axis.low) / axis.scale))
+
+
+@pytest.mark.parametrize("beta", [66.66, 999.9, 1.0])
+@pytest.mark.parametrize("twv", [0.0, 0.3, 0.9])
+def test_every_point_of_a_line_has_its_value(twv: float, beta: float) -> None:
+    path = FRAME.line_of_equal_value(twv, beta)
+    points = [tuple(map(float, point.split())) for point in path[1:].split("L")]
+    assert len(points) > 10
+    inside = 0
+    for x, y in points:
+        p_fa, p_miss = deviate_back(FRAME.x, x), deviate_back(FRAME.y, y)
+        near = beta * p_fa * 0.004 + 0.002
+        assert 1 - p_miss - beta * p_fa == pytest.approx(twv, abs=near)
+        inside += FRAME.y.ticks[0] <= p_miss <= FRAME.y.ticks[-1]
+    assert inside > 5
+    assert all(before[0] <= after[0] for before, after in pairwise(points))
+
+
+def test_a_line_that_lies_below_the_frame_is_not_drawn() -> None:
+    assert FRAME.line_of_equal_value(0.999, 66.66) == ""
+
+
+def test_ticks_are_labelled_in_per_cent() -> None:
+    assert [det.percent(p) for p in (1e-6, 5e-4, 0.01, 0.05, 0.4)] == ["0.0001", "0.05", "1", "5", "40"]
+
+
+def test_a_plot_holds_every_system_and_its_operating_points_where_they_belong() -> None:
+    result = three_systems()
+    found = board(result.table)
+    plots = figures(result.curves, found)
+    assert list(plots) == ["all", "oov=true", "oov=false"]
+    for condition, (plot,) in plots.items():
+        assert [system["name"] for system in plot["systems"]] == list(found.systems)
+        frame = det.frame(
+            min(
+                found.value(condition, system, measure)
+                for system in found.systems
+                for measure in ("p_miss", "mtwv_p_miss")
+            )
+        )
+        assert plot["data"]["beta"] == pytest.approx(66.0)
+        for system in plot["systems"]:
+            for mark, x, y in (("actual", "p_fa", "p_miss"), ("best", "mtwv_p_fa", "mtwv_p_miss")):
+                expected_x = frame.x.clamped(found.value(condition, system["name"], x))
+                expected_y = frame.y.clamped(found.value(condition, system["name"], y))
+                assert system[mark]["x"] == pytest.approx(expected_x, abs=0.06)
+                assert system[mark]["y"] == pytest.approx(expected_y, abs=0.06)

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import swsdask.render.cubes as cubes
+from swsdask.model.results import CURVES, SCORES, Result
+from swsdask.render.board import board
+from swsdask.render.faces import LEADERBOARD, shown
+from swsdask.render.html import page, write_report
+from tests.results import MANIFEST, made_up, made_up_result, table, three_systems
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</script><script>alert(1)</script>",
+    "' onmouseover='alert(1)",
+    "{{ 7 * 7 }} <!-- ]]> &amp; --> \u2028",
+)
+
+
+class Page(HTMLParser):
+    """What a browser would see: every element with its attributes, and the text of cells and scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.text: list[str] = []
+        self._in_script = self._in_cell = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self._in_cell = True
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+            self._in_script = True
+
+    def handle_data(self, data: str) -> None:
+        if self._in_script:
+            attributes, text = self.scripts[-1]
+            self.scripts[-1] = (attributes, text + data)
+            return
+        self.text.append(data)
+        if self._in_cell:
+            self.rows[-1][-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "script":
+            self._in_script = False
+        if tag in ("td", "th"):
+            self._in_cell = False
+
+    def data(self) -> dict[str, Any]:
+        text = next(text for attributes, text in self.scripts if attributes.get("id") == "data")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+
+def test_every_number_of_the_leaderboard_stands_in_its_row() -> None:
+    result = three_systems()
+    seen = Page(page(result))
+    found = board(result.table)
+    columns = [measure for group in LEADERBOARD for measure in group if measure in found.measures]
+    for condition in found.conditions:
+        for system in found.systems:
+            expected = [shown(measure, found.value(condition, system, measure)) for measure in columns]
+            assert any(system in row[0] and row[-len(columns) :] == expected for row in seen.rows if row)
+    leaders = [row[0] for row in seen.rows if row and any(name in row[0] for name in found.systems)]
+    assert [re.sub(r"^\s*\d+\s*", "", row).strip() for row in leaders[:3]] == list(found.systems)
+
+
+def test_the_page_tells_signature_settings_inputs_notes_and_what_was_dropped() -> None:
+    runs = {
+        "good": {
+            "rows": 1234,
+            "outside": 5,
+            "unknown_documents": {"a": 1, "b": 2},
+            "unknown_queries": {"q": 4},
+            "files": ["g.xml"],
+        },
+        "weak": {"rows": 7, "outside": 0, "rounded": 1},
+    }
+    seen = Page(page(replace(three_systems(), manifest={**MANIFEST, "runs": runs})))
+    text = " ".join(seen.text)
+    assert MANIFEST["signature"] in text
+    assert "One query has no targets." in text
+    assert "Detections outside the evaluated excerpts are dropped." in text
+    rows = [[cell.strip() for cell in row] for row in seen.rows]
+    assert ["good", "1,234", "5", "3", "4", "0", "g.xml"] in rows
+    assert ["weak", "7", "0", "0", "0", "1", ""] in rows
+    assert ["operating point.p target", "0.00015"] in rows
+    assert ["ecf", "aa11"] in rows
+    assert ["executor", "Serial"] in rows
+
+
+def test_queries_are_in_the_page_with_all_their_numbers() -> None:
+    result = three_systems()
+    cube = Page(page(result)).data()["by_query"]
+    expected = {
+        (row["measure"], row["system"], row["query"]): row["value"]
+        for row in result.table.to_pylist()
+        if row["query"] is not None
+    }
+    assert cube["systems"] == list(board(result.table).systems)
+    found = {
+        (measure, system, query): math.nan if value is None else value
+        for measure, by_system in cube["values"].items()
+        for system, values in zip(cube["systems"], by_system, strict=True)
+        for query, value in zip(cube["rows"], values, strict=True)
+    }
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        assert found[key] == pytest.approx(value, rel=1e-5, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_ids_cannot_become_markup_or_script(name: str) -> None:
+    targets = [3, 2]
+    result = made_up_result(
+        [made_up(name, 2.0, targets, 1), made_up("plain", 1.0, targets, 2)],
+        targets,
+        {name: [0]},
+        query_ids=[name, "q"],
+        manifest={**MANIFEST, "signature": name, "settings": {name: name}, "runs": {name: {"files": [name]}}},
+        notes=(name,),
+    )
+    plain = made_up_result(
+        [made_up("x", 2.0, targets, 1), made_up("plain", 1.0, targets, 2)],
+        targets,
+        {"y": [0]},
+        query_ids=["z", "q"],
+        manifest={**MANIFEST, "settings": {"k": "v"}, "runs": {"x": {"files": ["f"]}}},
+        notes=("n",),
+    )
+    seen, harmless = Page(page(result)), Page(page(plain))
+    assert [tag for tag, _ in seen.elements] == [tag for tag, _ in harmless.elements]
+    assert [sorted(attributes) for _, attributes in seen.elements] == [
+        sorted(attributes) for _, attributes in harmless.elements
+    ]
+    assert seen.data()["by_query"]["rows"] == [name, "q"]
+    assert name in seen.text
+
+
+def test_only_the_pages_own_script_may_run() -> None:
+    seen = Page(page(three_systems()))
+    policy = next(a["content"] for t, a in seen.elements if t == "meta" and "http-equiv" in a)
+    assert policy is not None
+    running = [text for attributes, text in seen.scripts if attributes.get("type") != "application/json"]
+    assert len(running) == 1
+    digest = base64.b64encode(hashlib.sha256(running[0].encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    assert not any(name.startswith("on") for _, attributes in seen.elements for name in attributes)
+
+
+def test_nothing_in_the_page_points_elsewhere() -> None:
+    text = page(three_systems())
+    assert not re.search(r"(?i)https?:|\bsrc\s*=|@import|//[a-z0-9.-]+\.[a-z]{2,}", text)
+    urls = re.findall(r"url\(([^)]*)\)", text)
+    assert urls
+    assert all(url.startswith("#") for url in urls)
+    assert all(tag not in ("link", "img", "iframe", "object", "base", "a") for tag, _ in Page(text).elements)
+
+
+def test_the_same_result_gives_the_same_page() -> None:
+    assert page(three_systems()) == page(three_systems())
+
+
+def test_a_big_result_stays_small(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    targets = rng.integers(0, 9, 500).tolist()
+    names = [f"system-{k}" for k in range(5)]
+    result = made_up_result([made_up(name, 2.0, targets, 3, 2) for name in names[:1]], targets)
+    scores = [(name, *list(row.values())[1:]) for name in names for row in result.table.to_pylist()]
+    n = 50_000
+    points = pa.concat_tables(
+        pa.table(
+            {
+                "system": [name] * n,
+                "condition": ["all"] * n,
+                "curve": [kind] * n,
+                "threshold": np.sort(rng.normal(size=n))[::-1],
+                "x": np.sort(10 ** rng.uniform(-7, -0.5, n)),
+                "y": np.sort(rng.beta(0.6, 0.6, n))[::-1],
+            }
+        ).cast(CURVES)
+        for name in names
+        for kind in ("det", "det_pooled")
+    )
+    write_report(Result(table(scores, SCORES), points, MANIFEST), tmp_path / "deep" / "report.html")
+    text = (tmp_path / "deep" / "report.html").read_text(encoding="utf-8")
+    assert text.count('class="curve c') == 10
+    assert 100_000 < len(text) < 3_000_000
+
+
+def test_systems_beyond_the_limit_are_left_out_of_the_table_of_queries_and_it_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cubes, "MOST_NUMBERS", 2 * 6 * 6)
+    seen = Page(page(three_systems()))
+    assert seen.data()["by_query"]["systems"] == list(board(three_systems().table).systems[:2])
+    assert any("Of 3 systems the first 2 are here" in text for text in seen.text)
+
+
+def test_many_systems_are_not_all_drawn_at_once() -> None:
+    targets = [3]
+    result = made_up_result([made_up(f"s{k:02}", 1.0, targets, k) for k in range(20)], targets)
+    seen = Page(page(result))
+    boxes = [a for tag, a in seen.elements if tag == "input" and "data-system" in a]
+    assert [("checked" in box) for box in boxes] == [True] * 12 + [False] * 8
+    assert any("8 further systems" in text for text in seen.text)
+    curves = [a["class"] or "" for tag, a in seen.elements if tag == "path" and "data-system" in a]
+    colours = {name.removesuffix(" off") for name in curves}
+    assert len(curves) == 20
+    assert len(colours) == 18
+
+
+def undecided() -> Result:
+    result = three_systems()
+    by_decision = ("n_hit", "n_miss", "n_false_alarm", "p_miss", "p_fa", "atwv", "actual_threshold")
+    rows = [
+        (*list(row.values())[:4], math.nan if row["measure"] in by_decision else row["value"])
+        for row in result.table.to_pylist()
+    ]
+    return replace(result, table=table(rows, SCORES))
+
+
+def not_defined() -> Result:
+    result = three_systems()
+    points = [(*list(row.values())[:4], math.nan, math.nan) for row in result.curves.to_pylist()]
+    rows = [(*list(row.values())[:4], math.nan) for row in result.table.to_pylist()]
+    return replace(result, curves=table(points, CURVES), table=table(rows, SCORES))
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        Result(table([], SCORES), table([], CURVES), {}),
+        replace(three_systems(), curves=table([], CURVES)),
+        replace(three_systems(), manifest={}, notes=()),
+        Result(table([("s", "all", None, "eer", 0.1)], SCORES), table([], CURVES), MANIFEST),
+        Result(table([("s", "all", "q", "ap", 0.1)], SCORES), table([], CURVES), MANIFEST),
+        undecided(),
+        not_defined(),
+    ],
+    ids=["empty", "no curves", "no manifest", "one measure", "only queries", "no decisions", "not defined"],
+)
+def test_a_result_that_lacks_something_still_makes_a_page(result: Result) -> None:
+    text = page(result)
+    seen = Page(text)
+    assert "nan" not in re.sub(r"<script.*?</script>|<style.*?</style>", "", text, flags=re.DOTALL)
+    for attributes, script in seen.scripts:
+        if attributes.get("type") == "application/json":
+            json.loads(script)
+    assert ("tr" in dict(seen.elements)) == (result.table.num_rows > 0 or bool(result.manifest))

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+import math
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import swsdask.render.outputs as outputs
+from swsdask.errors import InputError
+from swsdask.model.results import ALIGNMENT, CURVES, SCORES, Result
+from swsdask.render.outputs import read_outputs, scores_json, write_outputs
+from swsdask.render.replacing import replacing
+from tests.results import MANIFEST, table, three_systems
+
+ODD = [
+    ("a", "all", None, "n_hit", 3020.0),
+    ("a", "all", None, "atwv", math.nan),
+    ("a", "all", None, "mtwv_threshold", math.inf),
+    ("a", "all", None, "x", -math.inf),
+    ('q"\\uote\n', "langue=čeština", "ž", "mtwv", 0.1 + 0.2),
+    ("a", "all", "q1", "p_fa", 1e-7),
+    ("a", "all", "q2", "atwv", -0.0),
+]
+
+ALIGNED = table([("a", "q1", "d", 1, 0.5, 1.0, 0.4, 0.9, 2.5, "YES", "hit")], ALIGNMENT)
+
+
+def rows(columns: pa.Table) -> list[str]:
+    """NaN equals itself."""
+    return [repr(row) for row in columns.to_pylist()]
+
+
+def odd() -> Result:
+    return Result(table(ODD, SCORES), table([], CURVES), MANIFEST, ("A note.",))
+
+
+def test_scores_json_is_the_long_form_with_one_number_per_line() -> None:
+    text = scores_json(odd())
+    lines = text.splitlines()
+    assert lines[0] == "["
+    assert lines[1] == '{"system": "a", "condition": "all", "query": null, "measure": "n_hit", "value": 3020.0},'
+    assert lines[2] == '{"system": "a", "condition": "all", "query": null, "measure": "atwv", "value": null},'
+    assert lines[-1] == "]"
+    assert len(lines) == len(ODD) + 2
+    words = {math.inf: "inf", -math.inf: "-inf"}
+    names = ("system", "condition", "query", "measure", "value")
+    expected = [
+        dict(zip(names, (*row[:4], None if math.isnan(row[4]) else words.get(row[4], row[4])), strict=True))
+        for row in ODD
+    ]
+    assert json.loads(text) == expected
+
+
+def test_scores_json_of_nothing_is_an_empty_list() -> None:
+    assert json.loads(scores_json(replace(odd(), table=table([], SCORES)))) == []
+
+
+def test_all_files_are_there_and_read_back_the_same(tmp_path: Path) -> None:
+    result = replace(three_systems(), alignment=ALIGNED)
+    write_outputs(result, tmp_path / "new" / "out")
+    names = {path.name for path in (tmp_path / "new" / "out").iterdir()}
+    assert names == {
+        "scores.parquet",
+        "scores.json",
+        "curves.parquet",
+        "alignment.parquet",
+        "manifest.json",
+        "report.html",
+    }
+    back = read_outputs(tmp_path / "new" / "out")
+    assert rows(back.table) == rows(result.table)
+    assert back.table.schema == SCORES
+    assert rows(back.curves) == rows(result.curves)
+    assert back.alignment is not None
+    assert back.alignment.equals(ALIGNED)
+    assert (back.manifest, back.notes) == (MANIFEST, result.notes)
+    assert (tmp_path / "new" / "out" / "scores.json").read_text(encoding="utf-8") == scores_json(result)
+
+
+def test_parquet_bytes_depend_on_nothing_but_the_numbers(tmp_path: Path) -> None:
+    plain = odd()
+    numbers = plain.table
+    other_nan = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_0000_0001))[0]
+    values = numbers["value"].to_numpy().copy()
+    values[1] = other_nan
+    chopped = pa.concat_tables([numbers.slice(0, 3), numbers.slice(3)])
+    chopped = chopped.set_column(4, SCORES.field("value"), pa.chunked_array([values[:2], values[2:]]))
+    odd_metadata = chopped.replace_schema_metadata({"made": "today"})
+    assert np.isnan(values[1])
+    write_outputs(plain, tmp_path / "a")
+    write_outputs(replace(plain, table=odd_metadata), tmp_path / "b")
+    for name in ("scores.parquet", "scores.json", "curves.parquet", "report.html", "manifest.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+    back = pq.read_table(tmp_path / "a" / "scores.parquet")["value"].to_numpy()
+    assert math.copysign(1.0, back[6]) == -1.0
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with replacing(path) as file:
+        file.write(b"first")
+    with pytest.raises(ZeroDivisionError), replacing(path) as file:
+        file.writelines(b"second" if number else b"%d" % (1 // number) for number in (2, 1, 0))
+    assert path.read_bytes() == b"first"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("part", ["page", "_json_lines", "_write_table"])
+def test_a_failure_leaves_the_earlier_result_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    write_outputs(three_systems(), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(outputs, part, fail)
+    with pytest.raises(RuntimeError):
+        write_outputs(odd(), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_alignment_of_an_earlier_result_goes(tmp_path: Path) -> None:
+    write_outputs(replace(odd(), alignment=ALIGNED), tmp_path)
+    (tmp_path / "mine.txt").write_text("kept")
+    write_outputs(odd(), tmp_path)
+    assert not (tmp_path / "alignment.parquet").exists()
+    assert (tmp_path / "mine.txt").read_text() == "kept"
+    assert read_outputs(tmp_path).alignment is None
+
+
+def test_infinities_in_a_manifest_are_words(tmp_path: Path) -> None:
+    manifest = {**MANIFEST, "runs": {"a": {"scores": {"run": (math.inf, -math.inf), "declared": math.nan}}}}
+    write_outputs(replace(odd(), manifest=manifest), tmp_path)
+    back = json.loads((tmp_path / "manifest.json").read_text())
+    assert back["runs"]["a"]["scores"] == {"run": ["inf", "-inf"], "declared": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("scores.parquet", None),
+        ("scores.parquet", b"PAR1 and no more"),
+        ("curves.parquet", None),
+        ("alignment.parquet", b""),
+        ("manifest.json", None),
+        ("manifest.json", b"{"),
+        ("manifest.json", b"[]"),
+        ("manifest.json", b'{"signature": "x"}'),
+        ("manifest.json", b"\xff\xfe"),
+    ],
+)
+def test_what_is_no_result_is_an_error_that_names_the_file(tmp_path: Path, name: str, content: bytes | None) -> None:
+    write_outputs(replace(odd(), alignment=ALIGNED), tmp_path)
+    if content is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_outputs(tmp_path)
+    assert str(tmp_path / name) in str(caught.value)
+    assert "Score again" in str(caught.value)
+
+
+def test_a_table_of_other_columns_is_an_error(tmp_path: Path) -> None:
+    write_outputs(odd(), tmp_path)
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "scores.parquet")
+    with pytest.raises(InputError, match=r"scores\.parquet"):
+        read_outputs(tmp_path)

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from swsdask.model.results import SCORES, Result
+from swsdask.render.board import board
+from swsdask.render.faces import LEADERBOARD, face, shown
+from swsdask.render.text import print_leaderboard
+from tests.results import MANIFEST, table, three_systems
+
+
+def on_terminal(result: Result, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    print_leaderboard(result, console)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def of(*rows: tuple[Any, ...], manifest: dict[str, Any] = MANIFEST) -> Result:
+    return Result(table(rows, SCORES), three_systems().curves.slice(0, 0), manifest)
+
+
+def test_piped_output_has_every_number_of_a_system_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    result = three_systems()
+    print_leaderboard(result)
+    lines = capsys.readouterr().out.splitlines()
+    found = board(result.table)
+    for system in found.systems:
+        line = next(line for line in lines if line.startswith(system))
+        expected = [
+            shown(measure, found.value("all", system, measure))
+            for group in LEADERBOARD
+            for measure in group
+            if measure in found.measures
+        ]
+        assert line.split() == [system, *expected]
+    assert "all  5 queries  22 targets" in lines
+
+
+def test_every_condition_has_a_section(capsys: pytest.CaptureFixture[str]) -> None:
+    print_leaderboard(three_systems())
+    out = capsys.readouterr().out
+    assert out.index("all  5") < out.index("oov=true  2") < out.index("oov=false  3")
+
+
+def test_the_best_comes_first_and_mtwv_ranks_where_atwv_is_not_defined(capsys: pytest.CaptureFixture[str]) -> None:
+    result = of(
+        ("none", "all", None, "atwv", math.nan),
+        ("none", "all", None, "mtwv", math.nan),
+        ("low", "all", None, "atwv", -3.5),
+        ("low", "all", None, "mtwv", 0.9),
+        ("undecided", "all", None, "atwv", math.nan),
+        ("undecided", "all", None, "mtwv", 0.4),
+        ("high", "all", None, "atwv", 0.6),
+        ("high", "all", None, "mtwv", 0.6),
+        ("equal", "all", None, "atwv", 0.6),
+        ("equal", "all", None, "mtwv", 0.7),
+    )
+    print_leaderboard(result)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    names = ("none", "low", "undecided", "high", "equal")
+    assert [row[0] for row in rows if row and row[0] in names] == ["equal", "high", "undecided", "low", "none"]
+    assert ["none", "-", "-"] in rows
+    assert ["low", "-3.5000", "0.9000"] in rows
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 100, 300])
+def test_a_table_goes_on_below_where_the_terminal_is_narrow(width: int) -> None:
+    result = three_systems()
+    out = on_terminal(result, width)
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= width
+    found = board(result.table)
+    for group in LEADERBOARD:
+        for measure in group:
+            if measure in found.measures:
+                assert shown(measure, found.value("all", "good", measure)) in out.split()
+
+
+def test_ids_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "[bold]a[/bold] :smile: [link=x]"
+    print_leaderboard(three_systems((name, "b", "c")))
+    assert name in capsys.readouterr().out
+
+
+def test_signature_notes_and_other_measures_stand_below(capsys: pytest.CaptureFixture[str]) -> None:
+    print_leaderboard(three_systems())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-3:] == [
+        f"Signature: {MANIFEST['signature']}",
+        "Scored as well: mtwv_p_miss, mtwv_p_fa",
+        "Note: One query has no targets.",
+    ]
+
+
+def test_measures_that_were_asked_for_are_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("s", "all", None, "eer", 0.25), ("s", "all", None, "p_miss@0.001", 0.5)]
+    print_leaderboard(of(*rows, manifest={**MANIFEST, "measures": ["eer", "p_miss@"]}))
+    out = capsys.readouterr().out
+    assert ["s", "0.2500", "0.5000"] in [line.split() for line in out.splitlines()]
+    assert "Scored as well" not in out
+
+
+def test_a_result_without_numbers_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    print_leaderboard(replace(of(), notes=("Nothing was scored.",)))
+    assert "Nothing was scored." in capsys.readouterr().out
+
+
+def test_numbers_are_shown_as_their_measure_wants() -> None:
+    assert shown("n_hit", 1234567.0) == "1,234,567"
+    assert shown("atwv", -1.12345) == "-1.1235"
+    assert shown("mtwv_threshold", math.inf) == "inf"
+    assert shown("p_fa", 0.0000123) == "0.000012"
+    assert shown("something_new", 0.123456789) == "0.123457"
+    assert shown("n_something", 12.0) == "12"
+    assert shown("atwv", math.nan) == "-"
+    assert face("twv@2.5").heading == "TWV at 2.5"
+
+
+def test_a_board_ranks_each_condition_by_itself() -> None:
+    found = board(
+        table(
+            [
+                ("a", "all", None, "atwv", 0.9),
+                ("b", "all", None, "atwv", 0.8),
+                ("a", "x", None, "atwv", 0.1),
+                ("b", "x", None, "atwv", 0.2),
+                ("b", "y", None, "atwv", 0.2),
+                ("a", "all", "q1", "atwv", 0.0),
+            ],
+            SCORES,
+        )
+    )
+    assert found.systems == ("a", "b")
+    assert found.ranked("x") == ("b", "a")
+    assert found.ranked("y") == ("b",)
+    assert found.value("all", "a", "atwv") == 0.9
+    assert math.isnan(found.value("y", "a", "atwv"))
+    assert [found.mark(system)["number"] for system in found.systems] == [1, 2]
