@@ -6,9 +6,10 @@ says, so that the order of the input never shows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +41,11 @@ def canonical_order(rows: Detections) -> I64:
     """
     keys = _keys(rows)
     number_bits = max(len(rows) - 1, 0).bit_length()
-    packed = _leading_bits(keys, _WORD - number_bits) << np.uint64(number_bits)
+    packed = _leading_bits(keys, len(rows), _WORD - number_bits)
+    packed <<= np.uint64(number_bits)
     packed |= np.arange(len(rows), dtype=np.uint64)
     packed.sort()
-    order: I64 = (packed & np.uint64((1 << number_bits) - 1)).astype(np.int64)
+    order: I64 = (packed & np.uint64((1 << number_bits) - 1)).view(np.int64)
     packed >>= np.uint64(number_bits)
     equal = packed[1:] == packed[:-1]
     tied = np.zeros(len(rows), bool)
@@ -52,7 +54,7 @@ def canonical_order(rows: Detections) -> I64:
     places = np.flatnonzero(tied)
     if len(places):
         among = order[places]
-        order[places] = among[np.lexsort([key[among] for key, _ in reversed(keys)])]
+        order[places] = among[np.lexsort([key.of(among) for key in reversed(keys)])]
     return order
 
 
@@ -89,33 +91,40 @@ def cut(starts: I64, rows: int, limit: int) -> list[slice]:
     return parts
 
 
-def _keys(rows: Detections) -> list[tuple[U64, int]]:
-    """Columns as unsigned integers that sort as the canonical order does, most significant first, and their widths."""
+class _Key(NamedTuple):
+    """A column as unsigned integers of `width` bits that sort as the canonical order does."""
+
+    width: int
+    of: Callable[[I64 | slice], U64]
+
+
+def _keys(rows: Detections) -> list[_Key]:
+    """The keys, most significant first."""
     assert rows.decision is not None
-    columns = (rows.query, rows.document, rows.channel, rows.start, rows.duration)
-    keys = [_from_zero(column) for column in columns if column is not None]
-    assert len(keys) == len(columns)
-    return [*keys, (_descending(rows.score), _WORD), _from_zero(rows.decision)]
+    columns = [
+        each for each in (rows.query, rows.document, rows.channel, rows.start, rows.duration) if each is not None
+    ]
+    return [*map(_from_zero, columns), _Key(_WORD, partial(_descending, rows.score)), _from_zero(rows.decision)]
 
 
-def _from_zero(column: NDArray[np.signedinteger]) -> tuple[U64, int]:
+def _from_zero(column: NDArray[np.signedinteger]) -> _Key:
     if not len(column):
-        return np.zeros(0, np.uint64), 0
+        return _Key(0, lambda _: np.zeros(0, np.uint64))
     least, most = int(column.min()), int(column.max())
-    return (column.astype(np.int64) - least).astype(np.uint64), (most - least).bit_length()
+    return _Key((most - least).bit_length(), lambda rows: (column[rows].astype(np.int64) - least).view(np.uint64))
 
 
-def _descending(score: F64) -> U64:
-    bits = score.view(np.uint64)
-    ascending = np.where(bits & _SIGN, ~bits, bits | _SIGN)
-    return ~ascending
+def _descending(score: F64, rows: I64 | slice) -> U64:
+    bits = score[rows].view(np.uint64)
+    return np.where(bits & _SIGN, bits, ~(bits | _SIGN))
 
 
-def _leading_bits(keys: list[tuple[U64, int]], available: int) -> U64:
-    packed = np.zeros(len(keys[0][0]), np.uint64)
-    for key, width in keys:
-        taken = min(width, available)
-        packed <<= np.uint64(taken)
-        packed |= key >> np.uint64(width - taken)
-        available -= taken
+def _leading_bits(keys: Sequence[_Key], rows: int, available: int) -> U64:
+    packed = np.zeros(rows, np.uint64)
+    for key in keys:
+        taken = min(key.width, available)
+        if taken:
+            packed <<= np.uint64(taken)
+            packed |= key.of(slice(None)) >> np.uint64(key.width - taken)
+            available -= taken
     return packed

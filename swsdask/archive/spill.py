@@ -46,7 +46,7 @@ def spill(
         for end, count in zip(np.cumsum(counts).tolist(), counts.tolist(), strict=True):
             writer.write_batch(batch.slice(end - count, count))
     name = f"{folder}/{new_token()}.arrow"
-    storage.write(name, sink.getvalue())
+    storage.write_temporary(name, sink.getvalue())
     return SpillFile(name, tuple(counts.tolist()))
 
 

@@ -47,7 +47,8 @@ class Storage:
         return filesystem, root.rstrip("/")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"url": self.url, "options": dict(self.options)}
+        """A folder of this machine travels by its full path: who gets it may stand elsewhere."""
+        return {"url": self._opened[1] if self.is_local else self.url, "options": dict(self.options)}
 
     @property
     def _filesystem(self) -> AbstractFileSystem:
@@ -79,15 +80,22 @@ class Storage:
 
     def write(self, name: str, content: pa.Buffer | bytes) -> None:
         """Write a whole file; on a local file system it is on the disk when this returns."""
+        self.write_temporary(name, content)
+        if self.is_local:
+            path = self.path(name)
+            with self._explained("written"):
+                _sync(path)
+                _sync(str(Path(path).parent))
+
+    def write_temporary(self, name: str, content: pa.Buffer | bytes) -> None:
+        """Write a whole file that need not outlast this machine's running."""
         path = self.path(name)
         with self._explained("written"):
+            self._filesystem.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
             if self.is_local:
-                folder = Path(path).parent
-                folder.mkdir(parents=True, exist_ok=True)
-                _write_through(path, content)
-                _sync(folder)
+                with open(path, "wb") as file:
+                    file.write(content)
             else:
-                self._filesystem.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
                 self._filesystem.pipe_file(path, bytes(content))
 
     def read_table(self, name: str) -> pa.Table:
@@ -190,20 +198,14 @@ class Storage:
         return True
 
 
-def _write_through(path: str, content: pa.Buffer | bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _link_new(path: str, content: bytes) -> bool:
     """Write a file aside and link it to its name, which fails if the name is taken."""
     folder = Path(path).parent
     folder.mkdir(parents=True, exist_ok=True)
-    aside = f"{path}.{secrets.token_hex(8)}.part"
+    aside = Path(f"{path}.{secrets.token_hex(8)}.part")
     try:
-        _write_through(aside, content)
+        aside.write_bytes(content)
+        _sync(str(aside))
         os.link(aside, path)
     except FileExistsError:
         return False
@@ -212,13 +214,14 @@ def _link_new(path: str, content: bytes) -> bool:
             f"{path}: this file system cannot create a file only if it does not exist: {error}."
         ) from None
     finally:
-        Path(aside).unlink(missing_ok=True)
-    _sync(folder)
+        aside.unlink(missing_ok=True)
+    _sync(str(folder))
     return True
 
 
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync(path: str) -> None:
+    """Wait until a file, or what stands in a folder, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

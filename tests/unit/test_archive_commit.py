@@ -57,7 +57,7 @@ class BrokenError(Exception):
 def test_a_failure_at_any_write_leaves_the_former_version(url: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write(url, source(rows(200)))
     before = contents(url)
-    real_write, real_write_new = Storage.write, Storage.write_new
+    real_write, real_write_new = Storage.write_temporary, Storage.write_new
     countdown = 0
 
     def broken_write(self: Storage, name: str, content: Any) -> None:
@@ -76,7 +76,7 @@ def test_a_failure_at_any_write_leaves_the_former_version(url: str, how: str, mo
             raise BrokenError(name)
         return real_write_new(self, name, content)
 
-    monkeypatch.setattr(Storage, "write", broken_write)
+    monkeypatch.setattr(Storage, "write_temporary", broken_write)
     monkeypatch.setattr(Storage, "write_new", broken_write_new)
     failures = 0
     for step in range(1, 100):
@@ -144,8 +144,8 @@ CHILD = """
                 return real(*values)
             return call
         from swsdask.archive import storage
-        storage._write_through, storage._sync = dying(storage._write_through), dying(storage._sync)
-        os.link = dying(os.link)
+        storage._sync, os.link = dying(storage._sync), dying(os.link)
+        Storage.write_temporary = dying(Storage.write_temporary)
     if what == "race":
         system, seed, count = arguments
         for number in range(int(count)):

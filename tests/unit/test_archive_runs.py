@@ -207,16 +207,21 @@ class TestPolicy:
 
     def test_what_is_dropped_is_told(self) -> None:
         assert self.check(ROWS + UNKNOWN, **TOLERANT) == (
-            "a: 2 detections of unknown queries: zz (2) are dropped.",
-            "a: 2 detections in documents that the evaluation does not know: x (2) are dropped.",
-            "a: 2 detections outside the evaluated excerpts are dropped.",
+            "a: dropped: 2 detections of unknown queries: zz (2).",
+            "a: dropped: 2 detections in documents that the evaluation does not know: x (2).",
+            "a: dropped: 2 detections outside the evaluated excerpts.",
         )
-        (note,) = self.check(ROWS, outside="false_alarm")
-        assert note == "a: 2 detections outside the evaluated excerpts count as false alarms."
+        (note,) = self.check(ROWS[2:], outside="false_alarm")
+        assert note == "a: counted as false alarms: 1 detection outside the evaluated excerpts."
+
+    def test_ten_ids_are_listed_and_the_rest_counted(self) -> None:
+        rows: list[Row] = [("q1", f"x{i:02}", 1, 0, 1, 0.5, 1) for i in range(13)]
+        (note,) = self.check(rows, **TOLERANT)
+        assert "x09 (1) and 3 more ids." in note
 
     def test_rounding_and_missing_decisions_are_told(self) -> None:
         archive = memory(source([("q1", "d1", 1, 100, 1, 0.5, -1)], rounded=3))
         assert check_runs(archive.runs, EvaluationSettings()) == (
-            "a: 3 times finer than 0.1 ms were rounded.",
+            "a: rounded: 3 times finer than 0.1 ms.",
             "a: not every detection has a decision: measures of decisions are not defined.",
         )

@@ -95,6 +95,15 @@ def test_an_archive_lives_there(storage: Storage) -> None:
     assert not [name for name in storage.files(below=True) if name.startswith("temporary")]
 
 
+def test_a_relative_path_means_the_same_folder_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    storage = Storage("here/archive")
+    storage.write("one", b"1")
+    sent = pickle.dumps(storage)
+    monkeypatch.chdir("/")
+    assert pickle.loads(sent).read("one") == b"1"
+
+
 def test_names_stay_inside(storage: Storage) -> None:
     for name in ("../x", "a/../../x", "/x"):
         with pytest.raises(ArchiveError, match="leads out"):

@@ -1,0 +1,48 @@
+"""The official files, read into the tables and rows that archives are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swsdask.archive.sources import RunSource
+from swsdask.archive.tables import ReferenceTables
+from swsdask.errors import Problems
+from swsdask.formats.ecf import read_ecf
+from swsdask.formats.opening import file_size
+from swsdask.formats.queries import read_queries
+from swsdask.formats.reference import ReferenceFiles
+from swsdask.formats.rttm import read_rttm
+from swsdask.formats.runs import split_run
+
+__all__ = ["ReferenceFiles", "RunFile", "read_reference", "sources_of"]
+
+BYTES_PER_SOURCE = 1 << 28
+"""About how much of a large file one task reads."""
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A file with runs, and the system it is of where the user gives one; else the file says it."""
+
+    url: str
+    system: str | None = None
+
+
+def read_reference(files: ReferenceFiles) -> ReferenceTables:
+    """The tables of three official files. Raises `InputError` with everything that is wrong with them."""
+    problems = Problems()
+    documents = read_ecf(files.ecf, problems)
+    words, segments = read_rttm(files.rttm, problems)
+    queries = read_queries(files.queries, problems)
+    problems.raise_if_any()
+    return ReferenceTables(documents, queries, words, segments)
+
+
+def sources_of(run_files: Sequence[RunFile]) -> list[RunSource]:
+    """The files, in order, large ones in parts that can be read at the same time."""
+    return [
+        part
+        for file in run_files
+        for part in split_run(file.url, 1 + file_size(file.url) // BYTES_PER_SOURCE, system=file.system)
+    ]

@@ -1,0 +1,101 @@
+"""From official files to an archive, and the same in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from swsdask.archive import reading
+from swsdask.archive.ingest import ingest
+from swsdask.archive.memory import read_into_memory
+from swsdask.archive.reading import ReferenceFiles, RunFile, read_reference, sources_of
+from swsdask.archive.reference import build_reference
+from swsdask.archive.store import is_archive, open_archive
+from swsdask.errors import InputError
+from swsdask.model.settings import EvaluationSettings
+from tests.archives import as_rows
+from tests.unit.test_archive_store import COLUMNS
+
+SETTINGS = EvaluationSettings(unknown_documents="outside")
+
+
+@pytest.fixture
+def reference(tmp_path: Path) -> ReferenceFiles:
+    (tmp_path / "r.ecf.xml").write_text(
+        '<ecf source_signal_duration="90" language="x" version="1">\n'
+        '<excerpt audio_filename="audio/d0.sph" channel="1" tbeg="0.000" dur="60.000" source_type="cts"/>\n'
+        '<excerpt audio_filename="audio/d1.wav" channel="1" tbeg="10" dur="30.5" source_type="bnews"/>\n</ecf>\n'
+    )
+    (tmp_path / "r.rttm").write_text(
+        "SPEAKER d0 1 0.000 9.000 <NA> <NA> s <NA>\n"
+        "LEXEME d0 1 1.000 0.500 Good lex s <NA>\nLEXEME d0 1 1.900 0.500 day lex s <NA>\n"
+        "LEXEME d1 1 5.0 1.0 day lex s <NA>\n"
+    )
+    (tmp_path / "r.kwlist.xml").write_text(
+        '<kwlist ecf_filename="r.ecf.xml" version="1" language="x" encoding="UTF-8" compareNormalize="lowercase">\n'
+        '<kw kwid="K1"><kwtext>good Day</kwtext></kw>\n<kw kwid="K2"><kwtext>day</kwtext></kw>\n</kwlist>\n'
+    )
+    return ReferenceFiles(*(str(tmp_path / f"r.{ending}") for ending in ("ecf.xml", "rttm", "kwlist.xml")))
+
+
+def kwslist(path: Path, lists: dict[str, Sequence[tuple[str, float]]], system: str = "sys") -> str:
+    lines = [f'<kwslist kwlist_filename="r.kwlist.xml" language="x" system_id="{system}">']
+    for query, found in lists.items():
+        lines.append(f'<detected_kwlist kwid="{query}" search_time="1" oov_count="0">')
+        lines += [
+            f'<kw file="{file}" channel="1" tbeg="{at:.4f}" dur="0.5000" score="{at / 64}" decision="YES"/>'
+            for file, at in found
+        ]
+        lines.append("</detected_kwlist>")
+    path.write_text("\n".join([*lines, "</kwslist>", ""]))
+    return str(path)
+
+
+def test_files_become_an_archive(reference: ReferenceFiles, tmp_path: Path) -> None:
+    run = kwslist(tmp_path / "a.kwslist.xml", {"K2": [("d1", 15.0), ("d0", 59.75), ("zz", 1.0)], "K1": []})
+    files = [RunFile(run), RunFile(run, "renamed")]
+    url = str(tmp_path / "archive")
+    stored = ingest(url, reference, files, SETTINGS)
+    memory = read_into_memory(read_reference(reference), sources_of(files), SETTINGS)
+    assert stored.runs == memory.runs
+    assert stored.inputs == memory.inputs
+    assert [(run.system, run.rows, run.outside, run.unknown_documents) for run in stored.runs] == [
+        ("renamed", 3, 2, {"zz": 1}),
+        ("sys", 3, 2, {"zz": 1}),
+    ]
+    assert stored.runs[0].content == stored.runs[1].content
+    assert build_reference(stored, SETTINGS).targets.tolist() == [[1], [1]]
+    assert ingest(url, None, files, SETTINGS).version == 1
+
+
+def test_faults_of_the_files_are_told_and_nothing_is_written(reference: ReferenceFiles, tmp_path: Path) -> None:
+    wrong = kwslist(tmp_path / "w.kwslist.xml", {"K9": [("d0", 1.0)], "K1": [("d0", -5.0)]})
+    with pytest.raises(InputError) as caught:
+        ingest(str(tmp_path / "archive"), reference, [RunFile(wrong)], SETTINGS)
+    assert {(problem.file, problem.line) for problem in caught.value.problems} == {(wrong, 2), (wrong, 6)}
+    assert not is_archive(str(tmp_path / "archive"))
+
+
+def test_a_large_file_is_read_in_parts(
+    reference: ReferenceFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = "\n".join(f'<kw kwid="Q{n}"><kwtext>w{n}</kwtext></kw>' for n in range(40))
+    Path(reference.queries).write_text(
+        f'<kwlist ecf_filename="e" version="1" language="x" encoding="UTF-8" compareNormalize="">{queries}</kwlist>'
+    )
+    run = kwslist(tmp_path / "big.xml", {f"Q{n}": [("d0", (n * 400 + i) / 512) for i in range(400)] for n in range(40)})
+    monkeypatch.setattr(reading, "BYTES_PER_SOURCE", Path(run).stat().st_size // 3)
+    assert len(sources_of([RunFile(run)])) > 1
+    parts = ingest(str(tmp_path / "parts"), reference, [RunFile(run)], SETTINGS)
+    monkeypatch.undo()
+    assert len(sources_of([RunFile(run)])) == 1
+    whole = ingest(str(tmp_path / "whole"), reference, [RunFile(run)], SETTINGS)
+    assert parts.runs == whole.runs
+    assert whole.runs[0].rows == 16000
+    found = [
+        [as_rows(c.read(COLUMNS) for c in open_archive(each.storage.url).cells("sys", 10**6))]
+        for each in (parts, whole)
+    ]
+    assert found[0] == found[1]
