@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import pkgutil
+import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,6 +114,11 @@ class RunningByFile(_Running):
     @contextmanager
     def connected(self) -> Iterator[Client]:
         """A client of that scheduler, which goes on when the context ends."""
+        deadline = time.monotonic() + self.timeout_s
+        while not self.path.is_file():
+            if time.monotonic() > deadline:
+                raise ClusterError(f"no scheduler wrote {self.path} within {self.timeout_s:g} seconds")
+            time.sleep(0.1)
         with self._connected(str(self.path), scheduler_file=str(self.path)) as client:
             yield client
 

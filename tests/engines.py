@@ -1,0 +1,193 @@
+"""Small evaluations in memory for tests of the engine, cut into cells at will; an executor that merges in any order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from swsdask.archive.base import Run
+from swsdask.engine.executor import Executor
+from swsdask.engine.progress import Unseen
+from swsdask.engine.score import score_archive, score_systems
+from swsdask.engine.targets import targets_of
+from swsdask.engine.tree import Tree
+from swsdask.measures import select
+from swsdask.model.application import asked_thresholds
+from swsdask.model.settings import EngineSettings, EvaluationSettings, Settings
+from swsdask.model.trials import Condition, Detections, Reference
+from tests.alignment import Row, detections, reference, score_range
+
+N_TRIALS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryCell:
+    """A cell whose rows travel with it."""
+
+    system: str
+    source: str
+    held: Detections
+
+    @property
+    def rows(self) -> int:
+        return len(self.held)
+
+    def read(self, columns: Sequence[str]) -> Detections:
+        return Detections(**{name: getattr(self.held, name) for name in {"query", "score", *columns}})
+
+
+@dataclass(frozen=True, eq=False)
+class CellArchive:
+    """An archive that is only runs and cells; `cells` gives what it was made with, whatever size is asked for."""
+
+    runs: tuple[Run, ...]
+    cut: Mapping[str, Sequence[Any]]
+
+    def cells(self, system: str, rows_per_task: int) -> Iterator[Any]:
+        yield from self.cut[system]
+
+
+def run_of(system: str, rows: Sequence[Row], declared: tuple[float, float] | None = None) -> Run:
+    return Run(system, len(rows), "", True, score_range(rows, declared))
+
+
+def cell_of(system: str, rows: Iterable[Row], number: int = 0) -> MemoryCell:
+    """A cell of some rows, clustered by query in the order in which their queries come."""
+    held = list(rows)
+    first = {query: at for at, query in reversed(list(enumerate(row[0] for row in held)))}
+    return MemoryCell(system, f"{system}.{number}.parquet", detections(sorted(held, key=lambda row: first[row[0]])))
+
+
+def archive_of(systems: Mapping[str, Sequence[Row]], cut: random.Random | None = None) -> CellArchive:
+    """One cell per system; or cells at random, no (query, document) in two, rows and cells in any order."""
+    cells: dict[str, list[MemoryCell]] = {}
+    for system, rows in systems.items():
+        if cut is None:
+            cells[system] = [cell_of(system, sorted(rows))]
+            continue
+        number = cut.randint(1, 5)
+        place = {pair: cut.randrange(number) for pair in sorted({row[:2] for row in rows})}
+        shuffled = cut.sample(list(rows), len(rows))
+        parts = [[row for row in shuffled if place[row[:2]] == at] for at in range(number)]
+        cells[system] = [cell_of(system, part, at) for at, part in enumerate(parts) if part]
+        cut.shuffle(cells[system])
+    return CellArchive(tuple(run_of(system, rows) for system, rows in systems.items()), cells)
+
+
+def evaluation(occurrences: Iterable[tuple[int, ...]], groups: Sequence[int], **more: Any) -> Reference:
+    """A reference with targets, classes and the conditions "all", "first group" and "even queries"."""
+    bare = reference(occurrences, groups=groups, n_documents=len(groups) - 1, **more)
+    targets = np.zeros((bare.n_queries, int(max(groups)) + 1), np.int64)
+    wanted = targets_of(bare)
+    np.add.at(targets, (wanted.query, bare.group_of_document[wanted.document]), 1)
+    every_query, every_group = np.ones(bare.n_queries, np.bool_), np.ones(targets.shape[1], np.bool_)
+    first_group = np.arange(targets.shape[1]) == 0
+    conditions = (
+        Condition("all", every_query & (targets.sum(1) > 0), every_group, N_TRIALS),
+        Condition("first group", every_query & (targets[:, 0] > 0), first_group, N_TRIALS // 2),
+        Condition("even queries", (np.arange(bare.n_queries) % 2 == 0) & (targets.sum(1) > 0), every_group, N_TRIALS),
+    )
+    class_of = np.full(targets.shape, -1, np.int32)
+    classes: dict[tuple[int, ...], int] = {}
+    for query, group in np.ndindex(*targets.shape):
+        said = tuple(
+            int(targets[query, c.groups].sum()) if c.queries[query] and c.groups[group] else -1 for c in conditions
+        )
+        if max(said) >= 0:
+            class_of[query, group] = classes.setdefault(said, len(classes))
+    whole = replace(bare, targets=targets, conditions=conditions, class_of=class_of, n_classes=len(classes))
+    return replace(whole, thresholds=asked_thresholds(whole, EvaluationSettings()))
+
+
+class AnyOrder:
+    """An executor that works in this process like one on a cluster: items end in any order, parts merge as a tree."""
+
+    shares_memory = True
+
+    def __init__(self, order: random.Random, fan_in: int, workers: int) -> None:
+        self.workers = workers
+        self._order = order
+        self._fan_in = fan_in
+
+    def share(self, value: Any) -> Any:
+        return value
+
+    def map_reduce(
+        self,
+        function: Callable[[Any, Any], Any],
+        items: Iterable[Any],
+        merge: Callable[[Any, Any], Any],
+        shared: Any = None,
+        *,
+        label: Callable[[Any], str] = str,
+        done: Callable[[Any], None] | None = None,
+    ) -> Any:
+        def join(parts: list[Any]) -> Any:
+            self._order.shuffle(parts)
+            total = parts[0]
+            for part in parts[1:]:
+                total = merge(total, part)
+            return total
+
+        tree: Tree[Any] = Tree(join, self._fan_in)
+        drawn = list(items)
+        self._order.shuffle(drawn)
+        for item in drawn:
+            tree.add(function(item, shared))
+            if done:
+                done(item)
+        return tree.total()
+
+    def close(self) -> None:
+        pass
+
+
+def settings(rows_per_task: int = 2_000_000, **asked: Any) -> Settings:
+    return Settings(evaluation=EvaluationSettings(**asked), engine=EngineSettings(rows_per_task=rows_per_task))
+
+
+def score(
+    archive: Any, evaluated: Reference, executor: Executor, using: Settings | None = None
+) -> tuple[bytes, bytes, bytes]:
+    """scores, curves and alignment of every run, as the bytes of a Parquet file each."""
+    tables = score_archive(
+        archive,
+        [run.system for run in archive.runs],
+        evaluated,
+        select(None),
+        using or settings(),
+        executor,
+        alignment=True,
+    )
+    assert tables.alignment is not None
+    return parquet(tables.scores), parquet(tables.curves), parquet(tables.alignment)
+
+
+def statistics(archive: Any, evaluated: Reference, executor: Executor, using: Settings | None = None) -> dict[str, Any]:
+    """The statistics of every run, as plain values that can be compared."""
+    systems = [run.system for run in archive.runs]
+    engine = (using or settings()).engine
+    found = score_systems(archive, systems, evaluated, select(None), executor, engine, Unseen())
+    return {system: {kind.__name__: plain(value) for kind, value in of.items()} for system, of in found}
+
+
+def plain(value: Any) -> Any:
+    """Arrays as their type, shape and bytes."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    return value
+
+
+def parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
