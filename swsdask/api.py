@@ -9,14 +9,14 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import xxhash
 
 from swsdask import __version__
-from swsdask.archive.base import Archive
+from swsdask.archive.base import Archive, Run
 from swsdask.archive.ingest import ingest as ingest_files
 from swsdask.archive.layout import Layout
 from swsdask.archive.memory import MemoryArchive, read_into_memory
@@ -45,6 +45,9 @@ from swsdask.model.settings import Settings, build_settings
 
 Runs = str | Sequence[str] | Mapping[str, str] | None
 """Files, directories, globs or URLs; or file by system; or names of an archive's systems."""
+
+PER_QUERY = ("search_time.", "oov_count.")
+"""Attributes of a run that are about one query."""
 
 BYTES_PER_DETECTION = 90
 """About what a detection takes in an official file: for a guess at how much there is to do before anything is read."""
@@ -319,8 +322,14 @@ def _manifest(
     return {
         "signature": f"swsdask {__version__} {_differences(settings)} {digest}",
         **meaning,
-        "runs": {system: asdict(runs[system]) for system in systems},
+        "runs": {system: _provenance(runs[system]) for system in systems},
     }
+
+
+def _provenance(run: Run) -> dict[str, Any]:
+    """What a run is and what was counted of it, without what its file says of each query."""
+    said = {name: text for name, text in run.attributes.items() if not name.startswith(PER_QUERY)}
+    return asdict(replace(run, attributes=said))
 
 
 def _differences(settings: Settings) -> str:

@@ -24,7 +24,7 @@ class LogLines:
         """Log the phase."""
         self._phase, self._rows, self._done = phase, rows, 0
         self._began = self._said = time.monotonic()
-        self._say(f"{phase}: {rows:,} rows")
+        self._say(f"{phase}: {rows:,} rows" if rows else phase)
 
     def advance(self, rows: int) -> None:
         """Log rows done, rows/s and time left, now and then."""
@@ -62,7 +62,7 @@ class Bar:
 
     def begin(self, phase: str, rows: int) -> None:
         """Start the bar anew."""
-        self._bar.reset(self._task, total=rows, description=phase, rate="")
+        self._bar.reset(self._task, total=rows or None, description=phase, rate="")
 
     def advance(self, rows: int) -> None:
         """Move the bar."""
