@@ -28,22 +28,30 @@ def find_reference(url: str) -> ReferenceFiles:
     `kwlist.xml`). Where they leave a kind missing, the content of the files whose names say nothing does. Raises
     `InputError` if there is no such folder, or not exactly one of each; it names the candidates.
     """
+    found = reference_candidates(url)
+    faults = [_fault(url, kind, candidates) for kind, candidates in found.items() if len(candidates) != 1]
+    if faults:
+        raise InputError(*faults)
+    return ReferenceFiles(*(candidates[0] for candidates in found.values()))
+
+
+def reference_candidates(url: str) -> dict[Format, list[str]]:
+    """The ECFs, RTTMs and query lists in a folder, told as `find_reference` does.
+
+    Raises `InputError` if there is no such folder.
+    """
     files = files_in(url)
     found: dict[Format, list[str]] = {Format.ECF: [], Format.RTTM: [], Format.QUERIES: []}
     for file in files:
         promised = format_of_name(file)
         if promised in found:
             found[promised].append(file)
-    if not all(found.values()):
-        missing = {kind for kind, candidates in found.items() if not candidates}
-        for file in files:
-            kind = _kind_by_content(file) if format_of_name(file) is None else None
-            if kind in missing:
-                found[kind].append(file)
-    faults = [_fault(url, kind, candidates) for kind, candidates in found.items() if len(candidates) != 1]
-    if faults:
-        raise InputError(*faults)
-    return ReferenceFiles(*(candidates[0] for candidates in found.values()))
+    missing = {kind for kind, candidates in found.items() if not candidates}
+    for file in files if missing else ():
+        kind = _kind_by_content(file) if format_of_name(file) is None else None
+        if kind in missing:
+            found[kind].append(file)
+    return found
 
 
 def is_folder(url: str) -> bool:

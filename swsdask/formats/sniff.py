@@ -41,7 +41,8 @@ ROOTS = {
 }
 """Formats in XML, by the name of their root element."""
 
-_OPTIONS = {Format.ECF: "--ecf", Format.RTTM: "--rttm", Format.QUERIES: "--queries"}
+_ANY_RUN = "a run (a list of detections, a table, Parquet or Kaldi's results)"
+_PLACES = {Format.ECF: "with --ecf", Format.RTTM: "with --rttm", Format.QUERIES: "with --queries"}
 _NAMES = {
     ".rttm": Format.RTTM,
     ".tsv": Format.TABLE,
@@ -79,10 +80,8 @@ def expect(url: str, *formats: Format) -> Format:
     found = sniff(url)
     if found in formats:
         return found
-    expected = "a run" if formats == RUNS else " or ".join(wanted.value for wanted in formats)
-    remedy = f"Give {expected} here."
-    if found in _OPTIONS:
-        remedy = f"Give {found.value} with {_OPTIONS[found]}."
+    expected = _ANY_RUN if formats == RUNS else " or ".join(wanted.value for wanted in formats)
+    remedy = f"Give {found.value} {_PLACES.get(found, 'as a run')}."
     raise InputError(Problem(url, 1, expected, found.value, remedy))
 
 

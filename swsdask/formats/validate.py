@@ -1,0 +1,159 @@
+"""Files checked as scoring would read them, with everything that is wrong with them, not only the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from swsdask.errors import Problem, Problems
+from swsdask.formats.ecf import read_ecf
+from swsdask.formats.noting import noted
+from swsdask.formats.queries import read_queries
+from swsdask.formats.reference import ReferenceFiles, find_reference, is_folder, reference_candidates
+from swsdask.formats.rttm import read_rttm
+from swsdask.formats.run_files import find_runs
+from swsdask.formats.runs import read_run
+from swsdask.formats.sniff import Format, sniff
+
+MOST_PROBLEMS = 1_000_000
+
+
+@dataclass(frozen=True)
+class CheckedFile:
+    """A file, what it is (None: that cannot be told), and how much it holds of what, in the order to print it."""
+
+    file: str
+    format: Format | None
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `validate` found. `total` counts all problems, `problems` are the first `MOST_PROBLEMS` of them."""
+
+    files: tuple[CheckedFile, ...]
+    problems: tuple[Problem, ...]
+    total: int
+
+
+def validate(urls: Iterable[str], reference: ReferenceFiles | None = None) -> Report:
+    """Check files of any format that swsdask reads; of a folder, its reference, or the runs in it if it has none.
+
+    With a `reference`, its files are checked first and, if they are right, every query and document of a run must be
+    theirs: each unknown one is a problem at the line where it first stands. Raises nothing for bad input.
+    """
+    problems = Problems(MOST_PROBLEMS)
+    files = _roles(reference) if reference else {}
+    for url in urls:
+        with noted(problems):
+            for file, role in _files_of(url).items():
+                files.setdefault(file, role)
+    known = _known(reference) if reference else None
+    checked = tuple(_check(file, role, known, problems) for file, role in files.items())
+    return Report(checked, tuple(problems), len(problems))
+
+
+def _files_of(url: str) -> dict[str, Format | None]:
+    if not is_folder(url):
+        return {url: None}
+    if any(reference_candidates(url).values()):
+        return _roles(find_reference(url))
+    return dict.fromkeys(find_runs([url]))
+
+
+class _Known(NamedTuple):
+    """The ids that a reference has."""
+
+    queries: frozenset[str]
+    documents: frozenset[str]
+
+
+def _known(reference: ReferenceFiles) -> _Known | None:
+    """None if the reference is faulty: then nothing can be said of what it does not have."""
+    problems = Problems()
+    queries = read_queries(reference.queries, problems)["query"].to_pylist()
+    documents = read_ecf(reference.ecf, problems)["document"].to_pylist()
+    return None if problems else _Known(frozenset(queries), frozenset(documents))
+
+
+def _roles(reference: ReferenceFiles) -> dict[str, Format | None]:
+    return {reference.ecf: Format.ECF, reference.rttm: Format.RTTM, reference.queries: Format.QUERIES}
+
+
+def _check(file: str, role: Format | None, known: _Known | None, problems: Problems) -> CheckedFile:
+    """Check a file as what it must be or, without a `role`, as what it is."""
+    found, counts = role, {}
+    with noted(problems):
+        found = role or sniff(file)
+        match found:
+            case Format.ECF:
+                counts = _check_ecf(file, problems)
+            case Format.RTTM:
+                counts = _check_rttm(file, problems)
+            case Format.QUERIES:
+                counts = _check_queries(file, problems)
+            case _:
+                counts = _check_run(file, known, problems)
+    return CheckedFile(file, found, counts)
+
+
+def _check_ecf(file: str, problems: Problems) -> dict[str, int]:
+    excerpts = read_ecf(file, problems)
+    documents = len(excerpts["document"].unique())
+    return {"excerpts": len(excerpts), "documents": documents, "rounded times": _counted(excerpts, "rounded")}
+
+
+def _check_rttm(file: str, problems: Problems) -> dict[str, int]:
+    words, segments = read_rttm(file, problems)
+    return {
+        "words": len(words),
+        "segments": len(segments),
+        "rounded times": _counted(words, "rounded") + _counted(segments, "rounded"),
+        "records of other types": _counted(words, "skipped"),
+    }
+
+
+def _check_queries(file: str, problems: Problems) -> dict[str, int]:
+    return {"queries": len(read_queries(file, problems))}
+
+
+def _check_run(file: str, known: _Known | None, problems: Problems) -> dict[str, int]:
+    rows = rounded = 0
+    systems: set[str] = set()
+    queries: dict[str, int | None] = {}
+    documents: dict[str, int | None] = {}
+    with noted(problems):
+        for piece in read_run(file, problems):
+            rows += len(piece)
+            rounded += piece.rounded
+            systems.add(piece.header.system)
+            for name, line in zip(piece.queries, piece.query_lines, strict=True):
+                queries.setdefault(name, line)
+            for name, line in zip(piece.documents, piece.document_lines, strict=True):
+                documents.setdefault(name, line)
+    if known:
+        _note_unknown(file, "query", queries, known.queries, problems)
+        _note_unknown(file, "document", documents, known.documents, problems)
+    return {
+        "rows": rows,
+        "systems": len(systems),
+        "queries": len(queries),
+        "documents": len(documents),
+        "rounded times": rounded,
+    }
+
+
+def _note_unknown(
+    file: str, what: str, found: dict[str, int | None], known: frozenset[str], problems: Problems
+) -> None:
+    remedy = f"Mend it, or use the reference that has this {what}."
+    for name, line in found.items():
+        if name not in known:
+            problems.add(file, line, f"a {what} of the reference", f"{name!r}", remedy)
+
+
+def _counted(table: pa.Table, what: str) -> int:
+    return int(table.schema.metadata[what.encode()])

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from swsdask.errors import InputError
+from swsdask.formats.sniff import RUNS, Format, expect, sniff
+
+CONTENTS = {
+    "ecf": ("<!-- x --><ecf/>", Format.ECF),
+    "kwlist": ('<?xml version="1.0"?>\n<kwlist>', Format.QUERIES),
+    "termlist": (" \n<termlist>", Format.QUERIES),
+    "kwslist": ("<kwslist>", Format.RUN_XML),
+    "stdlist": ("\ufeff<stdlist>", Format.RUN_XML),
+    "rttm": (";; x\n\nSPEAKER a 1 0 1 <NA> <NA> ann <NA>\n", Format.RTTM),
+    "rttm with a faulty line": ("LEXEME a\n", Format.RTTM),
+    "rttm of comments": (";; x\n", Format.RTTM),
+    "tsv": ("system\tQuery\tdocument\tscore\n", Format.TABLE),
+    "csv": ('"score","document","query"\n', Format.TABLE),
+    "kaldi": ("KW1 a 0.5 1 -3.5e2\nKW1 a 3 4 nan\n", Format.KALDI),
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "x"
+
+
+@pytest.mark.parametrize("name", ["x", "x.rttm", "x.csv", "x.ecf.xml", "x.kwslist.xml.gz"])
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_content_decides_whatever_the_name(tmp_path: Path, kind: str, name: str) -> None:
+    content, expected = CONTENTS[kind]
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content.encode()) if name == "x.csv" else content.encode())
+    assert sniff(str(path)) is expected
+
+
+def test_parquet_and_utf_16(file: Path) -> None:
+    pq.write_table(pa.table({"query": ["a"]}), file)
+    assert sniff(str(file)) is Format.PARQUET
+    file.write_bytes('<?xml version="1.0" encoding="UTF-16"?><ecf/>'.encode("utf-16"))
+    assert sniff(str(file)) is Format.ECF
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("x.rttm", Format.RTTM), ("x.RTTM.zst", Format.RTTM), ("x.tsv", Format.TABLE), ("x.csv.gz", Format.TABLE)],
+)
+def test_the_name_tells_where_content_does_not(tmp_path: Path, name: str, expected: Format) -> None:
+    path = tmp_path / name
+    path.write_text("what is this\n")
+    assert sniff(str(path)) is expected
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"what is this\nthing", ":1: expected an ECF, an RTTM, a query list or a run; found 'what is this'."),
+        (b"\x00\x01\xff\n", ":1: expected an ECF, an RTTM, a query list or a run; found "),
+        (b"\n<html>\n", ":2: expected the root element ecf, kwlist, termlist, kwslist, stdlist; found 'html'"),
+        (b"<?xml version='1.0'?>\n<!DOCTYPE kwslist [<!ENTITY a 'b'>]>\n<kwslist/>", ":2: expected no document type"),
+        (b"<!-- nothing else", ":1: expected more XML"),
+        (b"", ": expected a file with content"),
+        (b"KW1 a 0.5 1 high\n", ":1: expected an ECF"),
+    ],
+)
+def test_unknown_files(file: Path, content: bytes, message: str) -> None:
+    file.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        sniff(str(file))
+    assert str(caught.value).startswith(f"{file}{message}")
+
+
+def test_expect(file: Path) -> None:
+    file.write_text(CONTENTS["kwslist"][0])
+    assert expect(str(file), *RUNS) is Format.RUN_XML
+    assert expect(str(file), Format.ECF, Format.RUN_XML) is Format.RUN_XML
+    with pytest.raises(InputError) as caught:
+        expect(str(file), Format.ECF, Format.RTTM)
+    found = "a system's list of detections"
+    assert str(caught.value) == f"{file}:1: expected an ECF or an RTTM reference; found {found}. Give {found} as a run."
+
+
+@pytest.mark.parametrize(("kind", "option"), [("rttm", "--rttm"), ("ecf", "--ecf"), ("termlist", "--queries")])
+def test_a_reference_where_a_run_was_expected(file: Path, kind: str, option: str) -> None:
+    content, found = CONTENTS[kind]
+    file.write_text(content)
+    with pytest.raises(InputError) as caught:
+        expect(str(file), *RUNS)
+    expected = "a run (a list of detections, a table, Parquet or Kaldi's results)"
+    message = f"{file}:1: expected {expected}; found {found.value}. Give {found.value} with {option}."
+    assert str(caught.value) == message

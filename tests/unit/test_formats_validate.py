@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swsdask.formats.reference import ReferenceFiles
+from swsdask.formats.sniff import Format
+from swsdask.formats.validate import CheckedFile, Report, validate
+
+ECF = """<ecf>
+<excerpt audio_filename="a.wav" channel="1" tbeg="0" dur="30"/>
+<excerpt audio_filename="a.wav" channel="2" tbeg="0" dur="30.00001"/>
+<excerpt audio_filename="b.wav" channel="1" tbeg="0" dur="30"/>
+</ecf>
+"""
+RTTM = """SPEAKER a 1 0.00 10.00 <NA> <NA> ann <NA>
+LEXEME a 1 1.00 0.50 good lex ann <NA>
+NOSCORE a 1 5 1 <NA> <NA> <NA> <NA>
+LEXEME a 1 1.60001 0.4 morning lex ann <NA>
+"""
+QUERIES = """<kwlist>
+<kw kwid="K1"><kwtext>good morning</kwtext></kw>
+<kw kwid="K2"><kwtext>night</kwtext></kw>
+</kwlist>
+"""
+RUN = """<kwslist system_id="first">
+<detected_kwlist kwid="K1">
+<kw file="a" channel="1" tbeg="1.1" dur="0.8" score="0.9" decision="YES"/>
+<kw file="b" channel="1" tbeg="20" dur="0.50001" score="0.2" decision="NO"/>
+</detected_kwlist>
+<detected_kwlist kwid="K2">
+<kw file="b" channel="1" tbeg="5.0" dur="0.5" score="0.7" decision="YES"/>
+</detected_kwlist>
+</kwslist>
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, content in (("x.ecf.xml", ECF), ("x.rttm", RTTM), ("x.kwlist.xml", QUERIES)):
+        path = tmp_path / "reference" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+    (tmp_path / "run.xml").write_text(RUN)
+    return tmp_path
+
+
+def reference(folder: Path) -> ReferenceFiles:
+    return ReferenceFiles(*(str(folder / "reference" / name) for name in ("x.ecf.xml", "x.rttm", "x.kwlist.xml")))
+
+
+def places(report: Report) -> list[tuple[str, int | None]]:
+    assert report.total == len(report.problems)
+    return [(Path(problem.file).name, problem.line) for problem in report.problems]
+
+
+def mend(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_counts_of_a_reference_and_a_run(folder: Path) -> None:
+    files = reference(folder)
+    run = str(folder / "run.xml")
+    report = validate([str(folder / "reference"), run])
+    assert report == Report(
+        (
+            CheckedFile(files.ecf, Format.ECF, {"excerpts": 3, "documents": 2, "rounded times": 1}),
+            CheckedFile(
+                files.rttm,
+                Format.RTTM,
+                {"words": 2, "segments": 1, "rounded times": 2, "records of other types": 1},
+            ),
+            CheckedFile(files.queries, Format.QUERIES, {"queries": 2}),
+            CheckedFile(
+                run,
+                Format.RUN_XML,
+                {"rows": 3, "systems": 1, "queries": 2, "documents": 2, "rounded times": 1},
+            ),
+        ),
+        (),
+        0,
+    )
+
+
+def test_a_reference_is_checked_first_and_once(folder: Path) -> None:
+    files = reference(folder)
+    report = validate([str(folder / "run.xml"), files.rttm, str(folder / "reference")], files)
+    assert [file.file for file in report.files] == [files.ecf, files.rttm, files.queries, str(folder / "run.xml")]
+    assert report.total == 0
+
+
+def test_unknown_queries_and_documents_at_the_line_where_they_first_stand(folder: Path) -> None:
+    mend(folder / "run.xml", 'kwid="K2"', 'kwid="K9"')
+    mend(folder / "run.xml", 'file="b"', 'file="z"')
+    assert places(validate([str(folder / "run.xml")])) == []
+    report = validate([str(folder / "run.xml")], reference(folder))
+    assert places(report) == [("run.xml", 6), ("run.xml", 4)]
+    assert [problem.found for problem in report.problems] == ["'K9'", "'z'"]
+
+
+def test_every_problem_of_every_file(folder: Path) -> None:
+    files = folder / "reference"
+    mend(files / "x.ecf.xml", 'channel="2" tbeg="0"', 'channel="two" tbeg="-1"')
+    mend(files / "x.rttm", "LEXEME a 1 1.00", "LEXEME a 1 x")
+    mend(files / "x.rttm", "SPEAKER a", "SPEAKER ../a")
+    mend(files / "x.kwlist.xml", "K2", "K1")
+    mend(folder / "run.xml", 'score="0.2"', 'score="nan"')
+    mend(folder / "run.xml", 'dur="0.8"', 'dur="-0.8"')
+    report = validate([str(folder / "run.xml")], reference(folder))
+    assert places(report) == [
+        ("x.ecf.xml", 3),
+        ("x.ecf.xml", 3),
+        ("x.rttm", 1),
+        ("x.rttm", 2),
+        ("x.kwlist.xml", 3),
+        ("run.xml", 3),
+        ("run.xml", 4),
+    ]
+
+
+def test_nothing_is_unknown_to_a_faulty_reference(folder: Path) -> None:
+    mend(folder / "reference/x.ecf.xml", "</ecf>\n", "")
+    mend(folder / "run.xml", 'kwid="K2"', 'kwid="K9"')
+    assert places(validate([str(folder / "run.xml")], reference(folder))) == [("x.ecf.xml", 5)]
+
+
+def test_a_file_in_another_ones_place(folder: Path) -> None:
+    files = reference(folder)
+    report = validate([], ReferenceFiles(files.rttm, files.ecf, files.queries))
+    assert [problem.found for problem in report.problems] == ["an RTTM reference", "an ECF"]
+
+
+def test_files_that_cannot_be_told_or_read(folder: Path) -> None:
+    (folder / "what").write_text("what is this\n")
+    (folder / "empty").write_text("")
+    report = validate([str(folder / name) for name in ("what", "empty", "absent", "run.xml")])
+    assert places(report) == [("what", 1), ("empty", None), ("absent", None)]
+    assert [(file.format, bool(file.counts)) for file in report.files] == [
+        (None, False),
+        (None, False),
+        (None, False),
+        (Format.RUN_XML, True),
+    ]
+
+
+def test_folders(folder: Path) -> None:
+    (folder / "runs").mkdir()
+    (folder / "run.xml").rename(folder / "runs/run.xml")
+    assert [file.format for file in validate([str(folder / "runs")]).files] == [Format.RUN_XML]
+    (folder / "reference/y.ecf.xml").write_text(ECF)
+    (problem,) = validate([str(folder / "reference")]).problems
+    assert problem.expected == "one file in the folder that is an ECF"
