@@ -30,29 +30,33 @@ class Batch(NamedTuple):
 
 
 class _Ids:
-    """The distinct ids of a column, in the order they came."""
+    """The distinct ids of a column, in the order they came. `canonical` is the id that a text in the column names."""
 
     def __init__(self, name: str, fault_of: Callable[[str], str | None], canonical: Callable[[str], str]) -> None:
         self._name = name
         self._fault_of = fault_of
         self._canonical = canonical
         self._codes: dict[str, int] = {}
-        self._refused: set[str] = set()
+        self._code_of_text: dict[str, int] = {}
 
     def take_in(self, names: Names, faults: RowFaults) -> NDArray[np.int32]:
-        """The codes of a column; the first row of every id that is not acceptable becomes faulty."""
-        codes = np.zeros(len(names.ids) + 1, np.int32)
-        used = set(np.unique(names.codes).tolist())
-        for code, name in enumerate(names.ids):
-            if code not in used:
-                continue
-            wrong = self._fault_of(name)
-            if wrong and name not in self._refused:
-                self._refused.add(name)
-                row = int(np.flatnonzero(names.codes == code)[0])
+        """The codes of a column; the first row of every text that is no id becomes faulty."""
+        code_of = np.zeros(len(names.ids) + 1, np.int32)
+        numbers, first_rows = _first_rows(names.codes)
+        for number, row in zip(numbers.tolist(), first_rows.tolist(), strict=True):
+            if number >= 0:
+                code_of[number] = self._code(names.ids[number], row, faults)
+        return code_of[names.codes]
+
+    def _code(self, text: str, row: int, faults: RowFaults) -> int:
+        code = self._code_of_text.get(text)
+        if code is None:
+            wrong = self._fault_of(text)
+            if wrong:
                 faults.note(row, FormatError(f"a {self._name}", wrong, "Use the ids of the reference."))
-            codes[code] = self._codes.setdefault(self._canonical(name), len(self._codes))
-        return codes[names.codes]
+            code = self._codes.setdefault(self._canonical(text), len(self._codes))
+            self._code_of_text[text] = code
+        return code
 
     def all(self) -> list[str]:
         """The id of every code."""
@@ -192,13 +196,13 @@ class Gathering:
 
 
 def _first_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The codes that occur, in the order they come, and the row where each comes first."""
+    """The codes from -1 up that occur, in the order they come, and the row where each comes first."""
     rows = len(codes)
-    first = np.full(int(codes.max(initial=-1)) + 1, rows)
-    first[codes[::-1]] = np.arange(rows)[::-1]
+    first = np.full(int(codes.max(initial=-1)) + 2, rows)
+    first[codes[::-1] + 1] = np.arange(rows)[::-1]
     used = np.flatnonzero(first < rows)
     used = used[np.argsort(first[used], kind="stable")]
-    return used, first[used]
+    return used - 1, first[used]
 
 
 def _compact(

@@ -1,0 +1,135 @@
+"""Runs written to files, to be read again with the same rows: times and scores keep every digit they have.
+
+A file whose name ends in .gz or .zst is compressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from swsdask.errors import InputError, Problem
+from swsdask.formats.opening import is_local, storage_fault
+from swsdask.formats.run_dialect import DIALECTS, Dialect
+from swsdask.formats.run_join import join_pieces
+from swsdask.formats.run_values import FormatError, shown
+from swsdask.formats.run_write_xml import file_name, header_attributes, lists_of_detections, seconds_text
+from swsdask.model.runs import RunPiece
+from swsdask.model.ticks import TICKS_PER_SECOND
+
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_DELIMITERS = {".tsv": "\t", ".csv": ","}
+_COLUMNS = [
+    ("system", pa.string()),
+    ("query", pa.string()),
+    ("document", pa.string()),
+    ("channel", pa.int8()),
+    ("start", pa.float64()),
+    ("duration", pa.float64()),
+    ("score", pa.float64()),
+    ("decision", pa.string()),
+]
+_DECISIONS = pa.array([None, "NO", "YES"])
+
+
+def write_kwslist(pieces: Iterable[RunPiece], url: str) -> None:
+    """Write the pieces of one run as a `kwslist`, a list for each query in the order they come first.
+
+    Holds the run's columns in memory. Raises `InputError` for pieces of several systems, and if it cannot be written.
+    """
+    _write_lists(pieces, DIALECTS["kwslist"], url)
+
+
+def write_stdlist(pieces: Iterable[RunPiece], url: str) -> None:
+    """The same as a `stdlist`."""
+    _write_lists(pieces, DIALECTS["stdlist"], url)
+
+
+def write_table(pieces: Iterable[RunPiece], url: str) -> None:
+    """Write pieces of one or more runs as a table (see `run_table`): .tsv or .csv, also compressed, or .parquet.
+
+    Piece by piece, so memory is bounded by the largest. Tables have no place for queries without rows, and only Parquet
+    with one system has one for what the header says. Raises `InputError` for another ending, and if the file cannot be
+    written.
+    """
+    name = url.lower()
+    for compressed in _COMPRESSIONS:
+        name = name.removesuffix(compressed)
+    ending = next((ending for ending in _DELIMITERS if name.endswith(ending)), None)
+    if ending is None and not url.lower().endswith(".parquet"):
+        raise InputError(Problem(url, None, "a name that ends in .tsv, .csv or .parquet", shown(url), "Choose one."))
+    with _writing(url) as sink:
+        if ending is None:
+            _write_parquet(pieces, sink)
+        else:
+            _write_text(pieces, _DELIMITERS[ending], sink)
+
+
+def _write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
+    try:
+        run = join_pieces(pieces)
+    except FormatError as fault:
+        raise InputError(Problem(url, None, fault.expected, fault.found, fault.remedy)) from None
+    with _writing(url) as sink:
+        for text in lists_of_detections(run, dialect):
+            sink.write(text)
+
+
+def _write_text(pieces: Iterable[RunPiece], delimiter: str, sink: pa.NativeFile) -> None:
+    options = pa_csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
+    times = {"start": pa.string(), "duration": pa.string()}
+    schema = pa.schema([(name, times.get(name, kind)) for name, kind in _COLUMNS])
+    with pa_csv.CSVWriter(sink, schema, write_options=options) as writer:
+        for piece in pieces:
+            writer.write_table(_table(piece, seconds_text(piece.start), seconds_text(piece.duration), schema))
+
+
+def _write_parquet(pieces: Iterable[RunPiece], sink: pa.NativeFile) -> None:
+    schema = pa.schema(_COLUMNS)
+    said: dict[str, dict[str, str]] = {}
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        for piece in pieces:
+            start, duration = (pa.array(ticks / TICKS_PER_SECOND) for ticks in (piece.start, piece.duration))
+            writer.write_table(_table(piece, start, duration, schema))
+            said.setdefault(piece.header.system, {}).update(header_attributes(piece.header))
+        if len(said) == 1:
+            writer.add_key_value_metadata(next(iter(said.values())))
+
+
+def _table(piece: RunPiece, start: pa.Array, duration: pa.Array, schema: pa.Schema) -> pa.Table:
+    columns = [
+        pa.array([piece.header.system]).take(pa.array(np.zeros(len(piece), np.int8))),
+        pa.array(piece.queries, pa.string()).take(pa.array(piece.query)),
+        pa.array([file_name(document) for document in piece.documents], pa.string()).take(pa.array(piece.document)),
+        pa.array(piece.channel),
+        start,
+        duration,
+        pa.array(piece.score),
+        _DECISIONS.take(pa.array(piece.decision + 1)),
+    ]
+    return pa.table(columns, schema=schema)
+
+
+@contextmanager
+def _writing(url: str) -> Iterator[pa.NativeFile]:
+    """A file to write to, compressed as its name tells."""
+    with ExitStack() as stack:
+        try:
+            if is_local(url):
+                raw: Any = stack.enter_context(open(url, "wb"))
+            else:
+                from fsspec.core import url_to_fs
+
+                filesystem, path = url_to_fs(url)
+                raw = stack.enter_context(filesystem.open(path, "wb"))
+        except Exception as error:
+            raise storage_fault(url, error) from None
+        sink = stack.enter_context(pa.PythonFile(raw, mode="w"))
+        codec = next((codec for ending, codec in _COMPRESSIONS.items() if url.lower().endswith(ending)), None)
+        yield stack.enter_context(pa.CompressedOutputStream(sink, codec)) if codec else sink
