@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -56,13 +59,25 @@ def cli() -> None:
     """
 
 
-def console() -> None:
-    """The installed command: `main` without pandas.
+class WithoutPandas(MetaPathFinder):
+    """An import hook under which pandas is not there.
 
     pyarrow imports pandas with the first array it makes, only to ask whether its input is a Series. No command has
     one, and the import takes a fifth of the time in which a small evaluation is scored.
     """
-    sys.modules.setdefault("pandas", cast(ModuleType, None))
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Nothing, for all other modules: others find them."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("the command line does without pandas", name=fullname)
+        return None
+
+
+def console() -> None:
+    """The installed command: `main` without pandas."""
+    sys.meta_path.insert(0, WithoutPandas())
     main()
 
 
