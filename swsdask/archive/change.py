@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+import pyarrow as pa
+
+from swsdask.archive.encode import Codes
 from swsdask.archive.layout import Layout, table_name
 from swsdask.archive.manifest import Manifest, commit, latest
 from swsdask.archive.occurrences import find_occurrences
@@ -20,11 +23,14 @@ from swsdask.model.settings import EvaluationSettings
 
 
 class Change:
-    """What a writer wants of an archive, and what was there when it began."""
+    """What a writer wants of an archive, and what was there when it began: `base`, or tables to make one of."""
 
-    def __init__(self, storage: Storage, base: Manifest, *, replace: bool) -> None:
+    def __init__(
+        self, storage: Storage, base: Manifest, made_of: Mapping[str, pa.Table] | None = None, *, replace: bool
+    ) -> None:
         self.storage = storage
         self.base = base
+        self.made_of = made_of
         self.replace = replace
         self.before = {system: stored.run.content for system, stored in _runs(storage, base).items()}
 
@@ -38,22 +44,38 @@ class Change:
         *,
         replace: bool,
     ) -> Change:
-        """Begin with the archive that is there, or with a new one of `tables`, which are written.
+        """Begin with the archive that is there, or with a new one of `tables`, of which nothing is written yet.
 
         Raises `ArchiveError` if the archive there has another reference, if there is neither, or where the storage
         cannot be written safely.
         """
         storage.check_writable()
         base, _ = latest(storage)
-        if base is None:
-            if tables is None:
-                raise ArchiveError(
-                    f"{storage.url}: expected an archive; found none. Give ECF, RTTM and queries to make one."
-                )
-            base = _new(storage, tables, settings, layout)
-        elif tables is not None:
-            _check_same_reference(storage, base.inputs, tables.inputs)
-        return cls(storage, base, replace=replace)
+        if base is not None:
+            if tables is not None:
+                _check_same_reference(storage, base.inputs, tables.inputs)
+            return cls(storage, base, replace=replace)
+        if tables is None:
+            raise ArchiveError(
+                f"{storage.url}: expected an archive; found none. Give ECF, RTTM and queries to make one."
+            )
+        find_gap = whole_ticks("find_gap_s", settings.find_gap_s)
+        made_of = {
+            "documents": tables.documents,
+            "queries": tables.queries,
+            "words": tables.words,
+            "segments": tables.segments,
+            "occurrences": find_occurrences(tables.words, tables.queries, find_gap, settings.text_filters),
+        }
+        blank = Manifest(0, layout.buckets, find_gap, settings.text_filters, {}, tables.inputs)
+        return cls(storage, blank, made_of, replace=replace)
+
+    def codes(self) -> Codes:
+        """The codes of the archive's queries and documents."""
+        if self.made_of is not None:
+            return Codes.of(self.made_of["documents"], self.made_of["queries"])
+        documents, queries = (self.storage.read_table(self.base.tables[name]) for name in ("documents", "queries"))
+        return Codes.of(documents, queries)
 
     def is_new(self, system: str, content: str) -> bool:
         """Whether a run must be written: False if it is there already.
@@ -71,7 +93,7 @@ class Change:
         runs = list(runs)
         while True:
             current, version = latest(self.storage)
-            on = current or self.base
+            on = current or self._made()
             _check_same_reference(self.storage, on.inputs, self.base.inputs)
             there = _runs(self.storage, on)
             changes = {
@@ -87,6 +109,15 @@ class Change:
             if commit(self.storage, manifest):
                 return manifest
 
+    def _made(self) -> Manifest:
+        """The base with its tables written, which is done once."""
+        if self.made_of is not None and not self.base.tables:
+            names = {table: table_name(table) for table in self.made_of}
+            for table, name in names.items():
+                self.storage.write_table(name, self.made_of[table])
+            self.base = replace(self.base, tables=names)
+        return self.base
+
     def _is_change(self, system: str, content: str, there: str | None) -> bool:
         if there is None or there == content:
             return there is None
@@ -98,28 +129,6 @@ class Change:
         if there != self.before.get(system):
             raise ArchiveError(f"{where} was changed by another writer meanwhile. Look at it, then ingest again.")
         return True
-
-
-def _new(storage: Storage, tables: ReferenceTables, settings: EvaluationSettings, layout: Layout) -> Manifest:
-    find_gap = whole_ticks("find_gap_s", settings.find_gap_s)
-    found = {
-        "documents": tables.documents,
-        "queries": tables.queries,
-        "words": tables.words,
-        "segments": tables.segments,
-        "occurrences": find_occurrences(tables.words, tables.queries, find_gap, settings.text_filters),
-    }
-    names = {table: table_name(table) for table in found}
-    for table, name in names.items():
-        storage.write_table(name, found[table])
-    return Manifest(
-        version=0,
-        buckets=layout.buckets,
-        find_gap=find_gap,
-        text_filters=settings.text_filters,
-        tables=names,
-        inputs=tables.inputs,
-    )
 
 
 def _runs(storage: Storage, manifest: Manifest) -> dict[str, StoredRun]:

@@ -51,8 +51,7 @@ def write_runs(
     """
     layout = layout or Layout()
     change = Change.begin(storage, tables, settings, layout, replace=replace)
-    archive = StoredArchive(storage, change.base)
-    codes = Codes.of(archive.documents, archive.queries)
+    codes = change.codes()
     buckets = change.base.buckets
     bucket_of_query = buckets_of(codes.query_ids, buckets)
     folder = temporary_folder()

@@ -214,8 +214,10 @@ def test_another_reference_is_an_error(url: str) -> None:
     assert write_runs(Storage(url), None, [source(rows(20), "b")], SETTINGS).version == 2
 
 
-def test_wrong_input_changes_nothing(url: str) -> None:
-    write(url, source(rows(30)))
+@pytest.mark.parametrize("is_there", [True, False])
+def test_wrong_input_changes_nothing(url: str, is_there: bool) -> None:
+    if is_there:
+        write(url, source(rows(30)))
     before = Storage(url).files(below=True)
     with pytest.raises(InputError) as caught:
         write(url, Pieces((piece(rows(5), "b"),), "b", wrong=(4,)), source([("nope", "d0", 1, 0, 1, 0.5, 1)], "c"))
