@@ -1,0 +1,50 @@
+"""The official tools' reference files are read, and what their tools complain of is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swsdask.errors import Problem, Problems
+from swsdask.formats.ecf import read_ecf
+from swsdask.formats.queries import read_queries
+from swsdask.formats.reference import find_reference
+from swsdask.formats.rttm import read_rttm
+from swsdask.formats.validate import validate
+
+COUNTS = {
+    "kwseval/synthetic": (20, 100, 114_814, 2_879),
+    "kwseval/short": (1, 4, 60, 20),
+    "kwseval/segments": (2, 3, 12, 7),
+    "stdeval/occurrences": (40, 12, 60, 0),
+    "mediaeval/base": (4, 3, 4, 0),
+    "mediaeval/alltar": (4, 3, 6, 0),
+}
+
+
+def problems_in(folder: Path) -> list[Problem]:
+    return list(validate([str(folder)]).problems)
+
+
+@pytest.mark.parametrize("case", COUNTS)
+def test_rows(cases: Path, case: str) -> None:
+    files = find_reference(str(cases / case))
+    problems = Problems()
+    words, segments = read_rttm(files.rttm, problems)
+    read = read_ecf(files.ecf, problems), read_queries(files.queries, problems), words, segments
+    assert list(problems) == []
+    assert tuple(len(table) for table in read) == COUNTS[case]
+
+
+def test_every_reference_of_mediaeval_but_one_is_right(cases: Path) -> None:
+    folders = sorted(path.parent for path in (cases / "mediaeval").glob("*/t.rttm"))
+    assert len(folders) > 10
+    assert {folder.name for folder in folders if problems_in(folder)} == {"duprttm"}
+
+
+def test_a_repeated_record_is_refused_where_the_official_tool_warns(cases: Path) -> None:
+    folder = cases / "mediaeval/duprttm"
+    (problem,) = problems_in(folder)
+    assert (problem.file, problem.line) == (str(folder / "t.rttm"), 5)
+    assert f"at line {problem.line} " in (folder / "err.txt").read_text()
