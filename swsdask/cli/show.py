@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 
@@ -23,7 +25,7 @@ def command(archive: str, version: int | None) -> None:
     click.echo(f"{archive}, version {opened.version}")
     click.echo(f"  {len(set(documents['document'].to_pylist())):,} documents, {hours:.2f} h evaluated")
     click.echo(f"  {opened.queries.num_rows:,} queries, {opened.words.num_rows:,} words spoken")
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     headings = (
         "System",
         "Detections",
@@ -48,4 +50,5 @@ def command(archive: str, version: int | None) -> None:
             f"{sum(run.unknown_queries.values()):,}",
             f"{run.rounded:,}",
         )
-    Console(highlight=False, markup=False).print(table)
+    width = None if sys.stdout.isatty() else 160
+    Console(width=width, highlight=False, markup=False).print(table)

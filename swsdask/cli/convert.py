@@ -1,0 +1,19 @@
+"""`swsdask convert`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(short_help="Rewrite a run in another format.")
+@click.argument("run", metavar="RUN")
+@click.argument("target", metavar="TARGET")
+@click.option("--system", metavar="NAME", help="The system's name, where the file does not say it.")
+def command(run: str, target: str, system: str | None) -> None:
+    """Rewrite a RUN as TARGET, whose name tells the format.
+
+    *.kwslist.xml, *.stdlist.xml (also .gz, .zst), *.tsv, *.csv or *.parquet. Times and scores keep every digit.
+    """
+    from swsdask.formats.run_convert import convert
+
+    click.echo(f"{target}: {convert(run, target, system):,} detections")

@@ -1,0 +1,41 @@
+"""A run rewritten in another format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from swsdask.errors import Problems
+from swsdask.formats.opening import is_local
+from swsdask.formats.run_write import write_kwslist, write_stdlist, write_table
+from swsdask.formats.runs import read_run
+from swsdask.model.runs import RunPiece
+
+
+def convert(source: str, target: str, system: str | None = None) -> int:
+    """Rewrite the run at one path or URL at another, in the format that its name tells; how many rows.
+
+    The run is read twice, so that nothing is written of a faulty one. `system` is its name where the file does not say
+    it. Raises `InputError` with everything that is wrong with the source, and then leaves the target as it was.
+    """
+    problems = Problems()
+    rows = sum(len(piece) for piece in read_run(source, problems, system=system))
+    problems.raise_if_any()
+    folder, name = os.path.split(target)
+    local = is_local(target)
+    unfinished = os.path.join(folder, f".unfinished-{name}") if local else target
+    try:
+        _writer(target)(read_run(source, problems, system=system), unfinished)
+        if local:
+            os.replace(unfinished, target)
+    finally:
+        if local and os.path.exists(unfinished):
+            os.remove(unfinished)
+    return rows
+
+
+def _writer(target: str) -> Callable[[Iterable[RunPiece], str], None]:
+    name = target.lower().removesuffix(".gz").removesuffix(".zst")
+    if name.endswith(".stdlist.xml"):
+        return write_stdlist
+    return write_kwslist if name.endswith(".xml") else write_table
