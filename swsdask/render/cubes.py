@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.render.board import Board
+from swsdask.render.faces import NOT_BY_QUERY
 
 MOST_NUMBERS = 400_000
 """How many numbers of single queries a page holds at most, so that it stays quick to open."""
@@ -36,11 +37,12 @@ def by_condition(found: Board) -> dict[str, Any] | None:
 def by_query(table: pa.Table, found: Board) -> tuple[dict[str, Any] | None, dict[str, int] | None]:
     """The numbers of each query in the first condition, and how many systems had to be left out.
 
-    The systems are in the order of their rank. The first is None where the result has no numbers of single queries, the
-    second where nothing was left out.
+    The systems are in the order of their rank; the measures of `faces.NOT_BY_QUERY` are not there. The first is None
+    where the result has no numbers of single queries, the second where no system was left out.
     """
     first = pc.equal(table["condition"], found.conditions[0] if found.conditions else "")
-    rows = table.filter(pc.and_(pc.is_valid(table["query"]), first))
+    shown = pc.invert(pc.is_in(table["measure"], value_set=pa.array(sorted(NOT_BY_QUERY))))
+    rows = table.filter(pc.and_(pc.and_(pc.is_valid(table["query"]), first), shown))
     if rows.num_rows == 0:
         return None, None
     queries, measures = (pc.unique(rows[name]) for name in ("query", "measure"))

@@ -73,6 +73,21 @@ LEADERBOARD = (
 """The columns of a leaderboard; those of a group stay side by side."""
 
 
+NOT_BY_QUERY = frozenset(
+    {
+        "n_nontarget",
+        "n_detections",
+        "n_correct_nondetection",
+        "actual_threshold",
+        "otwv_p_miss",
+        "otwv_p_fa",
+        "stwv_p_miss",
+        "occurrence_weighted_value",
+    }
+)
+"""Measures that have no column in the report's table of queries: too many make it hard to read."""
+
+
 def face(measure: str) -> Face:
     """The face of a measure; one such as `twv@2.5` says in its heading where, one without a face goes by its name."""
     family, at, point = measure.partition("@")

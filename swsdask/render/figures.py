@@ -16,6 +16,17 @@ from swsdask.render.cubes import number
 KINDS = {"det": "averaged over queries", "det_pooled": "all trials as one set"}
 """The curves that are drawn, and what their rates are."""
 
+OPERATING_POINTS = {
+    "det": {
+        "actual": ("as the system decided", "actual_threshold", "p_fa", "p_miss"),
+        "best": ("at the best single threshold", "mtwv_threshold", "mtwv_p_fa", "mtwv_p_miss"),
+    },
+    "det_pooled": {
+        "actual": ("as the system decided", "actual_threshold", "p_fa_pooled", "p_miss_pooled"),
+    },
+}
+"""What is marked on a curve: in words, and the measures that give its threshold, P_fa and P_miss."""
+
 MOST_POINTS = 60_000
 """How many points a page draws at most, all curves together: fewer per curve where there are many."""
 
@@ -42,7 +53,7 @@ def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, Any]]]:
 
 
 def _figure(points: pa.Table, found: Board, condition: str, kind: str, limit: int) -> dict[str, Any]:
-    marks = {system: _marks(found, condition, system) if kind == "det" else {} for system in found.systems}
+    marks = {system: _marks(found, condition, system, kind) for system in found.systems}
     marked = [mark["miss"] for both in marks.values() for mark in both.values()]
     frame = det.frame(min(marked, default=1.0))
     beta = _beta(found, condition) if kind == "det" else None
@@ -99,7 +110,7 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, limit: in
         "y_ticks": _ticks(frame.y),
         "lines": _lines(frame, beta) if beta is not None else [],
         "systems": systems,
-        "has_points": any(system["actual"] or system["best"] for system in systems),
+        "marks": [name for name in OPERATING_POINTS[kind] if any(system[name] for system in systems)],
         "hidden": max(0, len(systems) - DRAWN),
         "data": {"beta": beta, "systems": data},
     }
@@ -108,17 +119,13 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, limit: in
 _NUMBERS = ("threshold", "fa", "miss")
 
 
-def _marks(found: Board, condition: str, system: str) -> dict[str, dict[str, Any]]:
-    """The operating points of a system: as it decided, and at the best single threshold."""
-    kinds = {
-        "actual": ("as the system decided", "actual_threshold", "p_fa", "p_miss"),
-        "best": ("at the best single threshold", "mtwv_threshold", "mtwv_p_fa", "mtwv_p_miss"),
-    }
+def _marks(found: Board, condition: str, system: str, kind: str) -> dict[str, dict[str, Any]]:
+    """The operating points of a system that lie on a kind of curve."""
     marks = {}
-    for name, (kind, *measures) in kinds.items():
+    for name, (words, *measures) in OPERATING_POINTS[kind].items():
         threshold, fa, miss = (found.value(condition, system, measure) for measure in measures)
         if not (math.isnan(fa) or math.isnan(miss)):
-            marks[name] = {"kind": kind, "threshold": threshold, "fa": fa, "miss": miss}
+            marks[name] = {"kind": words, "threshold": threshold, "fa": fa, "miss": miss}
     return marks
 
 

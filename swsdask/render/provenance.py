@@ -31,7 +31,10 @@ def provenance(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     groups = {name: value for name, value in entries.items() if isinstance(value, Mapping) and value}
     tables = [*([("scored", alone)] if alone else []), *groups.items()]
     return [
-        {"name": _words(name), "rows": [{"name": _words(key), "value": text} for key, text in _flat(value)]}
+        {
+            "name": name.replace("_", " ").capitalize(),
+            "rows": [{"name": key, "value": text} for key, text in _flat(value)],
+        }
         for name, value in tables
     ]
 
@@ -58,17 +61,12 @@ def _total(count: int | Mapping[str, int]) -> int:
 
 
 def _flat(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Every value with its path; lists on one line."""
+    """Every value with its path; lists on one line. What is not set or empty is left out."""
     for name, value in entries.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
         elif isinstance(value, list | tuple):
-            yield f"{prefix}{name}", ", ".join(map(str, value))
-        elif isinstance(value, int) and not isinstance(value, bool):
-            yield f"{prefix}{name}", f"{value:,}"
-        else:
-            yield f"{prefix}{name}", "" if value is None else str(value)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
+            if value:
+                yield f"{prefix}{name}", ", ".join(map(str, value))
+        elif value is not None:
+            yield f"{prefix}{name}", str(value)

@@ -4,15 +4,17 @@ import math
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from swsdask.model.results import CURVES, SCORES
 from swsdask.render import det
 from swsdask.render.board import board
 from swsdask.render.figures import figures
-from tests.results import three_systems
+from tests.results import table, three_systems
 
 FRAME = det.frame(1.0)
 
@@ -142,3 +144,16 @@ def test_a_plot_holds_every_system_and_its_operating_points_where_they_belong() 
                 expected_y = frame.y.clamped(found.value(condition, system["name"], y))
                 assert system[mark]["x"] == pytest.approx(expected_x, abs=0.06)
                 assert system[mark]["y"] == pytest.approx(expected_y, abs=0.06)
+
+
+def test_the_pooled_curve_is_marked_by_pooled_rates() -> None:
+    result = three_systems()
+    pooled = result.curves.set_column(2, CURVES.field("curve"), pa.array(["det_pooled"] * result.curves.num_rows))
+    rates = [("good", "all", None, "p_fa_pooled", 0.001), ("good", "all", None, "p_miss_pooled", 0.25)]
+    (plot,) = figures(pooled, board(pa.concat_tables([result.table, table(rates, SCORES)])))["all"]
+    good = next(system for system in plot["systems"] if system["name"] == "good")
+    assert good["actual"]["x"] == pytest.approx(FRAME.x.position(0.001), abs=0.06)
+    assert good["actual"]["y"] == pytest.approx(FRAME.y.position(0.25), abs=0.06)
+    assert good["best"] is None
+    assert plot["marks"] == ["actual"]
+    assert plot["lines"] == []

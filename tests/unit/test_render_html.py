@@ -106,7 +106,7 @@ def test_the_page_tells_signature_settings_inputs_notes_and_what_was_dropped() -
     rows = [[cell.strip() for cell in row] for row in seen.rows]
     assert ["good", "1,234", "5", "3", "4", "0", "g.xml"] in rows
     assert ["weak", "7", "0", "0", "0", "1", ""] in rows
-    assert ["operating point.p target", "0.00015"] in rows
+    assert ["operating_point.p_target", "0.00015"] in rows
     assert ["ecf", "aa11"] in rows
     assert ["executor", "Serial"] in rows
 
@@ -219,6 +219,14 @@ def test_systems_beyond_the_limit_are_left_out_of_the_table_of_queries_and_it_sa
     assert any("Of 3 systems the first 2 are here" in text for text in seen.text)
 
 
+def test_few_notes_stand_open_and_many_are_folded() -> None:
+    few = page(replace(three_systems(), notes=tuple(f"Note {k}." for k in range(9))))
+    many = page(replace(three_systems(), notes=tuple(f"Note {k}." for k in range(30))))
+    assert "more notes" not in few
+    assert "22 more notes" in many
+    assert all(f"<li>Note {k}.</li>" in many for k in range(30))
+
+
 def test_many_systems_are_not_all_drawn_at_once() -> None:
     targets = [3]
     result = made_up_result([made_up(f"s{k:02}", 1.0, targets, k) for k in range(20)], targets)
@@ -265,8 +273,36 @@ def not_defined() -> Result:
 def test_a_result_that_lacks_something_still_makes_a_page(result: Result) -> None:
     text = page(result)
     seen = Page(text)
-    assert "nan" not in re.sub(r"<script.*?</script>|<style.*?</style>", "", text, flags=re.DOTALL)
+    assert not re.search(r"\bnan\b", re.sub(r"<script.*?</script>|<style.*?</style>", "", text, flags=re.DOTALL))
     for attributes, script in seen.scripts:
         if attributes.get("type") == "application/json":
             json.loads(script)
     assert ("tr" in dict(seen.elements)) == (result.table.num_rows > 0 or bool(result.manifest))
+
+
+SIGHT = {
+    "full": np.eye(3),
+    "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "no blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+"""What is left of linear RGB (Machado, Oliveira and Fernandes 2009, severity 1.0)."""
+
+
+def lightness_and_hue(linear_rgb: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """CIE L*a*b* under D65."""
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = np.cbrt(np.clip(linear_rgb, 0, 1) @ to_xyz.T / (0.9505, 1.0, 1.089)).T
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)]).T
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_the_colours_of_systems_stay_apart_for_every_kind_of_sight(sight: str) -> None:
+    colours = re.findall(r"--c(\d): #([0-9a-f]{6});", page(three_systems()))
+    assert [number for number, _ in colours] == list("012345") * 2
+    for theme in (colours[:6], colours[6:]):
+        rgb = np.array([[int(colour[i : i + 2], 16) / 255 for i in (0, 2, 4)] for _, colour in theme])
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        seen = lightness_and_hue(linear @ np.array(SIGHT[sight]).T)
+        apart = np.linalg.norm(seen[:, None] - seen[None], axis=-1)[np.triu_indices(6, 1)]
+        assert apart.min() > 25
