@@ -139,12 +139,14 @@ def _few(column: pa.Array, name: str, reader: Callable[[str], int], faults: RowF
     """The values of a column that has few different ones."""
     codes, texts = _distinct(column)
     values = np.zeros(len(texts) + 1, np.int8)
+    wrong: dict[int, FormatError] = {}
     for code, text in enumerate(texts):
         try:
             values[code] = reader(text)
         except FormatError as fault:
-            for row in np.flatnonzero(codes == code).tolist():
-                faults.note(row, fault)
+            wrong[code] = fault
+    for row in np.flatnonzero(np.isin(codes, list(wrong))).tolist():
+        faults.note(row, wrong[int(codes[row])])
     _note_missing(codes, name, faults)
     return values[codes]
 

@@ -44,10 +44,12 @@ def spans(file: str, n_parts: int, system: str | None) -> list[Span]:
 
     `system` is the name of the run where it is given.
     """
+    if n_parts < 2:
+        return []
     try:
         first = next(file_blocks(file, 0, BLOCK), b"")
         begin = utf8_begin(first)
-        if n_parts < 2 or len(first) < BLOCK or begin is None:
+        if len(first) < BLOCK or begin is None:
             return []
         head = xml_window(utf8_blocks(file_blocks(file, 0, None), xml=True))
         root = read_root(head, file, system)

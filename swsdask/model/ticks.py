@@ -23,7 +23,7 @@ def ticks(seconds: str | float | Decimal) -> tuple[int, bool]:
     that is no number, `OverflowError` for infinities and times of more than 15 digits of ticks, `ValueError` for NaN.
     """
     exact = _EXACT.multiply(Decimal(repr(seconds) if isinstance(seconds, float) else seconds), TICKS_PER_SECOND)
-    if exact.adjusted() >= _MOST_DIGITS:
+    if exact and exact.adjusted() >= _MOST_DIGITS:
         raise OverflowError(f"{seconds} seconds")
     whole = int(exact.to_integral_value(ROUND_HALF_EVEN))
     return whole, whole != exact

@@ -38,6 +38,10 @@ def test_not_finite(value: float | str) -> None:
         ticks(value)
 
 
+def test_zero_is_zero_whatever_its_exponent() -> None:
+    assert ticks("0e99") == (0, False)
+
+
 def test_no_digit_is_lost_before_rounding() -> None:
     assert ticks("0.00005" + 40 * "0" + "1") == (1, True)
 
