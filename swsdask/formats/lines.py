@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,8 +13,6 @@ from swsdask.formats.run_text import read_blocks
 
 MAX_LINE = 1 << 20
 """The longest line, in bytes: beyond it memory would not be bounded."""
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Lines(NamedTuple):
@@ -33,7 +32,7 @@ def read_lines(url: str) -> Iterator[Lines]:
     with open_bytes(url) as source:
         try:
             for block in read_blocks(source):
-                held += block if line > 1 or held else block.removeprefix(BYTE_ORDER_MARK)
+                held += block if line > 1 or held else block.removeprefix(codecs.BOM_UTF8)
                 if len(held) > MAX_LINE and held.find(b"\n", 0, MAX_LINE + 1) < 0:
                     remedy = "Is this the file that was meant? End every record by a newline."
                     raise InputError(Problem(url, line, f"a line of at most {MAX_LINE} bytes", "a longer one", remedy))

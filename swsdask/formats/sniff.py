@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from enum import Enum
 
 from swsdask.errors import InputError, Problem
-from swsdask.formats.lines import BYTE_ORDER_MARK
 from swsdask.formats.opening import open_bytes
 from swsdask.formats.run_values import shown
 from swsdask.formats.xml_stream import read_elements
@@ -56,6 +56,7 @@ _NAMES = {
 }
 _COMPRESSED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
 _HEAD = 1 << 16
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KALDI_FIELDS = 5
 
 
@@ -65,11 +66,12 @@ def sniff(url: str) -> Format:
         head = source.read(_HEAD)
     if head.startswith(b"PAR1"):
         return Format.PARQUET
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"<"):
+    text = head.decode("utf-16" if head.startswith(_UTF_16_MARKS) else "utf-8-sig", "backslashreplace")
+    if text.lstrip().startswith("<"):
         return _xml_format(url)
-    found = _text_format(head.removeprefix(BYTE_ORDER_MARK)) or format_of_name(url)
+    found = _text_format(text) or format_of_name(url)
     if found is None:
-        first = head.split(b"\n", 1)[0].decode("utf-8", "backslashreplace").strip()
+        first = text.partition("\n")[0].strip()
         remedy = "If it is a table, give it a header line with the names of its columns."
         raise InputError(Problem(url, 1, "an ECF, an RTTM, a query list or a run", shown(first), remedy))
     return found
@@ -99,12 +101,12 @@ def _xml_format(url: str) -> Format:
     return ROOTS[root.path[0]]
 
 
-def _text_format(head: bytes) -> Format | None:
+def _text_format(text: str) -> Format | None:
     """What the first line says that is neither blank nor an RTTM comment."""
-    lines = (line.strip() for line in head.decode("utf-8", "replace").split("\n"))
+    lines = (line.strip() for line in text.split("\n"))
     first = next((line for line in lines if line and not line.startswith(";;")), None)
     if first is None:
-        return Format.RTTM if head.lstrip().startswith(b";;") else None
+        return Format.RTTM if text.lstrip().startswith(";;") else None
     fields = first.split()
     if RTTM_TYPE.fullmatch(fields[0]):
         return Format.RTTM

@@ -92,7 +92,7 @@ def _check(file: str, role: Format | None, known: _Known | None, problems: Probl
             case Format.ECF:
                 counts = _check_ecf(file, problems)
             case Format.RTTM:
-                counts = _check_rttm(file, problems)
+                counts = _check_rttm(file, known, problems)
             case Format.QUERIES:
                 counts = _check_queries(file, problems)
             case _:
@@ -106,13 +106,16 @@ def _check_ecf(file: str, problems: Problems) -> dict[str, int]:
     return {"excerpts": len(excerpts), "documents": documents, "rounded times": _counted(excerpts, "rounded")}
 
 
-def _check_rttm(file: str, problems: Problems) -> dict[str, int]:
+def _check_rttm(file: str, known: _Known | None, problems: Problems) -> dict[str, int]:
     words, segments = read_rttm(file, problems)
+    documents = words["document"].value_counts().to_pylist()
+    outside = sum(each["counts"] for each in documents if known and each["values"] not in known.documents)
     return {
         "words": len(words),
         "segments": len(segments),
         "rounded times": _counted(words, "rounded") + _counted(segments, "rounded"),
         "records of other types": _counted(words, "skipped"),
+        "words in documents that are not evaluated": outside,
     }
 
 

@@ -149,6 +149,7 @@ def test_a_repeated_record_far_behind(rttm: Path) -> None:
         (b";; nothing\n\n", ":1: expected at least one record"),
         (b"<ecf/>", ":1: expected an RTTM reference; found an ECF. Give an ECF with --ecf."),
         (RTTM.encode("latin-1"), ":7: expected text in UTF-8; found the byte 0xf6"),
+        (RTTM.encode("utf-16"), ":1: expected text in UTF-8; found the byte 0xff"),
         (RTTM.encode()[:80] + b"x" * (2 << 20), ":3: expected a line of at most 1048576 bytes"),
         (gzip.compress(RTTM.encode())[:-9], ": expected whole gzip data; found data that break off"),
     ],

@@ -71,7 +71,13 @@ def test_counts_of_a_reference_and_a_run(folder: Path) -> None:
             CheckedFile(
                 files.rttm,
                 Format.RTTM,
-                {"words": 2, "segments": 1, "rounded times": 2, "records of other types": 1},
+                {
+                    "words": 2,
+                    "segments": 1,
+                    "rounded times": 2,
+                    "records of other types": 1,
+                    "words in documents that are not evaluated": 0,
+                },
             ),
             CheckedFile(files.queries, Format.QUERIES, {"queries": 2}),
             CheckedFile(
@@ -99,6 +105,13 @@ def test_unknown_queries_and_documents_at_the_line_where_they_first_stand(folder
     report = validate([str(folder / "run.xml")], reference(folder))
     assert places(report) == [("run.xml", 6), ("run.xml", 4)]
     assert [problem.found for problem in report.problems] == ["'K9'", "'z'"]
+
+
+def test_words_in_documents_that_the_ecf_does_not_have_are_counted(folder: Path) -> None:
+    mend(folder / "reference/x.rttm", "LEXEME a 1 1.60001", "LEXEME A 1 1.60001")
+    report = validate([], reference(folder))
+    assert report.total == 0
+    assert report.files[1].counts["words in documents that are not evaluated"] == 1
 
 
 def test_every_problem_of_every_file(folder: Path) -> None:
