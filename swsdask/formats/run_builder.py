@@ -188,17 +188,25 @@ class PieceBuilder:
             wrong = id_fault(name)
             if wrong:
                 self.fault(line, FormatError("a query id", wrong, "Use the ids of the query list."))
-        documents, document_lines, codes = self._documents()
+        queries, query_lines, query_codes = _distinct(self._queries, self._query_lines)
+        files = self._files.names(int(self._state[DOCUMENTS]))
+        for name, line in files:
+            wrong = document_fault(name)
+            if wrong:
+                self.fault(line, FormatError("a file that names a document", wrong, "Use the file names of the ECF."))
+        documents, document_lines, document_codes = _distinct(
+            [document_id(name) for name, _ in files], [line for _, line in files]
+        )
         columns = self._columns
         piece = RunPiece(
             header=replace(self._header, attributes={**self._header.attributes, **self._attributes}),
             file=self._file,
-            queries=tuple(self._queries),
-            query_lines=tuple(self._query_lines),
+            queries=queries,
+            query_lines=query_lines,
             documents=documents,
             document_lines=document_lines,
-            query=columns.query[:rows],
-            document=codes[columns.document[:rows]],
+            query=query_codes[columns.query[:rows]],
+            document=document_codes[columns.document[:rows]],
             channel=columns.channel[:rows],
             start=columns.start[:rows],
             duration=columns.duration[:rows],
@@ -219,22 +227,19 @@ class PieceBuilder:
             yield self.take()
         self._give_problems()
 
-    def _documents(self) -> tuple[tuple[str, ...], tuple[int, ...], NDArray[np.int32]]:
-        """The piece's documents, their lines, and the codes of the file names: two may name one document."""
-        first_lines: dict[str, int] = {}
-        numbers: dict[str, int] = {}
-        codes: list[int] = []
-        for name, line in self._files.names(int(self._state[DOCUMENTS])):
-            wrong = document_fault(name)
-            if wrong:
-                self.fault(line, FormatError("a file that names a document", wrong, "Use the file names of the ECF."))
-            document = document_id(name)
-            first_lines.setdefault(document, line)
-            codes.append(numbers.setdefault(document, len(numbers)))
-        return tuple(first_lines), tuple(first_lines.values()), np.array(codes, np.int32)
-
     def _give_problems(self) -> None:
         for problem in sorted(self._found, key=lambda problem: (problem.line or 0, problem.expected, problem.found)):
             self._problems.add(problem.file, problem.line, problem.expected, problem.found, problem.remedy)
         self._problems.total += self._found.total - sum(1 for _ in self._found)
         self._found = Problems(self._problems.limit)
+
+
+def _distinct(names: list[str], lines: list[int]) -> tuple[tuple[str, ...], tuple[int, ...], NDArray[np.int32]]:
+    """Each of some names once, with the line where it comes first, and the number of each name among these."""
+    first_lines: dict[str, int] = {}
+    numbers: dict[str, int] = {}
+    codes = np.empty(len(names), np.int32)
+    for place, (name, line) in enumerate(zip(names, lines, strict=True)):
+        codes[place] = numbers.setdefault(name, len(numbers))
+        first_lines.setdefault(name, line)
+    return tuple(first_lines), tuple(first_lines.values()), codes

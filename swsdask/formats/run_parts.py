@@ -85,22 +85,17 @@ class _Survey:
         self._window = Window(file_blocks(file, body, None), 0, line)
         self._body = body
         self._end_tag = f"</{root.dialect.list}>".encode()
-        self._start_tag = f"<{root.dialect.list}".encode()
-        self._query = re.compile(rf"""\s[^>]*?\b{root.dialect.query}\s*=\s*(["'])(.*?)\1""".encode())
-        self._listed: set[bytes] = set()
 
     def cuts(self, wanted: list[int]) -> Iterator[tuple[int, int]]:
         """Where lists end, and in which line, at or behind the offsets `wanted`, which ascend.
 
-        Raises `FormatError` where only who reads the file as one can tell what is wrong: a query seems to be listed
-        twice, or something begins that does not end.
+        Raises `FormatError` where something begins that does not end: whoever reads the whole file can tell about it.
         """
         window = self._window
-        while True:
+        while wanted:
             # Whatever begins before the last `<` is at hand as a whole.
             whole = max(window.data.rfind(b"<", window.position, window.end), window.position)
             plain = self._markup(whole)
-            self._note_lists(plain)
             while wanted and (end := self._list_end(wanted[0], plain)):
                 window.skip(end - window.position)
                 cut = self._body + window.offset
@@ -110,9 +105,7 @@ class _Survey:
             if plain < whole:
                 self._pass_markup()
             elif not window.more():
-                break
-        if window.fault:
-            raise window.fault
+                return
 
     def _markup(self, stop: int) -> int:
         """Where a comment, CDATA or processing instruction begins before `stop`; `stop` if none does."""
@@ -132,19 +125,6 @@ class _Survey:
                 window.skip(found + len(end) - window.position)
                 return
         raise FormatError("a comment", "a declaration", "Take it out.")
-
-    def _note_lists(self, stop: int) -> None:
-        """Take note of the queries of the lists that begin before `stop`."""
-        data = self._window.data
-        at = data.find(self._start_tag, self._window.position, stop)
-        while at >= 0:
-            at += len(self._start_tag)
-            query = self._query.match(data, at, stop)
-            if query and query[2] in self._listed:
-                raise FormatError("one list of a query", "another", "Merge the lists.")
-            if query:
-                self._listed.add(query[2])
-            at = data.find(self._start_tag, at, stop)
 
     def _list_end(self, wanted: int, stop: int) -> int:
         """Where the first list end before `stop` is that lies at or behind offset `wanted`; 0 if there is none."""

@@ -2,7 +2,7 @@
 
 Both ways give the same pieces and the same problems; only the speed differs. The line of a row is that of the end of
 its tag. Elements that a list of detections does not have and text between elements are problems; attributes beyond
-those of the format are passed over.
+those of the format are passed over. Several lists of one query add up, as official tools take them.
 """
 
 from __future__ import annotations

@@ -45,21 +45,7 @@ def read_run(
 def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
     with open_bytes(url) as stream:
         window = xml_window(utf8_blocks(read_blocks(stream), xml=True))
-        pieces = read_xml_run(window, url, problems, rows_per_piece, system)
-        yield from _noting_repeated_lists(pieces, url, problems)
-
-
-def _noting_repeated_lists(pieces: Iterator[RunPiece], file: str, problems: Problems) -> Iterator[RunPiece]:
-    first_lines: dict[str, int | None] = {}
-    for piece in pieces:
-        # A list that goes on from the piece before is among the queries, but not among the listed.
-        lines = piece.query_lines[len(piece.queries) - len(piece.listed) :]
-        for query, line in zip(piece.listed, lines, strict=True):
-            if query in first_lines:
-                found = f"another list of {query!r}, first listed in line {first_lines[query]}"
-                problems.add(file, line, "one list for each query", found, "Merge the lists.")
-            first_lines.setdefault(query, line)
-        yield piece
+        yield from read_xml_run(window, url, problems, rows_per_piece, system)
 
 
 @dataclass(frozen=True)
@@ -84,7 +70,7 @@ def split_run(url: str, n_parts: int, *, system: str | None = None) -> list[RunP
     """At most `n_parts` parts of about the same size, which read one after the other are the run.
 
     Only large lists of detections in uncompressed UTF-8 are divided; anything else, and anything wrong, is one part.
-    A query is in one part only. Whether all rows have decisions, or none, each part only knows of itself.
+    Whether all rows have decisions, or none, each part only knows of itself.
     """
     return [RunPart(url, system, span) for span in spans(url, n_parts, system)] or [RunPart(url, system)]
 

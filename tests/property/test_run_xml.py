@@ -54,6 +54,7 @@ def columns(piece: RunPiece) -> list[object]:
 
 NUMBERS = (
     "1e-5",
+    "0e99",
     "+3",
     ".5",
     "5.",

@@ -157,10 +157,12 @@ def test_all_faulty_rows_are_found_and_the_others_read(read: Read) -> None:
     assert [problem.line for problem in problems] == [line for line in range(4, 84, 2) for _ in range(2)]
 
 
-def test_a_query_listed_twice(read: Read) -> None:
+def test_lists_of_one_query_add_up(read: Read) -> None:
     lists = "".join(f'<detected_kwlist kwid="{query}">\n{ROW}</detected_kwlist>\n' for query in ("q1", "q2", "q1"))
-    _, (problem,) = read(f"<kwslist>\n{lists}</kwslist>")
-    assert (problem.line, problem.found) == (8, "another list of 'q1', first listed in line 2")
+    (piece,), problems = read(f"<kwslist>\n{lists}</kwslist>")
+    assert not problems
+    assert (piece.queries, piece.query_lines, piece.query.tolist()) == (("q1", "q2"), (2, 5), [0, 1, 0])
+    assert piece.listed == ("q1", "q2", "q1")
 
 
 @pytest.mark.parametrize(("query", "found"), [("", "an empty id"), ("a/b", "a path in the id 'a/b'")])

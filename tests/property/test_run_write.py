@@ -1,0 +1,121 @@
+"""What is written and read again is the same run, in every form."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from fsspec import filesystem
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdask.errors import InputError, Problems
+from swsdask.formats.run_write import write_kwslist, write_stdlist, write_table
+from swsdask.formats.runs import read_run
+from swsdask.model.ids import document_fault, document_id, id_fault
+from swsdask.model.runs import RunHeader, RunPiece
+
+texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=8)
+ids = texts.filter(lambda text: not id_fault(text))
+documents = st.one_of(texts, st.sampled_from(["a.wav", "b.SPH.wav", "<&>\"'"])).filter(
+    lambda text: "/" not in text and not document_fault(text) and document_id(text) == text
+)
+WRITERS = {
+    "run.kwslist.xml": write_kwslist,
+    "run.stdlist.xml.gz": write_stdlist,
+    "run.tsv": write_table,
+    "run.csv.zst": write_table,
+    "run.parquet": write_table,
+}
+
+
+@st.composite
+def pieces(draw: st.DrawFn, header: RunHeader, decided: bool) -> RunPiece:
+    queries = tuple(draw(st.lists(ids, min_size=1, max_size=4, unique=True)))
+    names = tuple(draw(st.lists(documents, min_size=1, max_size=4, unique=True)))
+    size = draw(st.integers(0, 6))
+
+    def column(values: st.SearchStrategy[float], dtype: type[np.generic]) -> np.ndarray:
+        return np.array(draw(st.lists(values, min_size=size, max_size=size)), dtype)
+
+    return RunPiece(
+        header=header,
+        file="memory",
+        queries=queries,
+        query_lines=(None,) * len(queries),
+        documents=names,
+        document_lines=(None,) * len(names),
+        query=column(st.integers(0, len(queries) - 1), np.int32),
+        document=column(st.integers(0, len(names) - 1), np.int32),
+        channel=column(st.integers(0, 127), np.int8),
+        start=column(st.integers(0, 2**30), np.int32),
+        duration=column(st.integers(0, 2**30), np.int32),
+        score=column(st.floats(allow_nan=False, allow_infinity=False), np.float64),
+        decision=column(st.integers(0, 1) if decided else st.just(-1), np.int8),
+        listed=queries,
+    )
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[RunPiece]:
+    scores = draw(st.none() | st.tuples(st.floats(-9, 0), st.floats(0, 9)))
+    header = RunHeader(draw(ids).strip() or "s", scores, {"language": draw(texts)})
+    decided = draw(st.booleans())
+    return [draw(pieces(header, decided)) for _ in range(draw(st.integers(1, 3)))]
+
+
+def rows(read: list[RunPiece]) -> list[tuple[object, ...]]:
+    return [
+        (
+            piece.queries[piece.query[row]],
+            piece.documents[piece.document[row]],
+            *(int(column[row]) for column in (piece.channel, piece.start, piece.duration, piece.decision)),
+            struct.pack("<d", piece.score[row]),
+        )
+        for piece in read
+        for row in range(len(piece))
+    ]
+
+
+@given(runs())
+@settings(max_examples=60, deadline=None)
+def test_rows_survive(run: list[RunPiece]) -> None:
+    by_query: dict[str, list[tuple[object, ...]]] = {query: [] for piece in run for query in piece.queries}
+    for row in rows(run):
+        by_query[str(row[0])].append(row)
+    for name, write in WRITERS.items():
+        write(run, f"memory://{name}")
+        problems = Problems()
+        found = list(read_run(f"memory://{name}", problems))
+        assert not list(problems)
+        if write is write_table:
+            assert rows(found) == rows(run)
+        else:
+            assert rows(found) == [row for listed in by_query.values() for row in listed]
+            assert [query for piece in found for query in piece.listed] == list(by_query)
+        if rows(run) or write is not write_table:
+            assert found[0].header.system == run[0].header.system
+        if not name.startswith(("run.tsv", "run.csv")):
+            assert found[0].header.declared_scores == run[0].header.declared_scores
+            assert found[0].header.attributes["language"] == run[0].header.attributes["language"]
+
+
+def test_a_list_is_of_one_system() -> None:
+    filesystem("memory").pipe("/two.csv", b"system,query,document,start,duration,score\na,q,d,1,1,1\nb,q,d,1,1,1\n")
+    two = list(read_run("memory://two.csv", Problems()))
+    with pytest.raises(InputError, match="rows of one system; found rows of 'a' and 'b'"):
+        write_kwslist(two, "memory://two.xml")
+    write_table(two, "memory://again.tsv")
+    assert [piece.header.system for piece in read_run("memory://again.tsv", Problems())] == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["run.txt", "run.parquet.gz", "run"])
+def test_a_table_has_a_known_ending(name: str) -> None:
+    with pytest.raises(InputError, match=r"a name that ends in \.tsv, \.csv or \.parquet"):
+        write_table([], f"memory://{name}")
+
+
+def test_a_folder_that_is_not_there() -> None:
+    with pytest.raises(InputError):
+        write_table([], "/no/such/folder/run.tsv")

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import gzip
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from swsdask.errors import Problems
+from swsdask.formats import run_parts
+from swsdask.formats.runs import RunPart, read_part, read_run, split_run
+
+ROW = '<kw file="d{0}" channel="1" tbeg="{0}.5" dur="0.25" score="-{0}.5" decision="YES"/>\n'
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_parts, "BLOCK", 1024)
+
+
+def lists(n: int = 40, between: str = "\n") -> str:
+    return between.join(
+        f'<detected_kwlist kwid="q{query}">\n'
+        + "".join(ROW.format(query * 5 + row) for row in range(5))
+        + "</detected_kwlist>"
+        for query in range(n)
+    )
+
+
+def write(tmp_path: Path, body: str, head: str = '<?xml version="1.0"?>\n') -> str:
+    file = tmp_path / "r.kwslist.xml"
+    file.write_text(f'{head}<kwslist system_id="s">\n{body}\n</kwslist>\n')
+    return str(file)
+
+
+def test_parts_are_about_even_and_picklable(tmp_path: Path) -> None:
+    file = write(tmp_path, lists())
+    parts = pickle.loads(pickle.dumps(split_run(file, 4)))
+    problems = Problems()
+    pieces = [piece for part in parts for piece in read_part(part, problems)]
+    assert not problems
+    assert [part.file for part in parts] == [file] * 4
+    assert min(len(piece) for piece in pieces) >= 40
+    assert np.concatenate([piece.score for piece in pieces]).tolist() == [-(row + 0.5) for row in range(200)]
+    (whole,) = read_run(file, problems)
+    assert sum((piece.query_lines for piece in pieces), ()) == whole.query_lines
+    assert sum((piece.document_lines for piece in pieces), ()) == whole.document_lines
+    assert {piece.header.system for piece in pieces} == {"s"}
+
+
+def test_problems_have_their_line_in_the_whole_file(tmp_path: Path) -> None:
+    body = lists().replace('score="-177.5"', 'score="high"')
+    parts = split_run(write(tmp_path, body), 3)
+    problems = Problems()
+    assert sum(len(piece) for part in parts for piece in part.read(problems)) == 199
+    line = 3 + body[: body.index('score="high"')].count("\n")
+    assert [(problem.line, problem.found) for problem in problems] == [(line, "'high'")]
+
+
+def test_an_end_tag_in_a_comment_is_no_end(tmp_path: Path) -> None:
+    comment = "<!-- " + "</detected_kwlist> > " * 30 + "-->"
+    file = write(tmp_path, lists(20, f"{comment}<?no </detected_kwlist> ?><!---->"))
+    parts, problems = split_run(file, 5), Problems()
+    rows = [len(piece) for part in parts for piece in part.read(problems)]
+    assert not problems
+    assert len(parts) == 5
+    assert sum(rows) == 100
+
+
+@pytest.mark.parametrize("n_parts", [1, 0])
+def test_one_part_is_the_file(tmp_path: Path, n_parts: int) -> None:
+    file = write(tmp_path, lists())
+    assert split_run(file, n_parts, system="x") == [RunPart(file, "x")]
+
+
+def test_what_is_not_divided(tmp_path: Path) -> None:
+    other = tmp_path / "r.gz"
+    other.write_bytes(gzip.compress(lists().encode()))
+    table = tmp_path / "r.tsv"
+    table.write_text("query\tdocument\tstart\tduration\tscore\n" + "q\td\t1\t1\t1\n" * 1000)
+    files = [
+        write(tmp_path, lists(1)),
+        str(other),
+        str(table),
+        str(tmp_path / "nothing there"),
+        str(tmp_path),
+    ]
+    for file in files:
+        assert split_run(file, 3) == [RunPart(file)]
+    latin = write(tmp_path, lists(), '<?xml version="1.0" encoding="ISO-8859-1"?>')
+    assert split_run(latin, 3) == [RunPart(latin)]
+
+
+def test_a_file_that_breaks_off_is_told_in_its_last_part(tmp_path: Path) -> None:
+    file = write(tmp_path, lists())
+    Path(file).write_text(Path(file).read_text()[:-50])
+    parts, problems = split_run(file, 3), Problems()
+    for part in parts[:-1]:
+        list(part.read(problems))
+    assert not problems
+    list(parts[-1].read(problems))
+    assert [problem.found for problem in problems] == ["the end of the file"]
