@@ -60,7 +60,8 @@ class LocalProcesses(_Cluster):
                 threads_per_worker=self.threads,
                 processes=True,
                 memory_limit=self.memory,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
                 silence_logs=logging.CRITICAL,
             )
         except (RuntimeError, OSError) as error:

@@ -1,0 +1,88 @@
+"""What worker processes are given in these tests: cells that wait or fail, and functions; importable over there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from swsdask.errors import InputError, Problem
+from swsdask.model.trials import Detections
+from tests.engines import MemoryCell
+
+
+@dataclass(frozen=True, eq=False)
+class WaitingCell(MemoryCell):
+    """A cell that tells which process reads it, and is read when the file `go` is there."""
+
+    folder: Path
+
+    def read(self, columns: Sequence[str]) -> Detections:
+        (self.folder / f"reader-{os.getpid()}").touch()
+        wait_for(self.folder / "go")
+        return super().read(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class BrokenCell(MemoryCell):
+    """A cell that cannot be read."""
+
+    def read(self, columns: Sequence[str]) -> Detections:
+        raise OSError("the disk is on fire")
+
+
+@dataclass(frozen=True, eq=False)
+class FaultyCell(MemoryCell):
+    """A cell whose file is not what it must be."""
+
+    def read(self, columns: Sequence[str]) -> Detections:
+        raise InputError(Problem(self.source, None, "a table", "a picture", "Ingest it again."))
+
+
+def wait_for(file: Path, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not file.exists():
+        assert time.monotonic() < deadline, f"{file} never came"
+        time.sleep(0.02)
+
+
+def linear(item: int, shared: Any) -> int:
+    factor, plus = shared
+    return item * factor + plus
+
+
+def add(one: int, other: int) -> int:
+    return one + other
+
+
+def invert(item: int, shared: None) -> int:
+    return 1 // (item - 3)
+
+
+def wait(folder: Path, shared: None) -> int:
+    (folder / f"reader-{os.getpid()}").touch()
+    wait_for(folder / "go")
+    return 1
+
+
+def die(item: int, shared: None) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+def unmergeable(one: int, other: int) -> int:
+    raise ArithmeticError("they do not add up")
+
+
+def where(item: int, shared: Any) -> set[tuple[int, int]]:
+    """Which process works on an item, and which object is shared with it."""
+    time.sleep(0.01)
+    return {(os.getpid(), id(shared))}
+
+
+def union(one: set[tuple[int, int]], other: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    return one | other

@@ -1,0 +1,96 @@
+"""Law 1 on worker processes: the same bytes as in one process, also when workers are killed mid-round."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swsdask.engine import plan
+from swsdask.engine.dask import DaskExecutor
+from swsdask.engine.serial import SerialExecutor
+from swsdask.errors import ExecutionError, InputError
+from tests import engines
+from tests.cluster import cells
+from tests.cluster.conftest import killing
+
+pytestmark = pytest.mark.cluster
+
+CHANCE = random.Random(7)
+SYSTEMS = {
+    name: [
+        (
+            CHANCE.randrange(6),
+            CHANCE.randrange(4),
+            1,
+            CHANCE.randrange(300),
+            CHANCE.randrange(1, 9),
+            CHANCE.choice([0.0, 0.25, 0.5, CHANCE.random()]),
+            CHANCE.randrange(2),
+            1,
+        )
+        for _ in range(150)
+    ]
+    for name in ("a", "b", "c")
+}
+OCCURRENCES = [(i % 6, i % 4, 1, start, start + 6) for i, start in enumerate(range(0, 290, 7))]
+
+
+@pytest.fixture(scope="module")
+def evaluated() -> Any:
+    return engines.evaluation(OCCURRENCES, [0, 1, 0, 1, 1], n_queries=6)
+
+
+@pytest.fixture(autouse=True)
+def _small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "FEW_ROWS", 1)
+    monkeypatch.setattr(plan, "MOST_SYSTEMS", 2)
+
+
+@pytest.mark.parametrize("fan_in", [2, 8])
+def test_the_same_bytes_as_in_one_process(client: Any, evaluated: Any, fan_in: int) -> None:
+    whole = engines.score(engines.archive_of(SYSTEMS), evaluated, SerialExecutor())
+    cut = engines.archive_of(SYSTEMS, random.Random(fan_in))
+    assert engines.score(cut, evaluated, DaskExecutor(client, fan_in), engines.settings(40)) == whole
+
+
+@pytest.mark.parametrize("killed", [1, 2])
+def test_workers_killed_in_the_middle_of_a_round(
+    executor: DaskExecutor, evaluated: Any, tmp_path: Path, killed: int
+) -> None:
+    """The killed workers hold parts that were done, parts that were merged, and what tasks share."""
+    whole = engines.score(engines.archive_of(SYSTEMS), evaluated, SerialExecutor())
+    archive = engines.CellArchive(
+        engines.archive_of(SYSTEMS).runs, {name: list(by_query(name, rows, tmp_path)) for name, rows in SYSTEMS.items()}
+    )
+    with killing(tmp_path, killed) as dead:
+        found = engines.score(archive, evaluated, executor, engines.settings(30))
+    assert len(set(dead)) == killed
+    assert found == whole
+
+
+def by_query(system: str, rows: list[Any], folder: Path) -> Iterator[engines.MemoryCell]:
+    """A cell per query; the later half of them waits."""
+    for query in range(6):
+        cell = engines.cell_of(system, [row for row in rows if row[0] == query], query)
+        yield cell if query < 3 else cells.WaitingCell(cell.system, cell.source, cell.held, folder)
+
+
+def broken(kind: type[engines.MemoryCell]) -> engines.CellArchive:
+    cut = engines.archive_of(SYSTEMS, random.Random(5))
+    first = cut.cut["b"][0]
+    return engines.CellArchive(cut.runs, {**cut.cut, "b": [kind("b", "runs/b-0007.parquet", first.held)]})
+
+
+def test_a_failing_cell_is_named_with_its_system_and_file(executor: DaskExecutor, evaluated: Any) -> None:
+    with pytest.raises(ExecutionError, match=r"^system b: runs/b-0007\.parquet \(\d+ rows\): OSError: the disk is on"):
+        engines.score(broken(cells.BrokenCell), evaluated, executor, engines.settings(30))
+
+
+def test_bad_input_found_by_a_worker_comes_through_as_it_is(executor: DaskExecutor, evaluated: Any) -> None:
+    with pytest.raises(InputError, match=r"runs/b-0007\.parquet: expected a table; found a picture") as caught:
+        engines.score(broken(cells.FaultyCell), evaluated, executor, engines.settings(30))
+    assert caught.value.problems[0].remedy == "Ingest it again."
