@@ -55,7 +55,7 @@ class DaskExecutor:
         return max(1, sum(threads.values()))
 
     def share(self, value: Any) -> Any:
-        """A future of the value: a worker that needs it fetches it from a neighbour, and keeps it while tasks need it."""
+        """A future of the value: workers that need it fetch it from a neighbour, and keep it while tasks need it."""
         return self._submit(_given, value, key=f"share-{uuid4().hex}", priority=1)
 
     def map_reduce(
