@@ -110,6 +110,15 @@ def test_a_manifest_that_is_not_whole_is_no_version(tmp_path: Path) -> None:
     assert set(contents(url)) == {"a", "b"}
 
 
+def test_old_versions_may_be_deleted(tmp_path: Path) -> None:
+    for n in range(3):
+        write(str(tmp_path), source(rows(20), f"s{n}"))
+    (tmp_path / "manifest-00000001.json").unlink()
+    (tmp_path / "manifest-00000002.json").unlink()
+    assert write(str(tmp_path), source(rows(20), "b")) == 4
+    assert sorted(contents(str(tmp_path))) == ["b", "s0", "s1", "s2"]
+
+
 def test_a_manifest_of_a_later_format_is_refused(tmp_path: Path) -> None:
     write(str(tmp_path))
     manifest = tmp_path / "manifest-00000001.json"

@@ -104,6 +104,13 @@ def test_inside_is_inside_one_excerpt(excerpts, intervals) -> None:
     assert found.tolist() == expected
 
 
+def test_a_long_excerpt_reaches_over_later_short_ones() -> None:
+    nested = [excerpt("d", 0, 20), excerpt("d", 2, 3), excerpt("d", 4, 5), excerpt("e", 0, 1)]
+    zero, one = np.zeros(3, np.int32), np.ones(3, np.int8)
+    starts, ends = np.array([4, 5, 10], np.int32), np.array([6, 20, 21], np.int32)
+    assert Excerpts.of(table(DOCUMENTS, nested)).contain(zero, one, starts, ends).tolist() == [True, True, False]
+
+
 def test_inside_at_the_longest_times() -> None:
     most = 2**31 - 1
     index = Excerpts.of(table(DOCUMENTS, [excerpt("d", 0, most), excerpt("e", 0, 5)]))

@@ -135,6 +135,8 @@ def test_two_files_of_one_name_are_refused_unless_the_user_named_them() -> None:
         InputError, match=r"other.tsv: expected a run of another system; found a run of 'a', as in one.tsv"
     ):
         memory(one, other)
+    with pytest.raises(InputError, match="a run of another system"):
+        memory(one, Pieces(other.pieces, other.file, "a"))
     named = [Pieces(each.pieces, each.file, "a") for each in (one, other)]
     assert memory(*named).runs[0].content == memory(source(ROWS)).runs[0].content
     parts_of_one_file = [one, Pieces((piece(ROWS[2:]),), "one.tsv")]

@@ -225,6 +225,12 @@ def test_wrong_input_changes_nothing(url: str, is_there: bool) -> None:
     assert Storage(url).files(below=True) == before
 
 
+def test_problems_beyond_those_kept_are_counted(url: str) -> None:
+    with pytest.raises(InputError) as caught:
+        write(url, Pieces((piece(rows(5)),), wrong=tuple(range(1, 1501))), Pieces((), "b.tsv", wrong=(7,)))
+    assert caught.value.total == 1501
+
+
 def test_no_archive(url: str) -> None:
     assert not is_archive(url)
     with pytest.raises(ArchiveError, match="versions found: none"):
@@ -278,7 +284,7 @@ class Backwards:
         found = None
         for item in reversed(list(items)):
             part = pickle.loads(pickle.dumps(function))(pickle.loads(pickle.dumps(item)), pickle.loads(shared))
-            found = part if found is None else merge(part, found)
+            found = part if found is None else merge(found, part)
             if done:
                 done(item)
         return found
