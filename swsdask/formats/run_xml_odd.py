@@ -8,14 +8,15 @@ are open.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
 
 from lxml import etree
 
 from swsdask.formats.run_builder import PieceBuilder
 from swsdask.formats.run_dialect import ROW_NAMES
 from swsdask.formats.run_text import Window
-from swsdask.formats.run_values import Detection, FormatError, read_detection, shown
+from swsdask.formats.run_values import BLANKS, Detection, FormatError, read_detection, shown
 from swsdask.formats.run_xml_root import Root, cut_off, feed, local_name, syntax_fault
 from swsdask.model.runs import RunPiece
 
@@ -23,38 +24,34 @@ _ROOT, _LIST, _ROW = 0, 1, 2
 """How deep the elements of a list of detections stand."""
 
 
-@dataclass(frozen=True)
-class _Start:
+class _Start(NamedTuple):
+    """The start tag of an element."""
+
     tag: str
     attributes: dict[str, str]
     declares_namespaces: bool
 
 
-@dataclass(frozen=True)
-class _End:
-    pass
-
-
-@dataclass(frozen=True)
-class _Text:
-    pass
+class _Other(Enum):
+    END = "an end tag"
+    TEXT = "text that is not blank"
 
 
 class _Target:
     """What lxml tells of its events: keeps them until they are asked for."""
 
     def __init__(self) -> None:
-        self.events: list[_Start | _End | _Text] = []
+        self.events: list[_Start | _Other] = []
 
     def start(self, tag: str, attributes: dict[str, str], namespaces: dict[str, str]) -> None:
         self.events.append(_Start(tag, dict(attributes), bool(len(namespaces))))
 
     def end(self, tag: str) -> None:  # noqa: ARG002
-        self.events.append(_End())
+        self.events.append(_Other.END)
 
     def data(self, text: str) -> None:
-        if text.strip():
-            self.events.append(_Text())
+        if text.strip(BLANKS):
+            self.events.append(_Other.TEXT)
 
     def close(self) -> None:
         pass
@@ -122,9 +119,9 @@ class OddReader:
                     yield self._builder.take()
             self._target.events.clear()
 
-    def _take(self, event: _Start | _End | _Text) -> bool:
+    def _take(self, event: _Start | _Other) -> bool:
         """Take in an event; whether the scanner can go on behind it."""
-        if isinstance(event, _Text):
+        if event is _Other.TEXT:
             if self._unknown is None:
                 self._fault("only elements", "text between them", "Take the text out, or put it in a comment.")
             return False

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from swsdask.errors import Problems
 from swsdask.formats.noting import noted
 from swsdask.formats.opening import open_bytes
-from swsdask.formats.run_parquet import read_parquet_table
 from swsdask.formats.run_parts import Span, read_span, spans
-from swsdask.formats.run_table import read_kaldi_results, read_text_table
 from swsdask.formats.run_text import read_blocks, utf8_blocks
 from swsdask.formats.run_xml import read_xml_run, xml_window
 from swsdask.formats.sniff import RUNS, Format, expect
 from swsdask.model.runs import RunPiece
 
 ROWS_PER_PIECE = 1_000_000
-
-_TABLES = {
-    Format.TABLE: read_text_table,
-    Format.PARQUET: read_parquet_table,
-    Format.KALDI: read_kaldi_results,
-}
 
 
 def read_run(
@@ -35,11 +27,20 @@ def read_run(
     any were added the pieces are not the run. Memory is bounded by the size of a piece.
     """
     with noted(problems):
-        found = expect(url, *RUNS)
-        if found is Format.RUN_XML:
-            yield from _read_xml(url, problems, rows_per_piece, system)
-        else:
-            yield from _TABLES[found](url, problems, rows_per_piece, system)
+        yield from _reader(expect(url, *RUNS))(url, problems, rows_per_piece, system)
+
+
+def _reader(found: Format) -> Callable[[str, Problems, int, str | None], Iterator[RunPiece]]:
+    """What reads a format. Readers of tables are imported when there is a table: most runs are none."""
+    if found is Format.RUN_XML:
+        return _read_xml
+    if found is Format.PARQUET:
+        from swsdask.formats.run_parquet import read_parquet_table
+
+        return read_parquet_table
+    from swsdask.formats.run_table import read_kaldi_results, read_text_table
+
+    return read_text_table if found is Format.TABLE else read_kaldi_results
 
 
 def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:

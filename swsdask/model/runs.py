@@ -24,7 +24,8 @@ class RunPiece:
     `queries`, `documents` are this piece's dictionaries (document ids already without directory and extension), with
     the line where each first stands (None: the format has no lines). The columns: `query`, `document` int32 codes,
     `channel` int8, `start`, `duration` int32 ticks, `score` float64 finite, `decision` int8 (1 YES, 0 NO, -1 absent).
-    `rounded` counts times finer than a tick. `listed` are the queries the file lists, with or without rows.
+    `rounded` counts times finer than a tick. `listed` are the queries the file lists, with or without rows; all of them
+    are among `queries`.
     """
 
     header: RunHeader
