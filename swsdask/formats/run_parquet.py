@@ -22,6 +22,9 @@ from swsdask.formats.run_values import FormatError, shown
 from swsdask.model.runs import RunPiece
 
 _ROWS_PER_BATCH = 1 << 16
+_BUFFER = 1 << 20
+"""Bytes of a column read at a time, so that a row group need not fit into memory."""
+
 _ARROWS_OWN = ("ARROW:schema", "pandas")
 
 
@@ -53,7 +56,8 @@ def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
             source = stack.enter_context(filesystem.open(path, "rb"))
         metadata = pq.read_metadata(source)
         ids = [name for name in metadata.schema.to_arrow_schema().names if name.strip().lower() in IDS]
-        return stack.enter_context(pq.ParquetFile(source, metadata=metadata, read_dictionary=ids))
+        table = pq.ParquetFile(source, metadata=metadata, read_dictionary=ids, buffer_size=_BUFFER, pre_buffer=False)
+        return stack.enter_context(table)
     except pa.ArrowException as error:
         raise _damaged(file, error) from None
     except Exception as error:
