@@ -2,7 +2,7 @@
 
 A document is a target of a query iff it holds an evaluated occurrence of it, on any channel; where a detection lies in
 the document does not matter. The best detection over all channels speaks for the trial. What lies in documents that the
-evaluation does not know is no trial.
+ECF does not have is no trial.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ def document_trials(detections: Detections, reference: Reference, *, aligned: bo
     """One trial per (query, document) that has a detection, by query as the rows have it, then by document."""
     if detections.document is None:
         raise ValueError("the column `document` was not read")
+    n_evaluated = reference.n_documents - reference.n_without_excerpts
     places = Places(
-        of_detection=detections.document.astype(np.int64),
-        number=reference.n_documents,
+        of_detection=np.where(detections.document < n_evaluated, detections.document.astype(np.int64), -1),
+        number=n_evaluated,
         targets=_targets(reference) if aligned else None,
         otherwise="unknown_document",
     )

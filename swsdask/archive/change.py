@@ -73,9 +73,9 @@ class Change:
     def codes(self) -> Codes:
         """The codes of the archive's queries and documents."""
         if self.made_of is not None:
-            return Codes.of(self.made_of["documents"], self.made_of["queries"])
-        documents, queries = (self.storage.read_table(self.base.tables[name]) for name in ("documents", "queries"))
-        return Codes.of(documents, queries)
+            return Codes.of(self.made_of["documents"], self.made_of["queries"], self.made_of["words"])
+        names = ("documents", "queries", "words")
+        return Codes.of(*(self.storage.read_table(self.base.tables[name]) for name in names))
 
     def is_new(self, system: str, content: str) -> bool:
         """Whether a run must be written: False if it is there already.

@@ -60,23 +60,23 @@ def parts(documents: pa.Table, queries: pa.Table, by: Sequence[Sequence[str]]) -
     return list(found.values())
 
 
-def group_documents(of: Sequence[Part], n_documents: int) -> tuple[np.ndarray, list[Bool]]:
-    """The documents in groups that no part cuts: int16 [n_documents + 1], and each part's groups, bool [n_groups].
+def group_documents(of: Sequence[Part], n_evaluated: int, n_others: int) -> tuple[np.ndarray, list[Bool]]:
+    """Documents in groups that no part cuts: int16 [n_evaluated + n_others], and each part's groups, bool [n_groups].
 
-    Documents that no part tells apart are one group. The last entry is for unknown documents: a group of their own,
-    which only parts of all documents hold, where any part is one of some documents, else the only group there is.
+    Documents that no part tells apart are one group. The others, which the ECF does not have, are a group of their own,
+    which only parts of all documents hold, where any part is one of some documents, else in the only group there is.
     Raises `SettingsError` for more groups than an int16 counts.
     """
     cuts = [part.documents for part in of if part.documents is not None]
     if not cuts:
-        return np.zeros(n_documents + 1, np.int16), [np.ones(1, bool) for _ in of]
+        return np.zeros(n_evaluated + n_others, np.int16), [np.ones(1, bool) for _ in of]
     distinct, group = np.unique(np.column_stack(cuts), axis=0, return_inverse=True)
     unknown = len(distinct)
     if unknown > np.iinfo(np.int16).max:
         raise SettingsError(f"the conditions cut the documents into {unknown} groups; at most 32767 are possible.")
     columns = iter(np.vstack((distinct, np.zeros((1, len(cuts)), bool))).T)
     groups = [np.ones(unknown + 1, bool) if part.documents is None else next(columns) for part in of]
-    return np.append(group, unknown).astype(np.int16), groups
+    return np.append(group, np.full(n_others, unknown)).astype(np.int16), groups
 
 
 class _Keys:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from swsdask.archive.base import Run
 from swsdask.archive.content import RowSum, canonical_scores
-from swsdask.archive.excerpts import Excerpts, document_ids
+from swsdask.archive.excerpts import Excerpts, document_ids, spoken_elsewhere
 from swsdask.errors import Problems
 from swsdask.model.runs import RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings
@@ -28,12 +28,16 @@ class Codes:
 
     query_ids: tuple[str, ...]
     document_ids: tuple[str, ...]
+    n_evaluated: int
+    """How many of the documents, the first ones, the ECF has; the others only have words."""
     excerpts: Excerpts
 
     @classmethod
-    def of(cls, documents: pa.Table, queries: pa.Table) -> Self:
+    def of(cls, documents: pa.Table, queries: pa.Table, words: pa.Table) -> Self:
         """The codes of an evaluation."""
-        return cls(tuple(queries["query"].to_pylist()), document_ids(documents), Excerpts.of(documents))
+        evaluated = document_ids(documents)
+        every = evaluated + spoken_elsewhere(documents, words)
+        return cls(tuple(queries["query"].to_pylist()), every, len(evaluated), Excerpts.of(documents))
 
     @cached_property
     def query(self) -> dict[str, int]:
@@ -116,7 +120,7 @@ class Tally:
 def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
     """The rows of known queries in the archive's codes, all columns, in the order they came, and what was found.
 
-    Documents that the evaluation does not know get the code -1.
+    Documents without excerpts and words get the code -1. Those without excerpts count as unknown, with words or not.
     """
     query_code = _lookup(codes.query, piece.queries, _UNKNOWN_QUERY)
     document_code = _lookup(codes.document, piece.documents, UNKNOWN_DOCUMENT)
@@ -151,7 +155,13 @@ def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
         outside=int(np.count_nonzero(rows.inside == 0)),
         rounded=piece.rounded,
         scores=(float(rows.score.min()), float(rows.score.max())) if len(rows) else (np.inf, -np.inf),
-        unknown_documents=_sightings(piece, document_code, document, piece.documents, piece.document_lines),
+        unknown_documents=_sightings(
+            piece,
+            np.where(document_code < codes.n_evaluated, document_code, UNKNOWN_DOCUMENT),
+            document,
+            piece.documents,
+            piece.document_lines,
+        ),
         unknown_queries=unknown_queries,
     )
 

@@ -20,6 +20,11 @@ def document_ids(documents: pa.Table) -> tuple[str, ...]:
     return tuple(dict.fromkeys(documents["document"].to_pylist()))
 
 
+def spoken_elsewhere(documents: pa.Table, words: pa.Table) -> tuple[str, ...]:
+    """The documents with words that the table `documents` does not have, sorted. Their codes follow those it has."""
+    return tuple(sorted(set(words["document"].unique().to_pylist()) - set(document_ids(documents))))
+
+
 def document_codes(ids: tuple[str, ...], column: pa.ChunkedArray) -> I32:
     """The codes of a column of document ids, int32; -1 for documents that are not among `ids`."""
     found = pc.fill_null(pc.index_in(column, value_set=pa.array(ids, pa.string())), UNKNOWN_DOCUMENT)

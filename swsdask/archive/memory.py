@@ -92,7 +92,7 @@ def read_into_memory(
     Raises `InputError` with everything that is wrong with the sources, and with unknown queries and documents where the
     settings call them an error.
     """
-    codes = Codes.of(tables.documents, tables.queries)
+    codes = Codes.of(tables.documents, tables.queries, tables.words)
     problems = Problems()
     rows: dict[str, list[Detections]] = {}
     tallies: dict[str, Tally] = {}

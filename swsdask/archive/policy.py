@@ -44,7 +44,7 @@ def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:
 
 
 def _notes(run: Run, settings: EvaluationSettings) -> list[str]:
-    fate = "counted as false alarms" if settings.outside == "false_alarm" else "dropped"
+    fate = "false alarms unless they match an occurrence" if settings.outside == "false_alarm" else "dropped"
     elsewhere = run.outside - sum(run.unknown_documents.values())
     notes = []
     if run.unknown_queries:

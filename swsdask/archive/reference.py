@@ -1,9 +1,9 @@
 """What was spoken and what a trial is, from an archive's tables and the evaluation's settings.
 
 Which occurrences are evaluated: those whose first word lies inside one excerpt of its (document, channel), ends
-inclusive (KWSEval). Under `compat = "stdeval"` all occurrences in documents of the ECF, or with `outside = "drop"`
-(STDEval -E) those that lie entirely inside one excerpt. (STDEval also counts occurrences in documents that its ECF
-does not have, and detections there as hits; here those occurrences are not evaluated.)
+inclusive (KWSEval). Under `compat = "stdeval"` all occurrences, even in documents that the ECF does not have, or with
+`outside = "drop"` (STDEval -E) those that lie entirely inside one excerpt. For document trials only documents of the
+ECF count.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
     Raises `SettingsError` for an unknown key in `by`, a time in the settings that is no whole number of ticks, or an
     operating point that the data cannot give.
     """
-    codes = Codes.of(archive.documents, archive.queries)
-    found = _evaluated_occurrences(archive, codes, settings)
+    codes = Codes.of(archive.documents, archive.queries, archive.words)
+    found, n_unevaluated = _evaluated_occurrences(archive, codes, settings)
     segments = _segments(archive, codes) if settings.trials == "segment" else None
     wanted = parts(archive.documents, archive.queries, by)
-    group_of_document, groups = group_documents(wanted, len(codes.document_ids))
+    n_others = len(codes.document_ids) - codes.n_evaluated
+    group_of_document, groups = group_documents(wanted, codes.n_evaluated, n_others + 1)
     shape = (len(codes.query_ids), len(groups[0]))
     targets = _targets(found, segments, group_of_document, shape, settings)
     trials = _trials_of_groups(archive, codes, segments, group_of_document, settings)
@@ -64,6 +65,8 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
         ),
         query_ids=codes.query_ids,
         document_ids=codes.document_ids,
+        n_without_excerpts=n_others,
+        n_unevaluated=n_unevaluated,
         **found,
         segments=segments,
         group_of_document=group_of_document,
@@ -89,8 +92,8 @@ def whole_ticks(name: str, seconds: float) -> int:
     return whole
 
 
-def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationSettings) -> dict[str, Any]:
-    """The columns that `Reference` has of them, sorted by (query, document, channel, start, end)."""
+def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationSettings) -> tuple[dict[str, Any], int]:
+    """The columns that `Reference` has of them, sorted by (query, document, channel, start, end); how many others."""
     table = archive.occurrences(whole_ticks("find_gap_s", settings.find_gap_s), settings.text_filters)
     found = {name: table[name].to_numpy() for name in table.column_names if name != "document"}
     found["document"] = document_codes(codes.document_ids, table["document"])
@@ -99,11 +102,13 @@ def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationS
     elif settings.outside == "drop":
         kept = codes.excerpts.contain(found["document"], found["channel"], found["start"], found["end"])
     else:
-        kept = found["document"] >= 0
+        kept = np.ones(len(found["document"]), bool)
+    if settings.trials == "document":
+        kept &= found["document"] < codes.n_evaluated
     keys = ("last_word_start", "first_word_end", "end", "start", "channel", "document", "query")
     order = np.lexsort([found[name] for name in keys])
     rows = order[kept[order]]
-    return {name: np.ascontiguousarray(column[rows]) for name, column in found.items()}
+    return {name: np.ascontiguousarray(column[rows]) for name, column in found.items()}, len(order) - len(rows)
 
 
 def _segments(archive: Archive, codes: Codes) -> Segments:
@@ -146,7 +151,7 @@ def _trials_of_groups(
         return lambda within: virtual_trials(
             settings.trials_per_second, (each for document, each in seconds.items() if within[group[document]])
         )
-    trial_group = group_of_document[:-1] if segments is None else group_of_document[segments.document]
+    trial_group = group_of_document[: codes.n_evaluated] if segments is None else group_of_document[segments.document]
     return lambda within: int(np.count_nonzero(within[trial_group]))
 
 

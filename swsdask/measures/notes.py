@@ -74,6 +74,8 @@ def _left_out(reference: Reference, whole: Population, settings: EvaluationSetti
     if without:
         where = "all averages" if settings.no_targets == "exclude" else "the average P_miss"
         yield f"{len(without)} queries without target trials are left out of {where}: {_listed(without)}."
+    if reference.n_unevaluated:
+        yield f"{reference.n_unevaluated} occurrences do not lie in the evaluated excerpts and do not count."
     full = [reference.query_ids[q] for q in np.flatnonzero(whole.queries & (whole.nontargets <= 0))]
     if full:
         yield (

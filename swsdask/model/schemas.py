@@ -1,8 +1,9 @@
 """The Arrow schemas of an archive's tables. Times are ticks of 0.1 ms (see `model.ticks`).
 
-In `detections`, `query` and `document` are row numbers of the tables `queries` and of the distinct documents in order
-of the table `documents`; a document that the evaluation does not know is -1. Rows of a fragment are sorted by (query,
-document, channel, start, duration, score descending, decision), so that the order of the input never shows.
+In `detections`, `query` is a row number of the table `queries`, `document` one of the list of documents: the distinct
+ones of the table `documents` in its order, then those that only `words` has, sorted; any other document is -1. Rows of
+a fragment are sorted by (query, document, channel, start, duration, score descending, decision), so that the order of
+the input never shows.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ _ELSEWHERE = ("signature", "swsdask", "runs", "notes")
 
 OUTSIDE = {
     "drop": "Detections outside the evaluated excerpts are dropped.",
-    "false_alarm": "Detections outside the evaluated excerpts count as false alarms.",
+    "false_alarm": "Detections outside the evaluated excerpts are false alarms unless they match an occurrence.",
     "error": "Detections outside the evaluated excerpts are refused.",
 }
 """What the setting `outside` means."""

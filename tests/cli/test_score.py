@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
-from tests.cli.conftest import RUN, Files, Outcome, long_form
+from tests.cli.conftest import RTTM, RUN, Files, Outcome, long_form
 
 Call = Callable[..., Outcome]
 
@@ -182,3 +182,21 @@ def test_validate(swsdask: Call, files: Files) -> None:
     outcome = swsdask("validate", files.reference, files.run)
     assert outcome.code == 0, outcome.err
     assert "4" in outcome.out
+
+
+def test_stdeval_counts_what_the_ecf_does_not_have(swsdask: Call, files: Files) -> None:
+    """An occurrence in a document without excerpts is a target there, its detection a hit; elsewhere not."""
+    files.write("reference/x.rttm", RTTM + "LEXEME c 1 3.00 0.50 night lex eve <NA>\n")
+    run = files.write(
+        "first.kwslist.xml", RUN.replace('file="b" channel="1" tbeg="9.0"', 'file="c" channel="1" tbeg="3.0"')
+    )
+    stdeval = swsdask("score", files.reference, run, "--compat", "stdeval", "--format", "json")
+    values = long_form(json.loads(stdeval.out))
+    assert (values["n_target"], values["n_hit"], values["n_false_alarm"]) == (4, 3, 0)
+    kwseval = swsdask("score", files.reference, run, "--compat", "kwseval", "--format", "json")
+    values = long_form(json.loads(kwseval.out))
+    assert (values["n_target"], values["n_hit"], values["n_false_alarm"]) == (3, 2, 0)
+    told = swsdask("score", files.reference, run, "--compat", "kwseval").out
+    assert "1 occurrences do not lie in the evaluated excerpts" in told
+    assert "c (1)" in told
+    assert swsdask("score", files.reference, run).code == 2

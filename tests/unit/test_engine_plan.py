@@ -72,6 +72,6 @@ def test_groups_end_when_every_worker_has_enough_or_there_are_many_systems(monke
 
 def test_tasks_are_made_smaller_only_to_keep_workers_busy_and_never_tiny() -> None:
     assert task_rows(10**9, 2, 2_000_000) == 2_000_000
-    assert task_rows(8_000_000, 2, 2_000_000) == 500_000
+    assert task_rows(48_000_000, 2, 2_000_000) == 1_500_000
     assert task_rows(10_000, 2, 2_000_000) == plan.FEW_ROWS
     assert task_rows(10_000, 2, 50) == 50
