@@ -1,0 +1,61 @@
+"""README's commands and its Python do what README shows; digits may differ with the versions of libraries."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("readme")
+    run(made, ["swsdask", "demo"])
+    return made
+
+
+def run(folder: Path, words: list[str]) -> str:
+    program = Path(sys.executable).with_name(words[0])
+    done = subprocess.run([str(program), *words[1:]], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def outline(text: str) -> list[str]:
+    """Lines with every number as #, and spaces and rules as one."""
+    lines = [re.sub(r"[\s─]+", " ", re.sub(r"[0-9a-f]{16}|[\d.,]*\d", "#", line)).strip() for line in text.splitlines()]
+    return [line for line in lines if line]
+
+
+def matches(printed: str, shown: str) -> bool:
+    """Whether `printed` looks as README shows it, where a line of three dots stands for any lines."""
+    pattern = "\n".join(".*" if line == "..." else re.escape(line) for line in outline(shown))
+    return re.fullmatch(pattern, "\n".join(outline(printed)), re.DOTALL) is not None
+
+
+def test_commands(folder: Path) -> None:
+    consoles = re.findall(r"```console\n\$ (.+)\n((?:.*\n)*?)```", README)
+    assert len(consoles) == 4
+    for command, shown in consoles:
+        printed = run(folder, command.split())
+        assert matches(printed, shown), f"{command}\n{printed}"
+
+
+def test_python(folder: Path) -> None:
+    found = re.search(r"```python\n((?:.*\n)*?)```\n\n```\n((?:.*\n)*?)```", README)
+    assert found is not None
+    assert len([line for line in found[1].splitlines() if line]) <= 12
+    assert matches(run(folder, ["python", "-c", found[1]]), found[2])
+
+
+def test_first_screen_and_other_commands(folder: Path) -> None:
+    first = README.splitlines()[:24]
+    assert any(line.startswith("make demo") for line in first)
+    assert any(line.startswith("make test") for line in first)
+    for command in re.findall(r"^swsdask score .*$", README, re.MULTILINE):
+        run(folder, command.split())
