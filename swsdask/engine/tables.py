@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -51,9 +51,9 @@ def curve_table(system: str, found: Found, reference: Reference, settings: Evalu
     points = [len(curve.threshold) for curve in drawn]
     return pa.table(
         [
-            [system] * sum(points),
-            _repeated((curve.condition for curve in drawn), points),
-            _repeated((curve.curve for curve in drawn), points),
+            _repeated([system] * len(drawn), points),
+            _repeated([curve.condition for curve in drawn], points),
+            _repeated([curve.curve for curve in drawn], points),
             *(
                 np.concatenate([getattr(curve, axis) for curve in drawn] or [np.empty(0)])
                 for axis in ("threshold", "x", "y")
@@ -65,9 +65,11 @@ def curve_table(system: str, found: Found, reference: Reference, settings: Evalu
 
 def _name(value: Value, measure: Measure) -> str:
     """The name by which a number is asked for: `twv@0.5` by `twv@`."""
+    if value.measure in measure.names:
+        return value.measure
     family, at, _ = value.measure.partition("@")
-    return value.measure if value.measure in measure.names else family + at
+    return family + at
 
 
-def _repeated(texts: Iterable[str], times: Sequence[int]) -> list[str]:
-    return [text for text, n in zip(texts, times, strict=True) for _ in range(n)]
+def _repeated(texts: Sequence[str], times: Sequence[int]) -> pa.Array:
+    return pa.array(texts, pa.string()).take(pa.array(np.repeat(np.arange(len(texts)), times)))

@@ -72,7 +72,7 @@ def near_occurrences(
             begin, end = group_of_query[current], group_of_query[current + 1]
             for coming in range(end - 1, begin - 1, -1):
                 group_of_document[group_document[coming] + 1] = coming
-        group = np.int64(group_of_document[document[row] + 1])
+        group = np.int64(group_of_document[np.uint32(document[row] + 1)])
         if group < 0:
             continue
         while group < end and group_document[group] == document[row] and group_channel[group] < channel[row]:

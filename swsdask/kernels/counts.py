@@ -44,8 +44,9 @@ def count_decisions(
         n_yes, n_no = 0, 0
         yes, no, low, high = np.inf, -np.inf, np.inf, -np.inf
         begin, end = bounds[stretch], bounds[stretch + 1]
-        for row in range(begin, end):
-            s, d = score[row], decision[row]
+        scores, decisions = score[begin:end], decision[begin:end]
+        for row in range(len(scores)):
+            s, d = scores[row], decisions[row]
             low = min(low, s)
             high = max(high, s)
             yes = min(yes, s if d == 1 else np.inf)
@@ -60,11 +61,3 @@ def count_decisions(
         max_no[q, g] = max(max_no[q, g], no)
         lowest[q, g] = min(lowest[q, g], low)
         highest[q, g] = max(highest[q, g], high)
-
-
-@njit(void(column(int64), column(int32), column(int16), column(int8), int64[:, :, ::1]), cache=True, nogil=True)
-def count_mapped(hit: I64, query: I32, group: I16, decision: I8, counts: I64) -> None:
-    """Add the trials numbered `hit` to `counts` int64 [n_queries, n_groups, 3] by decision (its last place: none)."""
-    for place in range(len(hit)):
-        row = hit[place]
-        counts[query[row], group[row], decision[row]] += 1

@@ -21,9 +21,10 @@ from numba import boolean, float64, int32, int64, njit, void
 from swsdask.kernels.signatures import column, record
 from swsdask.model.trials import F64, I32
 
-BUCKETS = 4
+BUCKETS = 8
 _REACH = 3.0
 _MAGNITUDE = 2**63 - 1
+_ONE = np.uint64(1)
 
 
 class Rungs(NamedTuple):
@@ -99,20 +100,23 @@ def cut_rungs(scores: F64) -> Rungs:
 
 @njit(void(column(float64), RUNGS, int32[::1]), cache=True, nogil=True)
 def find_slots(score: F64, rungs: Rungs, slot: I32) -> None:
-    """Write the slot of every score (finite) into `slot`, as long as `score`."""
+    """Write the slot of every score (finite) into `slot`, as long as `score`.
+
+    Places are unsigned: those that may be negative would each be looked at for it.
+    """
     scores, first, logarithmic, low, scale = rungs
     n_buckets = len(first) - 1
     for row in range(len(score)):
         s = score[row]
-        bucket = _bucket(s, logarithmic, low, scale, n_buckets)
-        begin, end = first[bucket], first[bucket + 1]
-        if end - begin <= 1:
-            slot[row] = begin + (scores[begin] <= s)
+        bucket = np.uint64(_bucket(s, logarithmic, low, scale, n_buckets))
+        begin, end = np.uint64(first[bucket]), np.uint64(first[bucket + _ONE])
+        if end - begin <= _ONE:
+            slot[row] = begin + np.uint64(scores[begin] <= s)
         else:
             while begin < end:
-                middle = (begin + end) >> 1
+                middle = (begin + end) >> _ONE
                 if scores[middle] <= s:
-                    begin = middle + 1
+                    begin = middle + _ONE
                 else:
                     end = middle
             slot[row] = begin

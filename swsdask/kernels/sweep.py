@@ -44,7 +44,7 @@ def count_slots(bounds: I64, line: I32, layer: I32, score: F64, scores: F64, cou
             block = score[at : min(at + _BLOCK, end)]
             find_slots(block, rungs, slots)
             for row in range(len(block)):
-                s, slot = block[row], slots[row]
+                s, slot = block[row], np.uint64(slots[row])
                 target[slot] += 1
                 peak[slot] = s if s > peak[slot] else peak[slot]
         if buffered:
@@ -74,9 +74,10 @@ def count_own_slots(bounds: I64, query: I32, group: I16, score: F64, offsets: I6
         q = query[stretch]
         if stretch == 0 or q != query[stretch - 1]:
             rungs = cut_rungs(scores[offsets[q] : offsets[q + 1]])
+        own = counts[offsets[q] : offsets[q + 1], group[stretch]]
         end = bounds[stretch + 1]
         for at in range(bounds[stretch], end, _BLOCK):
             block = score[at : min(at + _BLOCK, end)]
             find_slots(block, rungs, slots)
             for row in range(len(block)):
-                counts[offsets[q] + slots[row], group[stretch]] += 1
+                own[np.uint64(slots[row])] += 1

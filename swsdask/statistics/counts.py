@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from swsdask.kernels.counts import count_decisions, count_mapped
+from swsdask.kernels.counts import count_decisions
 from swsdask.model.trials import F64, I64, Reference, Trials
 from swsdask.statistics.base import Statistic
 from swsdask.statistics.stretches import groups, stretches
@@ -58,7 +58,7 @@ class Counts:
         )
         if trials.hit is None:
             raise ValueError("counts need aligned trials")
-        count_mapped(trials.hit, np.ascontiguousarray(trials.query), groups(trials), decision, mapped)
+        np.add.at(mapped, (trials.query[trials.hit], groups(trials, trials.hit), decision[trials.hit]), 1)
         return cls(
             mapped=mapped,
             unmapped=every - mapped,

@@ -37,7 +37,7 @@ class Hits:
         """The hits of one aligned cell."""
         if trials.hit is None:
             raise ValueError("hits need aligned trials")
-        score, query, group = trials.score[trials.hit] + 0.0, trials.query[trials.hit], groups(trials)[trials.hit]
+        score, query, group = trials.score[trials.hit] + 0.0, trials.query[trials.hit], groups(trials, trials.hit)
         order = np.lexsort((group, query, score))
         return cls(score[order], query[order], group[order])
 

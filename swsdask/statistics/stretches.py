@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdask.kernels.stretches import stretch_bounds
 from swsdask.model.trials import F64, I16, I32, I64, Trials
 
 
@@ -23,14 +22,16 @@ class Stretches:
     score: F64
 
 
-def groups(trials: Trials) -> I16:
-    """The group of every trial; trials without the column are all of group 0."""
-    return np.zeros(len(trials), np.int16) if trials.group is None else np.ascontiguousarray(trials.group)
+def groups(trials: Trials, rows: I64) -> I16:
+    """The group of some trials; trials without the column are all of group 0."""
+    return np.zeros(len(rows), np.int16) if trials.group is None else trials.group[rows]
 
 
 def stretches(trials: Trials) -> Stretches:
     """The stretches of a cell's trials, in the order of rows."""
-    query, group = np.ascontiguousarray(trials.query), groups(trials)
-    bounds = stretch_bounds(query, group)
-    begins = bounds[:-1]
-    return Stretches(bounds, query[begins], group[begins], np.ascontiguousarray(trials.score))
+    changes = trials.query[1:] != trials.query[:-1]
+    if trials.group is not None:
+        changes |= trials.group[1:] != trials.group[:-1]
+    begins = np.concatenate((np.arange(min(len(trials), 1)), np.flatnonzero(changes) + 1))
+    bounds = np.append(begins, len(trials))
+    return Stretches(bounds, trials.query[begins], groups(trials, begins), np.ascontiguousarray(trials.score))
