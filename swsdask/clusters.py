@@ -9,6 +9,10 @@ A cluster file is TOML with `kind` and the keys of that kind:
 
 The last two wait until `workers` (default 1) are there. Every kind has `timeout_s` (default 60): how long to wait for
 the scheduler and the workers, at the start and when all of them are lost.
+
+Kernels are compiled once and kept on disk, but numba's cache does not bear several writers at once. Workers that are
+started here find everything compiled. Where workers run elsewhere, call `load_kernels` once when their image or
+environment is made, or give each worker a NUMBA_CACHE_DIR of its own.
 """
 
 from __future__ import annotations
@@ -48,12 +52,8 @@ class LocalProcesses(_Cluster):
 
     @contextmanager
     def connected(self) -> Iterator[Client]:
-        """A client of newly started worker processes; they end with the context.
-
-        numba's on-disk cache does not bear several writers at once, so the kernels are compiled, or found compiled, in
-        this process first: the workers then only read.
-        """
-        _load_kernels()
+        """A client of newly started worker processes; they end with the context."""
+        load_kernels()
         try:
             cluster = LocalCluster(
                 n_workers=self.workers,
@@ -162,7 +162,8 @@ def _cluster_file(where: str) -> Path:
     )
 
 
-def _load_kernels() -> None:
+def load_kernels() -> None:
+    """Import every kernel: whatever numba has not on disk yet is compiled now, so that others only read it."""
     kernels = import_module("swsdask.kernels")
     for module in pkgutil.iter_modules(kernels.__path__, "swsdask.kernels."):
         import_module(module.name)

@@ -16,11 +16,15 @@ from swsdask.archive.base import Archive, Cell, Run
 from swsdask.model.schemas import DETECTIONS
 from swsdask.model.trials import Detections
 
-TASKS_PER_WORKER = 8
+TASKS_PER_WORKER = 16
 """How many tasks a worker gets in a round, at least, where there are rows enough."""
 
-FEW_ROWS = 100_000
-"""No task is made smaller than this for the sake of `TASKS_PER_WORKER`."""
+FEW_ROWS = 1_000_000
+"""No task is made smaller than this for the sake of `TASKS_PER_WORKER`: counting so many rows takes about twenty times
+as long as Dask needs for a task."""
+
+ROWS_PER_CELL = 500_000
+"""Cells are asked for no larger, so that one holds a row group: it is read without a copy, into memory just let go."""
 
 MOST_SYSTEMS = 64
 """How many systems are in a group at most."""
@@ -100,7 +104,7 @@ def tasks(archive: Archive, systems: Iterable[str], rows_per_task: int) -> Itera
 def _cells(archive: Archive, systems: Iterable[str], rows_per_task: int) -> Iterator[Cell]:
     for system in systems:
         empty = True
-        for cell in archive.cells(system, rows_per_task):
+        for cell in archive.cells(system, min(rows_per_task, ROWS_PER_CELL)):
             empty = False
             yield cell
         if empty:
