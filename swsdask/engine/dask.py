@@ -1,8 +1,9 @@
 """Tasks on the workers of dask.distributed, by its public futures API alone.
 
 Tasks go out in waves, so that the client holds a few per worker however many there are; parts are merged as a tree on
-the workers, and only the last one comes back. Whatever a lost worker held is computed again from the task that made it.
-What tasks share is a task's result too, not scattered data: it outlives the loss of every worker that had it.
+the workers, each merge asked for together with the last task that it needs, and only the last one comes back. Whatever
+a lost worker held is computed again from the task that made it. What tasks share is a task's result too, not scattered
+data: it outlives the loss of every worker that had it.
 """
 
 from __future__ import annotations
@@ -78,10 +79,8 @@ class DaskExecutor:
             return self._submit(_merged, merge, parts, key=f"merge-{uuid4().hex}", priority=1)
 
         def collect() -> None:
-            key = watch.next_of(ended).key
-            future, item = running.pop(key)
+            future, item = running.pop(watch.next_of(ended).key)
             _raise_failure(future, label(item))
-            tree.add(future)
             if done is not None:
                 done(item)
 
@@ -93,13 +92,14 @@ class DaskExecutor:
                 future = self._submit(function, item, shared, key=key)
                 running[key] = (future, item)
                 future.add_done_callback(ended.put)
+                tree.add(future)
                 if len(running) >= ahead:
                     collect()
-            while running:
-                collect()
             total = tree.total()
             if total is None:
                 return None
+            while running:
+                collect()
             total.add_done_callback(ended.put)
             watch.next_of(ended)
             _raise_failure(total, "merging partial results")
