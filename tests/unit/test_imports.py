@@ -1,0 +1,39 @@
+"""What is imported when: a start costs nothing that the work does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+LATE = ("numba", "distributed", "dask", "pandas", "pyarrow", "rich", "scipy", "jinja2")
+
+
+def imported(code: str) -> set[str]:
+    """The top-level packages that a fresh interpreter holds after some code."""
+    ask = f"{code}\nimport sys\nsys.stderr.write(' '.join(sys.modules))"
+    ended = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in ended.stderr.split()}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import swsdask",
+        "import swsdask; dir(swsdask); swsdask.InputError",
+        "from swsdask.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+        "from swsdask.cli import main\ntry: main(['score', '--help'])\nexcept SystemExit: pass",
+    ],
+)
+def test_a_start_is_light(code: str) -> None:
+    assert imported(code).isdisjoint(LATE)
+
+
+def test_the_api_waits_with_pandas_and_dask() -> None:
+    assert imported("import swsdask\nswsdask.score").isdisjoint({"pandas", "distributed", "dask"})
+
+
+def test_python_dash_m_is_the_command() -> None:
+    ended = subprocess.run([sys.executable, "-m", "swsdask", "--version"], capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith("swsdask")
