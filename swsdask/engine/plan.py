@@ -16,7 +16,7 @@ from swsdask.archive.base import Archive, Cell, Run
 from swsdask.model.schemas import DETECTIONS
 from swsdask.model.trials import Detections
 
-TASKS_PER_WORKER = 16
+TASKS_PER_WORKER = 8
 """How many tasks a worker gets in a round, at least, where there are rows enough."""
 
 FEW_ROWS = 1_000_000
@@ -68,8 +68,8 @@ class NoDetections:
 
 
 def groups(runs: Iterable[Run], workers: int, rows_per_task: int) -> Iterator[list[Run]]:
-    """The runs, in their order, in groups of systems that are scored together."""
-    enough = rows_per_task * TASKS_PER_WORKER * workers
+    """The runs, in their order, in groups of systems that are scored together: twice what keeps all workers busy."""
+    enough = 2 * TASKS_PER_WORKER * workers * rows_per_task
     group: list[Run] = []
     rows = 0
     for run in runs:

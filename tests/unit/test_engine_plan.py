@@ -64,7 +64,7 @@ def test_a_task_names_its_systems_and_files() -> None:
 
 def test_groups_end_when_every_worker_has_enough_or_there_are_many_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "MOST_SYSTEMS", 3)
-    monkeypatch.setattr(plan, "TASKS_PER_WORKER", 4)
+    monkeypatch.setattr(plan, "TASKS_PER_WORKER", 2)
     rows = [[run.rows for run in group] for group in groups(runs(50, 30, 10, 10, 10, 10, 100, 1), 2, 10)]
     assert rows == [[50, 30], [10, 10, 10], [10, 100], [1]]
     assert list(groups([], 2, 10)) == []
@@ -72,6 +72,6 @@ def test_groups_end_when_every_worker_has_enough_or_there_are_many_systems(monke
 
 def test_tasks_are_made_smaller_only_to_keep_workers_busy_and_never_tiny() -> None:
     assert task_rows(10**9, 2, 2_000_000) == 2_000_000
-    assert task_rows(48_000_000, 2, 2_000_000) == 1_500_000
+    assert task_rows(24_000_000, 2, 2_000_000) == 1_500_000
     assert task_rows(10_000, 2, 2_000_000) == plan.FEW_ROWS
     assert task_rows(10_000, 2, 50) == 50
