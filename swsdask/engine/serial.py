@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any
 
 from swsdask.engine.executor import Item, Part, execution_error
+from swsdask.engine.tree import Tree
 from swsdask.errors import SwsdaskError
 
 
 class SerialExecutor:
-    """The executor that starts nothing. Two parts are in memory at most."""
+    """The executor that starts nothing. Parts are merged in pairs, so that a large one is rarely gone through again."""
 
     workers = 1
     shares_memory = True
@@ -30,18 +32,17 @@ class SerialExecutor:
         done: Callable[[Item], None] | None = None,
     ) -> Part | None:
         """See `Executor.map_reduce`."""
-        total: Part | None = None
+        tree: Tree[Part] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
         for item in items:
             try:
-                part = function(item, shared)
+                tree.add(function(item, shared))
             except SwsdaskError:
                 raise
             except Exception as error:
                 raise execution_error(label(item), error) from error
-            total = part if total is None else merge(total, part)
             if done is not None:
                 done(item)
-        return total
+        return tree.total()
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import reduce
 from typing import Any
 
 from swsdask.engine.executor import TASKS_AHEAD, Item, Part, execution_error
+from swsdask.engine.tree import Tree
 from swsdask.errors import SwsdaskError
 
 
 class ThreadExecutor:
-    """The executor over `workers` threads; parts are merged in the calling thread, in the order they come."""
+    """The executor over `workers` threads; parts are merged in pairs in the calling thread, in the order they come."""
 
     shares_memory = True
 
@@ -34,20 +36,18 @@ class ThreadExecutor:
         done: Callable[[Item], None] | None = None,
     ) -> Part | None:
         """See `Executor.map_reduce`."""
-        total: Part | None = None
+        tree: Tree[Part] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
         running: dict[Future[Part], Item] = {}
 
         def collect() -> None:
-            nonlocal total
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 item = running.pop(future)
                 try:
-                    part = future.result()
+                    tree.add(future.result())
                 except SwsdaskError:
                     raise
                 except Exception as error:
                     raise execution_error(label(item), error) from error
-                total = part if total is None else merge(total, part)
                 if done is not None:
                     done(item)
 
@@ -62,7 +62,7 @@ class ThreadExecutor:
             for future in running:
                 future.cancel()
             wait(running)
-        return total
+        return tree.total()
 
     def close(self) -> None:
         """End the threads."""
