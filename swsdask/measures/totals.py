@@ -45,15 +45,21 @@ class Totals:
         defined = undefined_without(counts.has_decisions)
         for population in populations(reference):
             found = outcomes(counts, population)
-            columns = {
+            counted = {
                 "n_target": population.targets,
                 "n_nontarget": found.unmapped,
                 "n_detections": found.mapped + found.unmapped,
-                "n_hit": found.hit * defined,
-                "n_miss": found.miss * defined,
-                "n_false_alarm": found.false_alarm * defined,
-                "n_correct_nondetection": found.correct_nondetection * defined,
             }
+            decided = {
+                "n_hit": found.hit,
+                "n_miss": found.miss,
+                "n_false_alarm": found.false_alarm,
+                "n_correct_nondetection": found.correct_nondetection,
+            }
+            chosen = population.queries
             yield from population.overall({"n_queries": population.n_queries})
-            yield from population.overall({name: column[population.queries].sum() for name, column in columns.items()})
-            yield from population.by_query(reference, columns)
+            yield from population.overall({name: column[chosen].sum() for name, column in counted.items()})
+            yield from population.overall({name: column[chosen].sum() * defined for name, column in decided.items()})
+            yield from population.by_query(
+                reference, counted | {name: column * defined for name, column in decided.items()}
+            )

@@ -196,6 +196,13 @@ def test_without_decisions() -> None:
             assert value == VALUES[key] or (math.isnan(value) and math.isnan(VALUES[key])), key
 
 
+def test_without_decisions_and_nobody_to_average() -> None:
+    rows = [(*row[:3], -1, row[4]) for row in ROWS]
+    out = scored(rows, make_reference([[4], [2]], {"all": ([False, False], [True], 24)}), ASKED)
+    assert out[None, "n_target"] == out[None, "n_detections"] == 0
+    assert all(math.isnan(out[None, name]) for name in ("n_hit", "n_miss", "n_false_alarm", "n_correct_nondetection"))
+
+
 def test_without_targets_or_nontargets() -> None:
     """q1 has no targets; all of q2's trials are targets."""
     targets, rows = [[4], [0], [24]], [(0, 0, 2.0, 1, True), (1, 0, 1.0, 1, False), (2, 0, 3.0, 1, True)]
