@@ -113,6 +113,7 @@ class Rules:
     score_scale: str = "group"
     objective: str = "nist"
     costs: tuple[Fraction, Fraction, Fraction] | None = None
+    alpha: Fraction = Fraction(1)
     thresholds: tuple[float, ...] = ()
     by: tuple[tuple[str, ...], ...] = ()
 
@@ -430,7 +431,7 @@ def score(evaluation: Evaluation, rules: Rules) -> dict[tuple[str, str | None, s
     beta: Fraction | None = None
     for condition in conditions(evaluation, rules):
         if beta is None:
-            costs = rules.costs or eq_18(sum(aligned.targets.values()), condition.n_trials)
+            costs = rules.costs or eq_18(sum(aligned.targets.values()), condition.n_trials, rules.alpha)
             p, c_miss, c_fa = costs
             beta = c_fa * (1 - p) / (c_miss * p)
         part = Part(aligned, condition, rules, costs, evaluation.has_decisions or not aligned.trials)
@@ -442,8 +443,9 @@ def score(evaluation: Evaluation, rules: Rules) -> dict[tuple[str, str | None, s
     return made
 
 
-def eq_18(n_true: int, n_trials: int) -> tuple[Fraction, Fraction, Fraction]:
-    return Fraction(n_true, n_trials), Fraction(1), Fraction(1)
+def eq_18(n_true: int, n_trials: int, alpha: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    """P_target, C_miss and C_fa from the data: beta = (N - N_true) / (alpha N_true)."""
+    return Fraction(n_true, n_trials), Fraction(1), 1 / alpha
 
 
 class Part:
@@ -576,7 +578,7 @@ class Part:
         """
         scores = self.candidates
         if any(self.n_nt[query] <= 0 for query in queries):
-            scores = sorted({t.score for t in self.trials if t.hit})
+            scores = sorted({t.score for t in self.trials if t.hit and t.query in queries})
         if self.rules.compat == "kwseval" and self.candidates:
             return sorted({*scores, self.candidates[-1]})
         return [*scores, math.inf]

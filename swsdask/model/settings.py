@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self
 
@@ -33,30 +34,39 @@ COMPAT_IMPLIES: dict[str, dict[str, Any]] = {
 """Settings that an official tool's compatibility mode sets unless they are given explicitly."""
 
 
+_MOST_BETA = 10**100
+
+
 class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
 
 
-class Weights(_Settings):
+@dataclass(frozen=True)
+class Weights:
     """An operating point resolved to numbers.
 
-    `beta` is Eq. 7 of the 2013 measures document; `effective_prior` its Eq. 23; `bayes_threshold` its Eq. 31.
+    `exact_beta` is Eq. 7 of the 2013 measures document, C_fa (1 - P_target) / (C_miss P_target), as a fraction of the
+    decimals or the counts that were given, for ties that must be ties; `beta` is the float nearest to it.
+    `effective_prior` is Eq. 23, `bayes_threshold` Eq. 31.
     """
 
     p_target: float
     c_miss: float
     c_fa: float
+    exact_beta: Fraction
+
+    @classmethod
+    def of(cls, p_target: Fraction, c_miss: Fraction, c_fa: Fraction) -> Self:
+        """The weights of exact costs and an exact prior. Raises `SettingsError` for a beta beyond all use."""
+        exact_beta = c_fa * (1 - p_target) / (c_miss * p_target)
+        if not Fraction(1, _MOST_BETA) <= exact_beta <= _MOST_BETA:
+            raise SettingsError("setting evaluation.operating_point: beta must lie between 1e-100 and 1e100.")
+        return cls(float(p_target), float(c_miss), float(c_fa), exact_beta)
 
     @property
     def beta(self) -> float:
-        """Weight of P_fa in TWV: C_fa (1 - P_target) / (C_miss P_target)."""
-        return self.c_fa * (1.0 - self.p_target) / (self.c_miss * self.p_target)
-
-    @property
-    def exact_beta(self) -> Fraction:
-        """The same as a fraction of the decimals that were given, for ties that must be ties."""
-        p, miss, fa = (Fraction(repr(x)) for x in (self.p_target, self.c_miss, self.c_fa))
-        return fa * (1 - p) / (miss * p)
+        """Weight of P_fa in TWV."""
+        return float(self.exact_beta)
 
     @property
     def effective_prior(self) -> float:
@@ -106,17 +116,20 @@ class OperatingPoint(_Settings):
                     f"operating_point.from_data needs 0 < N_true < n_tps*T; the data has N_true = {n_true}, "
                     f"n_tps*T = {n_trials}. Give p_target, c_miss and c_fa, or beta."
                 )
-            alpha = 1.0 if self.alpha is None else self.alpha
-            return Weights(p_target=n_true / n_trials, c_miss=1.0, c_fa=1.0 / alpha)
+            return Weights.of(Fraction(n_true, n_trials), _ONE, 1 / _given(self.alpha, "1"))
         if self.effective_prior is not None:
-            return Weights(p_target=self.effective_prior, c_miss=1.0, c_fa=1.0)
+            return Weights.of(_given(self.effective_prior), _ONE, _ONE)
         if self.beta is not None:
-            return Weights(p_target=0.5, c_miss=1.0, c_fa=self.beta)
-        return Weights(
-            p_target=1e-4 if self.p_target is None else self.p_target,
-            c_miss=1.0 if self.c_miss is None else self.c_miss,
-            c_fa=0.1 if self.c_fa is None else self.c_fa,
-        )
+            return Weights.of(Fraction(1, 2), _ONE, _given(self.beta))
+        return Weights.of(_given(self.p_target, "0.0001"), _given(self.c_miss, "1"), _given(self.c_fa, "0.1"))
+
+
+_ONE = Fraction(1)
+
+
+def _given(value: float | None, otherwise: str = "") -> Fraction:
+    """The decimal that a setting says."""
+    return Fraction(otherwise if value is None else repr(value))
 
 
 class EvaluationSettings(_Settings):

@@ -151,6 +151,7 @@ def cases(draw: st.DrawFn) -> Case:
         score_scale=score_scale or implied[1],
         objective=asked["objective"],
         costs=costs,
+        alpha=Fraction(point.get("alpha", 1)),
         thresholds=tuple(asked["thresholds"]),
         by=tuple(by),
     )
@@ -177,6 +178,7 @@ OPERATING_POINTS: list[tuple[dict[str, Any], tuple[Fraction, Fraction, Fraction]
     ({"beta": 20}, _costs("0.5", "1", "20")),
     ({"effective_prior": 0.1}, _costs("0.1", "1", "1")),
     ({"from_data": "sws2012"}, None),
+    ({"from_data": "sws2012", "alpha": 3}, None),
 ]
 
 

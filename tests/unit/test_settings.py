@@ -46,6 +46,19 @@ def test_operating_point_from_data() -> None:
         point.resolve(0, 975)
 
 
+@pytest.mark.parametrize(("n_true", "n_trials", "alpha"), [(1, 3, None), (2, 3, 3.0), (60, 975, 0.7)])
+def test_beta_from_data_is_exact(n_true: int, n_trials: int, alpha: float | None) -> None:
+    weights = OperatingPoint(from_data="sws2012", alpha=alpha).resolve(n_true, n_trials)
+    expected = Fraction(n_trials - n_true, n_true) / Fraction(str(alpha or 1))
+    assert weights.exact_beta == expected
+    assert weights.beta == float(expected)
+
+
+def test_beta_beyond_all_use_is_refused() -> None:
+    with pytest.raises(SettingsError, match="beta"):
+        OperatingPoint(p_target=1e-300, c_miss=1.0, c_fa=1e300).resolve(1, 2)
+
+
 @pytest.mark.parametrize("way", [{"beta": 12.5}, {"effective_prior": 1 / 13.5}])
 def test_equivalent_ways_to_give_the_operating_point(way: dict[str, float]) -> None:
     assert OperatingPoint(**way).resolve(1, 2).beta == pytest.approx(12.5, rel=1e-14)
