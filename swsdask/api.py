@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from swsdask.engine.progress import Progress
 from swsdask.engine.score import score_archive
 from swsdask.engine.serial import SerialExecutor
 from swsdask.errors import SettingsError
-from swsdask.formats.opening import file_size
+from swsdask.formats.opening import file_size, is_local
 from swsdask.formats.reference import ReferenceFiles, find_reference
 from swsdask.formats.run_files import find_runs
 from swsdask.formats.validate import Report
@@ -43,8 +44,13 @@ from swsdask.model.presets import load_preset
 from swsdask.model.results import Result
 from swsdask.model.settings import Settings, build_settings
 
-Runs = str | Sequence[str] | Mapping[str, str] | None
+Location = str | os.PathLike[str]
+"""A path or an fsspec URL."""
+
+Runs = Location | Iterable[Location] | Mapping[str, Location] | None
 """Files, directories, globs or URLs; or file by system; or names of an archive's systems."""
+
+_Runs = list[str] | dict[str, str] | None
 
 PER_QUERY = ("search_time.", "oov_count.")
 """Attributes of a run that are about one query."""
@@ -60,6 +66,10 @@ class Evaluation:
     archive: Archive
     settings: Settings
 
+    def __repr__(self) -> str:
+        counts = f"{self.archive.documents.num_rows:,} excerpts, {self.archive.queries.num_rows:,} queries"
+        return f"<Evaluation: {counts}, {len(self.systems)} runs; {_differences(self.settings)}>"
+
     @property
     def systems(self) -> tuple[str, ...]:
         """The systems whose runs the archive holds."""
@@ -67,11 +77,11 @@ class Evaluation:
 
 
 def open(  # noqa: A001
-    source: str | os.PathLike[str] | None = None,
+    source: Location | None = None,
     *,
-    ecf: str | None = None,
-    rttm: str | None = None,
-    queries: str | None = None,
+    ecf: Location | None = None,
+    rttm: Location | None = None,
+    queries: Location | None = None,
     preset: str | None = None,
     compat: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -93,12 +103,12 @@ def open(  # noqa: A001
 
 
 def ingest(
-    archive: str | os.PathLike[str],
-    reference: str | os.PathLike[str] | None = None,
+    archive: Location,
+    reference: Location | None = None,
     *,
-    ecf: str | None = None,
-    rttm: str | None = None,
-    queries: str | None = None,
+    ecf: Location | None = None,
+    rttm: Location | None = None,
+    queries: Location | None = None,
     runs: Runs = None,
     preset: str | None = None,
     compat: str | None = None,
@@ -116,6 +126,7 @@ def ingest(
     """
     resolved = build_settings(load_preset(preset) if preset else None, compat, settings)
     given = reference is not None or any((ecf, rttm, queries))
+    runs = _named(runs)
     layout = Layout(codec=codec) if buckets is None else Layout(buckets=buckets, codec=codec)
     with _executor(resolved, executor, _rows_about(_run_files(runs))) as workers:
         return ingest_files(
@@ -131,11 +142,11 @@ def ingest(
 
 
 def score(
-    evaluation: Evaluation | str | os.PathLike[str],
-    measures: Sequence[str] | None = None,
+    evaluation: Evaluation | Location,
+    measures: str | Iterable[str] | None = None,
     *,
     runs: Runs = None,
-    by: Sequence[str] = (),
+    by: str | Iterable[str] = (),
     executor: Executor | None = None,
     alignment: bool = False,
     buckets: int | None = None,
@@ -148,6 +159,7 @@ def score(
     without it the settings' `[engine]` decides. Numbers do not depend on it.
     """
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open(evaluation)
+    measures, runs, by = _names(measures), _named(runs, evaluation.systems), _names(by) or []
     began = time.time()
     settings = evaluation.settings
     families = select(measures)
@@ -186,10 +198,15 @@ def score(
 
 
 def plan(
-    evaluation: Evaluation, measures: Sequence[str] | None = None, *, runs: Runs = None, by: Sequence[str] = ()
+    evaluation: Evaluation,
+    measures: str | Iterable[str] | None = None,
+    *,
+    runs: Runs = None,
+    by: str | Iterable[str] = (),
 ) -> str:
     """What `score` would do, in words, after checking everything that it would read. Scores nothing."""
     settings = evaluation.settings
+    measures, runs, by = _names(measures), _named(runs, evaluation.systems), _names(by) or []
     families = select(measures)
     with _with_runs(evaluation, runs, SerialExecutor(), None) as (archive, systems):
         held = [run for run in archive.runs if run.system in systems]
@@ -206,22 +223,22 @@ def plan(
     return "\n".join(lines)
 
 
-def validate(paths: Sequence[str], reference: str | None = None) -> Report:
+def validate(paths: Location | Iterable[Location], reference: Location | None = None) -> Report:
     """Check files of any kind, and every file of the folders, with everything that is wrong with them.
 
     With `reference` (a folder) the runs' queries and documents must be its own. Raises nothing for bad input.
     """
-    return validate_files(paths, find_reference(reference) if reference else None)
+    return validate_files(_locations(paths), find_reference(os.fspath(reference)) if reference else None)
 
 
-def report(result: Result, path: str | os.PathLike[str]) -> None:
+def report(result: Result, path: Location) -> None:
     """Write one self-contained HTML page: leaderboard, DET curves, the numbers of every query."""
     from swsdask.render.html import write_report
 
     write_report(result, Path(path))
 
 
-def write(result: Result, directory: str | os.PathLike[str]) -> None:
+def write(result: Result, directory: Location) -> None:
     """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a local directory."""
     from swsdask.render.outputs import write_outputs
 
@@ -229,25 +246,46 @@ def write(result: Result, directory: str | os.PathLike[str]) -> None:
 
 
 def _reference_files(
-    source: str | os.PathLike[str] | None, ecf: str | None, rttm: str | None, queries: str | None
+    source: Location | None, ecf: Location | None, rttm: Location | None, queries: Location | None
 ) -> ReferenceFiles:
     if source is not None and not any((ecf, rttm, queries)):
         return find_reference(os.fspath(source))
     if source is None and ecf and rttm and queries:
-        return ReferenceFiles(ecf, rttm, queries)
+        return ReferenceFiles(os.fspath(ecf), os.fspath(rttm), os.fspath(queries))
     raise SettingsError("Give a reference directory, or all three of ecf, rttm and queries.")
 
 
-def _run_files(runs: Runs) -> list[RunFile]:
+def _names(given: str | Iterable[str] | None) -> list[str] | None:
+    return [given] if isinstance(given, str) else None if given is None else list(given)
+
+
+def _locations(given: Location | Iterable[Location]) -> list[str]:
+    return [os.fspath(given)] if isinstance(given, str | os.PathLike) else [os.fspath(place) for place in given]
+
+
+def _named(runs: Runs, held: Sequence[str] = ()) -> _Runs:
+    """Runs as strings. Of an archive, each must be one of the systems `held`, or each something to read."""
+    if runs is None:
+        return None
+    if isinstance(runs, Mapping):
+        return {system: os.fspath(url) for system, url in runs.items()}
+    given = _locations(runs)
+    others = [name for name in given if name not in held]
+    missing = [name for name in others if held and is_local(name) and not glob(name) and not os.path.exists(name)]
+    if missing:
+        raise SettingsError(f"{missing[0]} is neither a file nor a system of the archive: {', '.join(held)}.")
+    if others and len(others) < len(given):
+        both = f"{next(name for name in given if name in held)} is a system of the archive, {others[0]} a file"
+        raise SettingsError(f"{both}: score them one after the other, or ingest the file.")
+    return given
+
+
+def _run_files(runs: _Runs) -> list[RunFile]:
     if runs is None:
         return []
-    if isinstance(runs, Mapping):
+    if isinstance(runs, dict):
         return [RunFile(url, system) for system, url in runs.items()]
-    return [RunFile(url) for url in find_runs(_patterns(runs))]
-
-
-def _patterns(runs: str | Iterable[str]) -> list[str]:
-    return [runs] if isinstance(runs, str) else list(runs)
+    return [RunFile(url) for url in find_runs(runs)]
 
 
 @contextmanager
@@ -260,9 +298,9 @@ def _executor(settings: Settings, given: Executor | None, total_rows: int | None
             yield executor
 
 
-def _rows_to_score(evaluation: Evaluation, runs: Runs) -> int:
+def _rows_to_score(evaluation: Evaluation, runs: _Runs) -> int:
     if runs is None or _are_systems(runs, evaluation.systems):
-        wanted = set(evaluation.systems) if runs is None else set(_patterns(runs))
+        wanted = set(evaluation.systems) if runs is None else set(runs)
         return sum(run.rows for run in evaluation.archive.runs if run.system in wanted)
     return _rows_about(_run_files(runs))
 
@@ -272,13 +310,13 @@ def _rows_about(files: Sequence[RunFile]) -> int:
     return sum(file_size(file.url) for file in files) // BYTES_PER_DETECTION
 
 
-def _are_systems(runs: Runs, held: Sequence[str]) -> bool:
-    return bool(held) and not isinstance(runs, Mapping) and runs is not None and set(_patterns(runs)) <= set(held)
+def _are_systems(runs: _Runs, held: Sequence[str]) -> bool:
+    return bool(held) and isinstance(runs, list) and set(runs) <= set(held)
 
 
 @contextmanager
 def _with_runs(
-    evaluation: Evaluation, runs: Runs, executor: Executor, buckets: int | None
+    evaluation: Evaluation, runs: _Runs, executor: Executor, buckets: int | None
 ) -> Iterator[tuple[Archive, list[str]]]:
     """The archive that holds the runs, and which of its systems are asked for.
 
@@ -286,12 +324,12 @@ def _with_runs(
     """
     archive = evaluation.archive
     held = evaluation.systems
-    if runs is None:
-        if not held:
+    if not runs:
+        if runs is not None or not held:
             raise SettingsError("No RUN to score: give files, directories or globs, or an archive that holds runs.")
         yield archive, list(held)
-    elif not isinstance(runs, Mapping) and _are_systems(runs, held):
-        yield archive, sorted(set(_patterns(runs)))
+    elif _are_systems(runs, held):
+        yield archive, sorted(set(runs))
     else:
         tables = ReferenceTables(archive.documents, archive.queries, archive.words, archive.segments)
         settings = evaluation.settings.evaluation

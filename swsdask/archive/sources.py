@@ -38,6 +38,5 @@ def note_claims(claims: Mapping[str, Sequence[RunSource]], problems: Problems) -
         if len(files) > 1 and any(source.system is None for source in sources):
             for file in files[1:]:
                 found = f"a run of {system!r}, as in {files[0]}"
-                problems.add(
-                    file, None, "a run of another system", found, "Name the systems of both, or leave one out."
-                )
+                remedy = "Leave one out, or rename one: swsdask convert RUN NEWRUN --system NAME."
+                problems.add(file, None, "a run of another system", found, remedy)

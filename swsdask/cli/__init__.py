@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -43,6 +44,21 @@ class LazyGroup(click.Group):
         command: click.Command = import_module(f"swsdask.cli.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is called; for none, the nearest is named."""
+        if args[0] not in COMMANDS and (near := get_close_matches(args[0], COMMANDS, 1)):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. That its output is not read to the end (`| head`) is no error."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _nobody_reads()
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing any."""
         with formatter.section("Commands"):
@@ -57,6 +73,12 @@ def cli() -> None:
     Numbers go to stdout, progress and log to stderr. Exit codes: 0 fine, 1 a fault of ours, 2 bad input or settings,
     3 a regression found, 4 the cluster failed (run the command again).
     """
+
+
+def _open_streams() -> None:
+    """Standard streams that are closed become ones that nobody reads."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 class WithoutPandas(MetaPathFinder):
@@ -83,8 +105,10 @@ def console() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code. `SWSDASK_TRACEBACK=1` shows tracebacks."""
+    _open_streams()
     try:
         cli.main(arguments, prog_name="swsdask", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Abort:
         _fail("interrupted", 130)
     except click.ClickException as error:
@@ -94,11 +118,23 @@ def main(arguments: list[str] | None = None) -> None:
         _traceback_if_asked()
         _fail(str(error), error.exit_code)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _nobody_reads()
+    except OSError as error:
+        _traceback_if_asked()
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _nobody_reads()
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}. Check the path, its permissions and the space that is left.", 2)
     except Exception as error:
         _traceback_if_asked()
         _fail(f"{type(error).__name__}: {error}\nThis is a fault of swsdask. SWSDASK_TRACEBACK=1 shows where.", 1)
+
+
+def _nobody_reads() -> None:
+    """Send what is still to be printed nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _traceback_if_asked() -> None:

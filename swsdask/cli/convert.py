@@ -8,7 +8,7 @@ import click
 @click.command(short_help="Rewrite a run in another format.")
 @click.argument("run", metavar="RUN")
 @click.argument("target", metavar="TARGET")
-@click.option("--system", metavar="NAME", help="The system's name, where the file does not say it.")
+@click.option("--system", metavar="NAME", help="The system's name, in place of what the file says.")
 def command(run: str, target: str, system: str | None) -> None:
     """Rewrite a RUN as TARGET, whose name tells the format.
 

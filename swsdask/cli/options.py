@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,21 @@ import click
 from swsdask.errors import SettingsError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def writable_directory(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
+    """A callback: a local directory to write into, made later; that it can be is known before the work begins."""
+    if value is None:
+        return None
+    if "://" in value:
+        raise click.BadParameter(f"{value} is a URL; give a local directory.", ctx, param)
+    path = Path(value)
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise click.BadParameter(f"{there} is a file.", ctx, param)
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise click.BadParameter(f"no permission to write into {there}.", ctx, param)
+    return path
 
 
 def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:

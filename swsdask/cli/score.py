@@ -7,7 +7,13 @@ from typing import Any
 
 import click
 
-from swsdask.cli.options import engine_options, explicit_settings, reference_options, settings_options
+from swsdask.cli.options import (
+    engine_options,
+    explicit_settings,
+    reference_options,
+    settings_options,
+    writable_directory,
+)
 
 
 @click.command(short_help="Score runs against a reference, or an archive's own runs.")
@@ -21,7 +27,10 @@ from swsdask.cli.options import engine_options, explicit_settings, reference_opt
 @engine_options
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of the temporary archive, where one is made.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Write scores, curves and report.html here."
+    "--out",
+    metavar="DIRECTORY",
+    callback=writable_directory,
+    help="Write scores, curves and report.html into a local directory.",
 )
 @click.option(
     "--alignment", is_flag=True, help="Also write alignment.parquet: every trial and every missed occurrence."
@@ -68,7 +77,7 @@ def command(
         settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),
     )
     asked: dict[str, Any] = {
-        "measures": measures.split(",") if measures else None,
+        "measures": [name.strip().lower() for name in measures.split(",") if name.strip()] if measures else None,
         "runs": runs or None,
         "by": by,
     }

@@ -18,12 +18,16 @@ def command(paths: tuple[str, ...], reference: str | None) -> None:
     Exit code 0: all well; 2: problems, which go to stderr.
     """
     from swsdask import api
+    from swsdask.archive.store import is_archive
 
+    for path in paths:
+        if is_archive(path):
+            raise click.UsageError(f"{path} is an archive, checked when it was ingested: swsdask show {path}")
     report = api.validate(paths, reference)
     for problem in report.problems:
         click.echo(str(problem), err=True)
     if report.total:
-        click.echo(f"swsdask: {report.total} problems", err=True)
+        click.echo(f"swsdask: {report.total} problem{'s' if report.total > 1 else ''}", err=True)
         sys.exit(2)
     for file in report.files:
         counts = ", ".join(f"{count:,} {what}" for what, count in file.counts.items() if count)

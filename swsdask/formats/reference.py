@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 
 from swsdask.errors import InputError, Problem
 from swsdask.formats.opening import is_local, storage_fault
 from swsdask.formats.sniff import Format, format_of_name, sniff
 
+_APART = re.compile(r"\.|readme\b|.*\.md$", re.IGNORECASE)
 _OPTIONS = "or name the three files with --ecf, --rttm and --queries"
 
 
@@ -82,7 +84,7 @@ def _fault(url: str, kind: Format, candidates: list[str]) -> Problem:
 
 
 def files_in(url: str) -> list[str]:
-    """The files of a folder, sorted; hidden ones left out."""
+    """The files of a folder, sorted; hidden ones, README and *.md are left out."""
     try:
         files = _local_files(url) if is_local(url) else _remote_files(url)
     except NotADirectoryError:
@@ -90,7 +92,7 @@ def files_in(url: str) -> list[str]:
         raise InputError(Problem(url, None, expected, "a file", f"Name its folder, {_OPTIONS}.")) from None
     except Exception as error:
         raise storage_fault(url, error) from None
-    return sorted(file for file in files if not file.rsplit("/", 1)[-1].startswith("."))
+    return sorted(file for file in files if not _APART.match(file.rsplit("/", 1)[-1]))
 
 
 def _local_files(path: str) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from swsdask.errors import Problems
+from swsdask.errors import InputError, Problem, Problems
 from swsdask.formats.opening import is_local
+from swsdask.formats.reference import is_folder
 from swsdask.formats.run_write import write_kwslist, write_stdlist, write_table
 from swsdask.formats.runs import read_run
 from swsdask.model.runs import RunPiece
@@ -15,17 +16,20 @@ from swsdask.model.runs import RunPiece
 def convert(source: str, target: str, system: str | None = None) -> int:
     """Rewrite the run at one path or URL at another, in the format that its name tells; how many rows.
 
-    The run is read twice, so that nothing is written of a faulty one. `system` is its name where the file does not say
-    it. Raises `InputError` with everything that is wrong with the source, and then leaves the target as it was.
+    The run is read twice, so that nothing is written of a faulty one. `system` is its name, in place of what the file
+    says. Raises `InputError` with everything that is wrong with the source, and then leaves the target as it was.
     """
+    write = _writer(target)
+    folder, name = os.path.split(target)
+    local = is_local(target)
+    if local and not is_folder(folder or "."):
+        raise InputError(Problem(target, None, "a folder to write into", f"no folder {folder}", "Make it first."))
     problems = Problems()
     rows = sum(len(piece) for piece in read_run(source, problems, system=system))
     problems.raise_if_any()
-    folder, name = os.path.split(target)
-    local = is_local(target)
     unfinished = os.path.join(folder, f".unfinished-{name}") if local else target
     try:
-        _writer(target)(read_run(source, problems, system=system), unfinished)
+        write(read_run(source, problems, system=system), unfinished)
         if local:
             os.replace(unfinished, target)
     finally:
@@ -38,4 +42,16 @@ def _writer(target: str) -> Callable[[Iterable[RunPiece], str], None]:
     name = target.lower().removesuffix(".gz").removesuffix(".zst")
     if name.endswith(".stdlist.xml"):
         return write_stdlist
-    return write_kwslist if name.endswith(".xml") else write_table
+    if name.endswith(".xml"):
+        return write_kwslist
+    if name.endswith((".tsv", ".csv")) or target.lower().endswith(".parquet"):
+        return write_table
+    raise InputError(
+        Problem(
+            target,
+            None,
+            "a name that ends in .kwslist.xml, .stdlist.xml, .tsv, .csv (also .gz, .zst) or .parquet",
+            repr(os.path.basename(target)),
+            "Choose one.",
+        )
+    )

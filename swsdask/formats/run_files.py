@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterable
 
 from swsdask.errors import Problems
@@ -15,9 +16,9 @@ from swsdask.formats.sniff import RUNS, sniff
 def find_runs(patterns: Iterable[str]) -> list[str]:
     """The files that some paths, folders, globs or fsspec URLs name, each once, sorted within a pattern.
 
-    A folder gives the runs in it, recognised by content; a reference that lies there too is passed over. A file that is
-    named by itself or by a glob is taken as it is. Raises `InputError` for a pattern that names nothing, and for a
-    folder's file that is neither run nor reference.
+    A folder gives the runs in it, recognised by content; a reference or a README that lies there too is passed over. A
+    file that is named by itself or by a glob is taken as it is, even if its name looks like a glob. Raises `InputError`
+    for a pattern that names nothing, and for a folder's file that is neither run nor reference.
     """
     problems = Problems()
     found: dict[str, None] = {}
@@ -25,7 +26,7 @@ def find_runs(patterns: Iterable[str]) -> list[str]:
         with noted(problems):
             if is_folder(pattern):
                 files, expected = _runs_in(pattern, problems), "a folder that holds runs"
-            elif glob.has_magic(pattern):
+            elif glob.has_magic(pattern) and not os.path.exists(pattern):
                 files, expected = _matching(pattern), "a glob that some files match"
             else:
                 files, expected = [pattern], ""

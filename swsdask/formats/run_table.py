@@ -79,7 +79,7 @@ def choose_columns(names: Sequence[str]) -> tuple[dict[str, int], dict[str, str]
     missing = [name for name in NEEDED if name not in known]
     twice = [name for name in known if plain.count(name) > 1]
     if missing or twice:
-        found = f"none {' or '.join(missing)}" if missing else f"two columns {twice[0]}"
+        found = f"{shown(', '.join(names))}, no {' or '.join(missing)}" if missing else f"two columns {twice[0]}"
         remedy = "The first line names the columns; times are in seconds."
         raise FormatError(f"the columns {', '.join(NEEDED)}", found, remedy)
     ignored = [name.strip() for name, simple in zip(names, plain, strict=True) if simple not in known]

@@ -66,6 +66,10 @@ class Result:
     notes: tuple[str, ...] = ()
     alignment: pa.Table | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        systems = len(self.table["system"].unique())
+        return f"<Result: {systems} systems, {self.table.num_rows:,} numbers; {self.manifest.get('signature')}>"
+
     @property
     def scores(self) -> pd.DataFrame:
         """All numbers as a pandas DataFrame: system, condition, query, measure, value."""

@@ -161,7 +161,7 @@ def test_a_name_is_given_to_one_system_only(read: Read) -> None:
 @pytest.mark.parametrize(
     ("head", "found"),
     [
-        ("query,document,start,score", "none duration"),
+        ("query,document,start,score", "'query, document, start, score', no duration"),
         ("query,document,start,duration,score,Score", "two columns score"),
     ],
 )
@@ -265,7 +265,7 @@ def test_parquet_that_is_none(read: Read, read_parquet: Read) -> None:
     _, (problem,) = read_parquet({"query": ["q"], "document": ["d"], "start": [[1]], "duration": [1], "score": [1]})
     assert problem.expected == "text or numbers in column start"
     _, (problem,) = read_parquet({"query": ["q"], "document": ["d"], "start": [1], "score": [1]})
-    assert problem.found == "none duration"
+    assert problem.found == "'query, document, start, score', no duration"
 
 
 def test_metadata_of_parquet_are_the_header(tmp_path: Path) -> None:

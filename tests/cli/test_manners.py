@@ -1,0 +1,127 @@
+"""How the command behaves towards its user: streams, places that cannot be written, names that are nearly right."""
+
+from __future__ import annotations
+
+import errno
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import RUN, Files, Outcome
+
+Call = Callable[..., Outcome]
+
+
+def test_a_command_that_is_nearly_right(swsdask: Call) -> None:
+    outcome = swsdask("scroe")
+    assert outcome.code == 2
+    assert "score" in outcome.err
+
+
+def test_output_that_nobody_reads_to_the_end(files: Files) -> None:
+    command = f"{sys.executable} -m swsdask presets | head -c 1; echo ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert ended.stdout.endswith("0\n")
+    assert ended.stderr == ""
+
+
+def test_standard_output_may_be_closed() -> None:
+    ended = subprocess.run(["bash", "-c", f"{sys.executable} -m swsdask presets >&-"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_full_disk_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch, swsdask: Call, files: Files) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "out/scores.parquet")
+
+    monkeypatch.setattr("swsdask.api.write", full)
+    outcome = swsdask("score", files.reference, files.run, "--out", files.folder / "out")
+    assert outcome.code == 2
+    assert "out/scores.parquet: No space left on device" in outcome.err
+
+
+@pytest.mark.parametrize(("out", "part"), [("s3://bucket/x", "URL"), ("first.kwslist.xml/x", "is a file")])
+def test_results_that_cannot_be_written_are_refused_before_the_work(
+    swsdask: Call, files: Files, monkeypatch: pytest.MonkeyPatch, out: str, part: str
+) -> None:
+    monkeypatch.chdir(files.folder)
+    before = sorted(files.folder.iterdir())
+    for command in (["score", files.reference, "nothing there"], ["demo"]):
+        outcome = swsdask(*command, "--out", out)
+        assert outcome.code == 2
+        assert part in outcome.err
+    assert sorted(files.folder.iterdir()) == before
+
+
+def test_measures_as_people_write_them(swsdask: Call, files: Files) -> None:
+    outcome = swsdask("score", files.reference, files.run, "--measures", "ATWV, mtwv,")
+    assert outcome.code == 0, outcome.err
+    assert "ATWV" in outcome.out
+    assert "MTWV" in outcome.out
+
+
+def test_a_readme_among_runs_is_passed_over(swsdask: Call, files: Files) -> None:
+    files.write("runs/README", "about these runs\n")
+    files.write("runs/notes.md", "# more\n")
+    files.write("runs/a.kwslist.xml", RUN)
+    assert swsdask("score", files.reference, files.folder / "runs").code == 0
+    files.write("runs/readme_of_old.tsv", "nonsense\n")
+    assert swsdask("score", files.reference, files.folder / "runs").code == 2
+
+
+def test_a_file_whose_name_looks_like_a_glob(swsdask: Call, files: Files) -> None:
+    assert swsdask("score", files.reference, files.write("run [1].kwslist.xml", RUN)).code == 0
+
+
+def test_missing_columns_are_told_beside_those_that_came(swsdask: Call, files: Files) -> None:
+    table = files.write("t.tsv", "kw\tdocument\tstart\tduration\tscore\nK1\ta\t1\t1\t1\n")
+    outcome = swsdask("score", files.reference, table)
+    assert "t.tsv:1: expected the columns query, document, start, duration, score; found 'kw, document" in outcome.err
+
+
+def test_an_archive_names_its_systems(swsdask: Call, files: Files) -> None:
+    archive = files.folder / "archive"
+    assert swsdask("ingest", archive, files.reference, "--run", files.run).code == 0
+    outcome = swsdask("score", archive, "frist")
+    assert outcome.code == 2
+    assert "frist is neither a file nor a system of the archive: first" in outcome.err
+    outcome = swsdask("score", archive, "first", files.run)
+    assert outcome.code == 2
+    assert "first is a system of the archive" in outcome.err
+    outcome = swsdask("validate", archive)
+    assert outcome.code == 2
+    assert f"swsdask show {archive}" in outcome.err
+
+
+def test_a_run_can_be_renamed_when_two_have_one_name(swsdask: Call, files: Files) -> None:
+    other = files.write("other.kwslist.xml", RUN)
+    outcome = swsdask("score", files.reference, files.run, other)
+    assert outcome.code == 2
+    assert "swsdask convert" in outcome.err
+    assert swsdask("convert", other, files.folder / "second.tsv", "--system", "second").code == 0
+    assert swsdask("score", files.reference, files.run, files.folder / "second.tsv").code == 0
+
+
+@pytest.mark.parametrize(("target", "part"), [("x.docx", ".kwslist.xml"), ("nowhere/x.tsv", "no folder")])
+def test_convert_names_its_target(swsdask: Call, files: Files, target: str, part: str) -> None:
+    outcome = swsdask("convert", files.run, files.folder / target)
+    assert outcome.code == 2
+    assert f"{target}: expected" in outcome.err
+    assert part in outcome.err
+
+
+def test_the_demo_replaces_an_earlier_one(swsdask: Call, tmp_path: Path) -> None:
+    for seed in ("1", "2"):
+        outcome = swsdask("demo", "--hours", "0.1", "--queries", "3", "--out", tmp_path / "demo", "--seed", seed)
+        assert outcome.code == 0, outcome.err
+    assert swsdask("demo", "--hours", "0", "--out", tmp_path / "demo").code == 2
+
+
+def test_a_stream_that_is_not_there(monkeypatch: pytest.MonkeyPatch, swsdask: Call) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert swsdask("presets").code == 0
+    assert isinstance(sys.stdout, io.TextIOBase)

@@ -1,0 +1,54 @@
+"""What the Python functions take, and how their objects look in a notebook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import swsdask as sws
+from tests.cli.conftest import Files, files
+
+__all__ = ["files"]
+
+
+def test_paths_strings_lists_and_generators_mean_the_same(files: Files) -> None:
+    evaluation = sws.open(files.reference)
+    by_name = sws.open(
+        ecf=files.reference / "x.ecf.xml", rttm=files.reference / "x.rttm", queries=files.reference / "x.kwlist.xml"
+    )
+    expected = sws.score(evaluation, ["atwv"], runs=str(files.run), by=["source_type"])
+    for result in (
+        sws.score(evaluation, "atwv", runs=files.run, by="source_type"),
+        sws.score(by_name, (name for name in ["atwv"]), runs=(path for path in [files.run]), by=("source_type",)),
+        sws.score(files.reference, ["atwv"], runs={"first": files.run}, by=["source_type"]),
+    ):
+        assert result.table.equals(expected.table)
+
+
+def test_ingest_and_validate_take_paths(files: Files) -> None:
+    archive = sws.ingest(files.folder / "archive", files.reference, runs=(path for path in [files.run]))
+    assert [run.rows for run in archive.runs] == [4]
+    assert sws.validate(files.run, files.reference).total == 0
+
+
+def test_no_runs_are_not_all_runs(files: Files) -> None:
+    sws.ingest(files.folder / "archive", files.reference, runs=files.run)
+    with pytest.raises(sws.SettingsError, match="No RUN"):
+        sws.score(files.folder / "archive", runs=[])
+
+
+def test_objects_look_short(files: Files) -> None:
+    evaluation = sws.open(files.reference, preset="sws2013")
+    assert repr(evaluation).startswith("<Evaluation: 2 excerpts, 3 queries, 0 runs; outside=false_alarm")
+    result = sws.score(evaluation, runs=files.run)
+    assert repr(result).startswith("<Result: 1 systems, ")
+    assert len(repr(result)) < 200
+
+
+def test_errors_are_told_apart(files: Files, tmp_path: Path) -> None:
+    with pytest.raises(sws.InputError) as caught:
+        sws.open(tmp_path / "nowhere")
+    assert caught.value.problems[0].file.endswith("nowhere")
+    with pytest.raises(sws.SettingsError):
+        sws.open(files.reference, preset="nonsense")
