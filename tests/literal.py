@@ -1,7 +1,7 @@
 """A slow, literal scorer: rows in, every number out, in plain Python with exact fractions.
 
 It shares no code with the product: each function is a sentence of the definition of a measure, written down without a
-thought for speed. Times are ticks (0.1 ms), scores are floats taken at their exact value.
+thought for speed. Times are ticks (0.1 ms).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def occurrences(evaluation: Evaluation, rules: Rules) -> list[Occurrence]:
     for query in evaluation.queries:
         wanted = [_folded(text, evaluation.lowercase) for text in query.text.split()]
         for line in lines.values():
-            line.sort(key=lambda word: (word.start, word.end))
+            line.sort(key=lambda word: word.start)
             for at, first in enumerate(line):
                 said = line[at : at + len(wanted)]
                 if (
@@ -296,13 +296,18 @@ def _virtual(
 
 def congruence(o: Occurrence, d: Detection, rules: Rules, lo: float, hi: float) -> Fraction:
     """What a pair adds to the objective, beside 1."""
-    spread = max(Fraction(hi) - Fraction(lo), Fraction(1, 100_000))
-    score = (Fraction(d.score) - Fraction(lo)) / spread
+    spread = max(_decimal(hi) - _decimal(lo), Fraction(1, 100_000))
+    score = (_decimal(d.score) - _decimal(lo)) / spread
     length = max(Fraction(o.end - o.start, 10_000), Fraction(1, 100_000))
     time = Fraction(min(d.end, o.end) - max(d.start, o.start), 10_000) / length
     if rules.objective == "score":
         return score
     return score / 10**6 + time / 10**8
+
+
+def _decimal(score: float) -> Fraction:
+    """The score as a file says it, so that what ties there is a tie."""
+    return Fraction(repr(score))
 
 
 def best_mapping(

@@ -23,9 +23,9 @@ EXAMPLES = int(os.environ.get("WHOLE_CHAIN_EXAMPLES", "120"))
 UNIT = 2500
 """Most times are whole numbers of quarter seconds, so that edges meet."""
 
-SCORES = [-1.0, 0.0, 0.1, 0.25, 0.3, 0.5, 0.501, 0.504, 0.7, 0.75, 1.0, 2.5]
-TEXTS = ["a", "a", "b", "b", "A", "c"]
-QUERY_TEXTS = ["a", "b", "a b", "A", "b a b", "a a", "B a", "z"]
+SCORES = [-1.0, -0.0, 0.0, 0.1, 0.25, 0.3, 0.5, 0.501, 0.504, 0.7, 0.75, 1.0, 2.5]
+TEXTS = ["a", "a", "b", "b", "A", "É"]
+QUERY_TEXTS = ["a", "b", "a b", "A", "b a b", "a a", "B a", "é", "z"]
 EXACT = ("n_", "mtwv_threshold", "mtwv_rejected_threshold", "otwv_threshold", "actual_threshold")
 ELSEWHERE = {"ap", "map", "eer"}
 """Measures with oracles of their own."""
@@ -54,26 +54,28 @@ def excerpts(draw: st.DrawFn) -> list[Excerpt]:
 
 
 @st.composite
-def lines_of_words(draw: st.DrawFn, places: list[tuple[str, int]], find_gap: int) -> list[Word]:
+def lines_of_words(draw: st.DrawFn, places: list[tuple[str, int]], edges: list[int], find_gap: int) -> list[Word]:
     made: list[Word] = []
     for _ in range(draw(st.integers(1, 5))):
         document, channel = draw(st.sampled_from(places))
         speaker = draw(st.sampled_from(["s1", "s2"]))
         at = draw(st.integers(0, 16)) * UNIT
+        if draw(st.integers(0, 5)) == 0:
+            at = max(0, draw(st.sampled_from(edges)) - draw(st.sampled_from([0, UNIT])) + draw(st.integers(-1, 1)))
         for _ in range(draw(st.integers(1, 4))):
             text = draw(st.sampled_from(TEXTS))
-            end = at + draw(st.sampled_from([1, 2, 3])) * UNIT
+            end = at + draw(st.sampled_from([1, 2, 3, 3, 0])) * UNIT
             subtype = draw(st.sampled_from(["lex", "lex", "lex", "lex", "lex", "lex", "frag", "fp"]))
-            taken = {(w.document, w.channel, w.speaker, w.start) for w in made}
-            if (document, channel, speaker, at) not in taken:
-                made.append(Word(document, channel, speaker, at, end, text, subtype))
+            word = Word(document, channel, speaker, at, end, text, subtype)
+            if word not in made:
+                made.append(word)
             at = max(0, end + draw(st.sampled_from([-UNIT, 0, find_gap - 1, find_gap, find_gap + 1])))
     return made
 
 
 @st.composite
 def detections(
-    draw: st.DrawFn, spoken: list[Occurrence], places: list[tuple[str, int]], names: list[str], tolerance: int
+    draw: st.DrawFn, reference: Evaluation, spoken: list[Occurrence], names: list[str], tolerance: int
 ) -> list[Detection]:
     made = []
     for _ in range(draw(st.integers(0, 12))):
@@ -89,8 +91,13 @@ def detections(
             start = middle - length // 2 + draw(st.sampled_from([-1, 0, 0, 1]))
             length += draw(st.sampled_from([0, 0, 1]))
         else:
-            document, channel = draw(st.sampled_from(places))
-            start = draw(st.integers(0, 24)) * UNIT
+            stretches: list[Excerpt | Turn] = [*reference.excerpts, *reference.turns]
+            stretch = draw(st.sampled_from(stretches))
+            document, channel = stretch.document, stretch.channel
+            start = draw(st.sampled_from([stretch.start, stretch.end])) - draw(
+                st.sampled_from([0, length // 2, length])
+            )
+            start += draw(st.sampled_from([-1, 0, 0, 1, 2 * UNIT]))
         made.append(Detection(query, document, channel, max(0, start), max(0, start) + length, score, decision))
         if draw(st.integers(0, 9)) == 0:
             made.append(replace(made[-1], decision=draw(st.booleans())))
@@ -102,11 +109,14 @@ def cases(draw: st.DrawFn) -> Case:
     chosen = draw(excerpts())
     compat = draw(st.sampled_from(["none", "none", "kwseval", "stdeval"]))
     trials = draw(st.sampled_from(["virtual", "virtual", "virtual", "segment", "document"]))
-    tolerance, find_gap = draw(st.sampled_from([5000, 0, 2500, 10000])), draw(st.sampled_from([5000, 0, 10000]))
+    tolerance, find_gap = (
+        draw(st.sampled_from([5000, 0, 2500, 10000, 200_000])),
+        draw(st.sampled_from([5000, 0, 10000])),
+    )
     places = sorted({(e.document, e.channel) for e in chosen})
     if draw(st.booleans()):
         places += [("x", 1), (places[0][0], 3 - places[0][1])]
-    words = draw(lines_of_words(places, find_gap))
+    words = draw(lines_of_words(places, [edge for e in chosen for edge in (e.start, e.end)], find_gap))
     turns = [
         Turn(document, channel, start * UNIT, (start + length) * UNIT)
         for (document, channel), start, length in draw(
@@ -119,7 +129,7 @@ def cases(draw: st.DrawFn) -> Case:
         for number, text in enumerate(texts)
     ]
     names = [query.name for query in queries] + (["u"] if draw(st.integers(0, 5)) == 0 else [])
-    declared = draw(st.sampled_from([None, None, (-2.0, 3.0)]))
+    declared = draw(st.sampled_from([None, None, (-2.0, 3.0), (0.0, 1.0)]))
     element = draw(st.sampled_from(["kw", "kw", "term", "table"]))
     lowercase = draw(st.booleans())
     implied = {"kwseval": ("drop", "group"), "stdeval": ("false_alarm", "run"), "none": ("drop", "group")}[compat]
@@ -133,7 +143,7 @@ def cases(draw: st.DrawFn) -> Case:
         asked["score_scale"] = score_scale
     asked["objective"] = draw(st.sampled_from(["nist", "nist", "score"]))
     asked["no_targets"] = draw(st.sampled_from(["exclude", "false_alarms_only"]))
-    per_second = draw(st.sampled_from([1, 1, 0.5, 10]))
+    per_second = draw(st.sampled_from([1, 1, 0.3, 10]))
     asked["trials_per_second"] = per_second
     asked["thresholds"] = draw(st.sampled_from([[], [0.5], [0.5, 0.31]]))
     point, costs = draw(st.sampled_from(OPERATING_POINTS))
@@ -142,7 +152,7 @@ def cases(draw: st.DrawFn) -> Case:
     by = draw(st.lists(st.sampled_from(keys), max_size=2, unique=True))
     rules = Rules(
         trials=trials,
-        trials_per_second=Fraction(per_second),
+        trials_per_second=Fraction(str(per_second)),
         tolerance=tolerance,
         find_gap=find_gap,
         compat=compat,
@@ -159,7 +169,7 @@ def cases(draw: st.DrawFn) -> Case:
     spoken = literal.occurrences(reference, rules)
     evaluation = replace(
         reference,
-        detections=draw(detections(spoken, places, names, tolerance)),
+        detections=draw(detections(reference, spoken, names, tolerance)),
         has_decisions=element != "table",
         declared=declared if element != "table" else None,
     )
@@ -193,7 +203,7 @@ def write_files(case: Case, folder: Path) -> None:
         f'dur="{seconds(e.end - e.start)}" language="x" source_type="{e.source_type}"/>'
         for e in evaluation.excerpts
     ]
-    (folder / "e.ecf.xml").write_text(_xml('ecf source_signal_duration="1.0" version="1"', rows))
+    (folder / "e.ecf.xml").write_text(_xml('ecf source_signal_duration="1.0" version="1"', rows), encoding="utf-8")
     spoken = [
         f"LEXEME {w.document} {w.channel} {seconds(w.start)} {seconds(w.end - w.start)} "
         f"{w.text} {w.subtype} {w.speaker} <NA>"
@@ -203,7 +213,9 @@ def write_files(case: Case, folder: Path) -> None:
         f"SPEAKER {t.document} {t.channel} {seconds(t.start)} {seconds(t.end - t.start)} <NA> <NA> s1 <NA>"
         for t in evaluation.turns
     ]
-    (folder / "e.rttm").write_text(";; what was spoken\n" + "".join(f"{row}\n" for row in [*turns, *spoken]))
+    (folder / "e.rttm").write_text(
+        ";; what was spoken\n" + "".join(f"{row}\n" for row in [*turns, *spoken]), encoding="utf-8"
+    )
     fold = "lowercase" if evaluation.lowercase else ""
     rows = [
         f'<kw kwid="{q.name}"><kwtext>{q.text}</kwtext><kwinfo>'
@@ -212,11 +224,11 @@ def write_files(case: Case, folder: Path) -> None:
         for q in evaluation.queries
     ]
     head = f'kwlist ecf_filename="e" version="1" language="x" encoding="UTF-8" compareNormalize="{fold}"'
-    (folder / "e.kwlist.xml").write_text(_xml(head, rows))
+    (folder / "e.kwlist.xml").write_text(_xml(head, rows), encoding="utf-8")
     if case.element == "table":
-        (folder / "run.tsv").write_text(_table(evaluation))
+        (folder / "run.tsv").write_text(_table(evaluation), encoding="utf-8")
     else:
-        (folder / "run.xml").write_text(_run(evaluation, case.element))
+        (folder / "run.xml").write_text(_run(evaluation, case.element), encoding="utf-8")
 
 
 def _xml(head: str, rows: list[str]) -> str:
