@@ -20,6 +20,13 @@ _DECISIONS = void(
     float64[:, ::1],
     float64[:, ::1],
 )
+_ABOVE, _BELOW = 2**63 - 1, -(2**63)
+
+
+@njit(int64(int64), cache=True, nogil=True)
+def _key(bits: int) -> int:
+    """From the bits of a score to an integer that sorts as the score does, and back."""
+    return bits ^ ((bits >> 63) & _ABOVE)
 
 
 @njit(_DECISIONS, cache=True, nogil=True)
@@ -38,26 +45,33 @@ def count_decisions(
     """Add trials to `counts` int64 [n_queries, n_groups, 3] by their decision (its last place: none), and widen the
     extreme scores, float64 [n_queries, n_groups].
 
-    `bounds` int64 [n_stretches + 1] cuts `score` and `decision`; `query` and `group` are [n_stretches].
+    `bounds` int64 [n_stretches + 1] cuts `score` and `decision`; `query` and `group` are [n_stretches]. No stretch is
+    empty. Extremes are looked for among integers, of which the compiler takes several at once.
     """
+    extremes = np.empty(4, np.float64)
+    bits = extremes.view(np.int64)
     for stretch in range(len(query)):
-        n_yes, n_no = 0, 0
-        yes, no, low, high = np.inf, -np.inf, np.inf, -np.inf
         begin, end = bounds[stretch], bounds[stretch + 1]
-        scores, decisions = score[begin:end], decision[begin:end]
+        scores, decisions = score[begin:end].view(np.int64), decision[begin:end]
+        yes, no, low, high = _ABOVE, _BELOW, _ABOVE, _BELOW
         for row in range(len(scores)):
-            s, d = scores[row], decisions[row]
-            low = min(low, s)
-            high = max(high, s)
-            yes = min(yes, s if d == 1 else np.inf)
-            no = max(no, s if d == 0 else -np.inf)
+            key, d = _key(scores[row]), decisions[row]
+            low = min(low, key)
+            high = max(high, key)
+            yes = min(yes, key if d == 1 else _ABOVE)
+            no = max(no, key if d == 0 else _BELOW)
+        n_yes, n_no = 0, 0
+        for d in decisions:
             n_yes += d == 1
             n_no += d == 0
         q, g = query[stretch], group[stretch]
         counts[q, g, 0] += n_no
         counts[q, g, 1] += n_yes
         counts[q, g, 2] += end - begin - n_yes - n_no
-        min_yes[q, g] = min(min_yes[q, g], yes)
-        max_no[q, g] = max(max_no[q, g], no)
-        lowest[q, g] = min(lowest[q, g], low)
-        highest[q, g] = max(highest[q, g], high)
+        bits[0], bits[1], bits[2], bits[3] = _key(yes), _key(no), _key(low), _key(high)
+        if n_yes > 0:
+            min_yes[q, g] = min(min_yes[q, g], extremes[0])
+        if n_no > 0:
+            max_no[q, g] = max(max_no[q, g], extremes[1])
+        lowest[q, g] = min(lowest[q, g], extremes[2])
+        highest[q, g] = max(highest[q, g], extremes[3])
