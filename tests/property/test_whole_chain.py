@@ -19,7 +19,7 @@ import swsdask as sws
 from tests import literal
 from tests.literal import Detection, Evaluation, Excerpt, Occurrence, Query, Rules, Turn, Word
 
-EXAMPLES = int(os.environ.get("WHOLE_CHAIN_EXAMPLES", "120"))
+EXAMPLES = int(os.environ.get("WHOLE_CHAIN_EXAMPLES", "250"))
 UNIT = 2500
 """Most times are whole numbers of quarter seconds, so that edges meet."""
 
@@ -59,7 +59,7 @@ def lines_of_words(draw: st.DrawFn, places: list[tuple[str, int]], edges: list[i
     for _ in range(draw(st.integers(1, 5))):
         document, channel = draw(st.sampled_from(places))
         speaker = draw(st.sampled_from(["s1", "s2"]))
-        at = draw(st.integers(0, 16)) * UNIT
+        at = (draw(st.integers(0, 16)) + draw(st.sampled_from([0, 8]))) * UNIT
         if draw(st.integers(0, 5)) == 0:
             at = max(0, draw(st.sampled_from(edges)) - draw(st.sampled_from([0, UNIT])) + draw(st.integers(-1, 1)))
         for _ in range(draw(st.integers(1, 4))):
@@ -99,8 +99,13 @@ def detections(
             )
             start += draw(st.sampled_from([-1, 0, 0, 1, 2 * UNIT]))
         made.append(Detection(query, document, channel, max(0, start), max(0, start) + length, score, decision))
-        if draw(st.integers(0, 9)) == 0:
+        another = draw(st.integers(0, 9))
+        if another == 0:
             made.append(replace(made[-1], decision=draw(st.booleans())))
+        elif another < 4:
+            made.append(
+                replace(made[-1], end=made[-1].end + UNIT, score=score + draw(st.sampled_from([-0.004, 0.004])))
+            )
     return made
 
 
