@@ -154,9 +154,11 @@ def score(
 ) -> Result:
     """Score runs: those of the archive (all, or the named systems), or files, directories, globs, URLs.
 
-    `measures` are names (None: all); `by` are conditions, each a key or several joined by commas: a query attribute,
-    language, source_type, oov, query_pattern:REGEX, document_pattern:REGEX. `executor` is one of `swsdask.cluster`;
-    without it the settings' `[engine]` decides. Numbers do not depend on it.
+    `measures` are names (None: all); `by` are conditions, each a key or several joined by commas: a query attribute
+    (language and oov where the list gives them), source_type, document_language, query_pattern:REGEX,
+    document_pattern:REGEX. `executor` is one of `swsdask.cluster`; without it the settings' `[engine]` decides. Numbers
+    do not depend on it. Raises `InputError` with everything that is wrong with the runs, `SettingsError`,
+    `ArchiveError`, `ClusterError`.
     """
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open(evaluation)
     measures, runs, by = _names(measures), _named(runs, evaluation.systems), _names(by) or []

@@ -48,6 +48,8 @@ def command(
     from swsdask.cli.progress import progress
 
     with progress() as shown:
+        if cluster:
+            shown.begin(f"connecting to {cluster}", 0)
         written = api.ingest(
             archive,
             reference,

@@ -22,7 +22,10 @@ from swsdask.cli.options import (
 @settings_options
 @click.option("--measures", metavar="A,B", help="Only these measures.")
 @click.option(
-    "--by", multiple=True, metavar="KEY[,KEY]", help="Conditions: a query attribute, source_type, ... Repeatable."
+    "--by",
+    multiple=True,
+    metavar="KEY[,KEY]",
+    help="Conditions: a query attribute, source_type, document_language, query_pattern:REGEX, ... Repeatable.",
 )
 @engine_options
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of the temporary archive, where one is made.")
@@ -85,6 +88,8 @@ def command(
         click.echo(api.plan(evaluation, **asked))
         return
     with progress() as shown:
+        if cluster:
+            shown.begin(f"connecting to {cluster}", 0)
         result = api.score(evaluation, **asked, alignment=alignment, buckets=buckets, progress=shown)
     if out is not None:
         api.write(result, out)

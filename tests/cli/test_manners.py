@@ -97,6 +97,13 @@ def test_an_archive_names_its_systems(swsdask: Call, files: Files) -> None:
     assert f"swsdask show {archive}" in outcome.err
 
 
+def test_a_cluster_that_is_waited_for_is_named(swsdask: Call, files: Files) -> None:
+    place = files.write("place.toml", 'kind = "address"\naddress = "tcp://127.0.0.1:9"\ntimeout_s = 1\n')
+    outcome = swsdask("score", files.reference, files.run, "--cluster", place)
+    assert outcome.code == 4
+    assert f"connecting to {place}\n" in outcome.err
+
+
 def test_a_run_can_be_renamed_when_two_have_one_name(swsdask: Call, files: Files) -> None:
     other = files.write("other.kwslist.xml", RUN)
     outcome = swsdask("score", files.reference, files.run, other)
