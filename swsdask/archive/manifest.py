@@ -2,7 +2,7 @@
 
 A version is a JSON file that is written only if its name is free: of two writers one wins, and the other reads again.
 It names every file of the version, all of which are written before it; so whatever happens to a writer, the versions
-that were there stay as they were. The archive is its highest manifest that is whole.
+that were there stay as they were. The archive is its highest manifest.
 """
 
 from __future__ import annotations
@@ -71,13 +71,21 @@ def read_manifest(storage: Storage, version: int) -> Manifest | None:
 
 
 def latest(storage: Storage) -> tuple[Manifest | None, int]:
-    """The highest manifest that is whole, None if there is none, and the version to commit on top of it.
+    """The manifest of the highest version, None if there is none, and the version to commit on top of it.
 
-    Both are of one moment: if another writer commits after it, committing that version fails.
+    Both are of one moment: if another writer commits after it, committing that version fails. Raises `ArchiveError` if
+    the manifest is damaged: commits are whole or not at all, so what it said is lost, not unfinished.
     """
-    there = versions(storage)
-    found = (manifest for version in reversed(there) if (manifest := read_manifest(storage, version)) is not None)
-    return next(found, None), max(there, default=0) + 1
+    highest = max(versions(storage), default=0)
+    if highest == 0:
+        return None, 1
+    found = read_manifest(storage, highest)
+    if found is None:
+        raise ArchiveError(
+            f"{storage.url}/{manifest_name(highest)}: expected a whole manifest; found a damaged one. Restore it from "
+            "a copy, or remove it to go back to the version before."
+        )
+    return found, highest + 1
 
 
 def commit(storage: Storage, manifest: Manifest) -> bool:

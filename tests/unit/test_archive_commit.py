@@ -97,16 +97,23 @@ def test_a_failure_at_any_write_leaves_the_former_version(url: str, how: str, mo
     assert len(contents(url)["a"]) == 300
 
 
-def test_a_manifest_that_is_not_whole_is_no_version(tmp_path: Path) -> None:
+def test_a_damaged_manifest_is_told_and_former_versions_stay(tmp_path: Path) -> None:
     url = str(tmp_path)
     write(url, source(rows(20)))
+    newest = tmp_path / "manifest-00000002.json"
     whole = (tmp_path / "manifest-00000001.json").read_bytes()
     for torn in (b"", whole[:-40], b"[1]", b"7"):
-        (tmp_path / "manifest-00000002.json").write_bytes(torn)
-        assert open_archive(url).version == 1
-        with pytest.raises(ArchiveError, match=r"manifest-00000002\.json"):
-            open_archive(url, 2)
-    assert write(url, source(rows(20), "b")) == 3
+        newest.write_bytes(torn)
+        for attempt in (
+            lambda: open_archive(url),
+            lambda: open_archive(url, 2),
+            lambda: write(url, source(rows(9), "b")),
+        ):
+            with pytest.raises(ArchiveError, match=r"manifest-00000002\.json"):
+                attempt()
+        assert open_archive(url, 1).version == 1
+    newest.unlink()
+    assert write(url, source(rows(20), "b")) == 2
     assert set(contents(url)) == {"a", "b"}
 
 

@@ -90,7 +90,13 @@ class TestEvaluatedOccurrences:
         assert self.found(compat="kwseval", outside="false_alarm") == [(0, 1000), (2, 4000)]
 
     def test_stdeval_keeps_all_even_in_documents_without_excerpts(self) -> None:
-        assert self.found(compat="stdeval", outside="false_alarm") == [(0, 1000), (1, 999), (2, 4000), (3, 4500), (4, 0)]
+        assert self.found(compat="stdeval", outside="false_alarm") == [
+            (0, 1000),
+            (1, 999),
+            (2, 4000),
+            (3, 4500),
+            (4, 0),
+        ]
 
     def test_stdeval_with_drop_keeps_what_is_entirely_inside(self) -> None:
         assert self.found(compat="stdeval", outside="drop") == [(0, 1000)]
