@@ -1,0 +1,1 @@
+"""What scoring costs, as ratios taken in one run on generated data: `python -m tests.bench --help`."""

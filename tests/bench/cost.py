@@ -1,0 +1,66 @@
+"""What a piece of work costs: CPU seconds, wall-clock seconds and peak memory, in a process of its own."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Medians over the repeats, in seconds; the highest resident memory of the process in bytes; the last result."""
+
+    cpu: float
+    wall: float
+    peak: int
+    result: Any
+
+
+def cost(work: Callable[..., Callable[[], Any]], *arguments: Any, repeats: int = 3) -> Cost:
+    """Run work(*arguments) in a new process, then what it returns, `repeats` times: only that is timed.
+
+    The new process imports nothing but the module of `work` (and this one), so its peak is its own. CPU seconds are
+    user and system time, of child processes that have ended too.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_cost, work, arguments, repeats).result()
+
+
+def _cost(work: Callable[..., Callable[[], Any]], arguments: tuple[Any, ...], repeats: int) -> Cost:
+    step = work(*arguments)
+    cpu, wall = [], []
+    for _ in range(repeats):
+        gc.collect()
+        began_cpu, began = cpu_seconds(), time.perf_counter()
+        result = step()
+        wall.append(time.perf_counter() - began)
+        cpu.append(cpu_seconds() - began_cpu)
+    return Cost(statistics.median(cpu), statistics.median(wall), peak_memory(), result)
+
+
+def cpu_seconds() -> float:
+    """User and system time of this process and of its children that have ended."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def peak_memory() -> int:
+    """The highest resident memory of this process so far, in bytes.
+
+    Linux keeps in `ru_maxrss` what a process had before it became another program; VmHWM it does not.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,74 @@
+"""Scoring an archive, in one thread, over reading its detection columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from swsdask.alignment.trials import trial_columns
+from swsdask.archive.reference import build_reference
+from swsdask.archive.store import open_archive
+from swsdask.engine.score import score_archive
+from swsdask.engine.serial import SerialExecutor
+from swsdask.measures import select
+from swsdask.model.presets import load_preset
+from swsdask.model.settings import Settings, build_settings
+from tests.bench.cost import cost
+from tests.bench.data import Data
+from tests.bench.floor import read_columns
+from tests.bench.table import Row
+
+FEW = ("atwv", "mtwv")
+MANY = (*FEW, "otwv", "stwv", "eer")
+"""The curves come with them."""
+
+INSIDE = {"outside": "drop"}
+"""Under it the column `inside` is read too."""
+
+
+def rows(data: Data) -> Iterator[Row]:
+    """ATWV and MTWV; then OTWV, STWV and the DET curve as well; then without the detections outside the excerpts."""
+    archive = data.ten_systems
+    files = [file for found in archive.files.values() for file in found]
+    for what, measures, evaluation, most in (
+        ("ATWV, MTWV", FEW, {}, 2.0),
+        ("ATWV, MTWV, OTWV, STWV, DET", MANY, {}, 3.0),
+        ("ATWV, MTWV, detections outside dropped", FEW, INSIDE, None),
+    ):
+        columns = trial_columns(
+            build_reference(open_archive(archive.url), settings(evaluation).evaluation).rule, 1, True
+        )
+        theirs = cost(read_columns, files, columns)
+        ours = cost(score, archive.url, measures, evaluation)
+        yield Row(
+            f"{what} of {archive.rows:,} detections",
+            ours.cpu,
+            f"pyarrow, {len(columns)} columns",
+            theirs.cpu,
+            ours.cpu / theirs.cpu,
+            most=most,
+            peak=ours.peak,
+            peak_of_theirs=theirs.peak,
+        )
+
+
+def score(
+    url: str, measures: Sequence[str], evaluation: Mapping[str, Any], systems: Sequence[str] | None = None
+) -> Callable[[], dict[str, float]]:
+    """Scores systems of an archive (None: all), from the opened archive to the tables; MTWV by system."""
+    chosen = settings(evaluation)
+    archive = open_archive(url)
+    wanted = [run.system for run in archive.runs] if systems is None else list(systems)
+
+    def step() -> dict[str, float]:
+        reference = build_reference(archive, chosen.evaluation)
+        families = select(measures)
+        tables = score_archive(archive, wanted, reference, families, chosen, SerialExecutor(), measures=measures)
+        return {row["system"]: row["value"] for row in tables.scores.to_pylist() if row["measure"] == "mtwv"}
+
+    return step
+
+
+def settings(evaluation: Mapping[str, Any]) -> Settings:
+    """The preset sws2013, and `evaluation` beside it."""
+    return build_settings(load_preset("sws2013"), None, {"evaluation": evaluation})

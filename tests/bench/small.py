@@ -1,0 +1,54 @@
+"""Whole processes: scoring ten thousand detections in XML, and the help, with everything in the page cache."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.bench.cost import Cost, cost
+from tests.bench.data import Data
+from tests.bench.table import Row
+from tests.bench.xml_rows import write_xml
+
+SWSDASK = str(Path(sys.executable).with_name("swsdask"))
+LIBRARIES = (sys.executable, "-c", "import numpy, pyarrow")
+
+
+def rows(data: Data) -> Iterator[Row]:
+    """CPU and wall-clock seconds over those of importing numpy and pyarrow, and over the limits."""
+    folder = data.folder / "small"
+    run = write_xml(folder, 10_000, n_queries=100, n_documents=100, n_occurrences=1000)
+    libraries = _costs(LIBRARIES)
+    for what, limit, command in (
+        (
+            "swsdask score, 10 000 detections in XML",
+            1.5,
+            (SWSDASK, "score", str(folder), run, "--preset", "sws2013", "--out", str(folder / "out")),
+        ),
+        ("swsdask --help", 0.3, (SWSDASK, "--help")),
+    ):
+        ours = _costs(command)
+        peaks = {"peak": ours.peak, "peak_of_theirs": libraries.peak}
+        yield Row(f"{what}, CPU", ours.cpu, "import numpy, pyarrow", libraries.cpu, ours.cpu / libraries.cpu, **peaks)
+        yield Row(f"{what}, wall", ours.wall, "import numpy, pyarrow", libraries.wall, ours.wall / libraries.wall)
+        yield Row(f"{what}, wall", ours.wall, "limit", limit, ours.wall / limit, most=1.0)
+
+
+def _costs(command: Sequence[str]) -> Cost:
+    found = cost(run_process, tuple(command), repeats=7)
+    return replace(found, peak=found.result)
+
+
+def run_process(command: Sequence[str]) -> Callable[[], int]:
+    """Runs a command that has run once before; the highest resident memory of a process, in bytes."""
+
+    def step() -> int:
+        subprocess.run(command, check=True, capture_output=True)
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+
+    step()
+    return step
