@@ -9,13 +9,14 @@ plus a number that differs from query to query, which the system knows when it d
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from swsdask.model.schemas import DETECTIONS
 from swsdask.model.ticks import TICKS_PER_SECOND
@@ -24,6 +25,7 @@ from swsdask.simulate.queries import Occurrences
 from swsdask.simulate.speech import Recordings
 
 TICKS_PER_MS = TICKS_PER_SECOND // 1000
+_NORMAL = NormalDist()
 _PLACE = ("duration", "start", "channel", "document", "query")
 SCORE_UNIT = 1e-4
 """Scores have four decimals."""
@@ -118,7 +120,7 @@ def _hits(task: Task, model: SystemModel, found: F64, mean: F64, rng: np.random.
     occurrences = task.occurrences
     n = len(occurrences.query)
     luck = 0.75 * task.hardness + np.sqrt(1 - 0.75**2) * rng.normal(size=n)
-    there = np.flatnonzero(ndtr(luck) < found[occurrences.query])
+    there = np.flatnonzero(_each(_NORMAL.cdf, luck) < found[occurrences.query])
     query = occurrences.query[there].astype(np.int64)
     score = mean[query] + model.spread * (rng.normal(size=len(there)) - 0.5 * task.hardness[there]) / np.sqrt(1.25)
     wide = np.where(rng.random(len(there)) < 0.03, 6.0, 1.0)
@@ -130,12 +132,13 @@ def _hits(task: Task, model: SystemModel, found: F64, mean: F64, rng: np.random.
 def _false_alarms(task: Task, model: SystemModel, found: F64, mean: F64, rng: np.random.Generator) -> _Rows:
     """Detections anywhere, as many and with such scores that score is a log-likelihood ratio."""
     centre = mean - model.spread**2
-    below = ndtr((model.pruning - centre) / model.spread)
+    below = _each(_NORMAL.cdf, (model.pruning - centre) / model.spread)
     density = found * np.exp(model.spread**2 / 2 - mean) * (1 - below)
     counts = rng.poisson(density * task.n_nontargets)
     query = np.repeat(np.arange(len(counts)), counts)
     uniform = rng.random(len(query))
-    score = centre[query] + model.spread * ndtri(below[query] + (1 - below[query]) * uniform)
+    share = below[query] + (1 - below[query]) * uniform
+    score = centre[query] + model.spread * _each(_NORMAL.inv_cdf, share)
     track_length = task.recordings.length[task.recordings.track_document]
     tape = np.cumsum(track_length)
     place = rng.integers(0, int(tape[-1]), len(query))
@@ -159,3 +162,7 @@ def _track_of(task: Task, occurrence: I64) -> I64:
     tracks = task.recordings.track_document.astype(np.int64) * 8 + task.recordings.track_channel
     wanted = task.occurrences.document[occurrence].astype(np.int64) * 8 + task.occurrences.channel[occurrence]
     return np.searchsorted(tracks, wanted)
+
+
+def _each(function: Callable[[float], float], column: F64) -> F64:
+    return np.fromiter(map(function, column.tolist()), np.float64, len(column))
