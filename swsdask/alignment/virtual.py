@@ -59,7 +59,7 @@ def virtual_trials(
 
 
 class _Groups(NamedTuple):
-    """Occurrences by group: a (query, document, channel) with occurrences; `first` is the number of the first one."""
+    """The occurrences by group: a (query, document, channel) with occurrences."""
 
     of_query: I64
     document: I32
@@ -67,21 +67,6 @@ class _Groups(NamedTuple):
     occurrence: I64
     reach: I64
     occurrences: Occurrences
-    first: int
-
-    def of_queries(self, query: I32) -> _Groups:
-        """The groups of the queries from the lowest to the highest in a column: what one cell has to do with."""
-        low, high = (self.of_query[query.min()], self.of_query[query.max() + 1]) if len(query) else (0, 0)
-        groups, occurrences = slice(low, high), slice(self.occurrence[low], self.occurrence[high])
-        return _Groups(
-            of_query=np.clip(self.of_query, low, high) - low,
-            document=self.document[groups],
-            channel=self.channel[groups],
-            occurrence=self.occurrence[low : high + 1] - self.occurrence[low],
-            reach=self.reach[occurrences],
-            occurrences=Occurrences(*(column[occurrences] for column in self.occurrences)),
-            first=int(self.occurrence[low]),
-        )
 
 
 @lru_cache(maxsize=2)
@@ -100,7 +85,6 @@ def _groups(reference: Reference) -> _Groups:
         occurrence=occurrence,
         reach=np.maximum.accumulate(closes + above_others) - above_others,
         occurrences=Occurrences(opens, closes, start, end),
-        first=0,
     )
 
 
@@ -109,7 +93,7 @@ def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scor
     d = detections
     if d.document is None or d.channel is None or d.start is None or d.duration is None:
         raise ValueError("the columns of documents, channels and times were not read")
-    groups = _groups(reference).of_queries(d.query)
+    groups = _groups(reference)
     evaluated = d.inside if rows is not None and d.inside is not None else np.empty(0, np.int8)
     near, near_group, lowest, highest = near_occurrences(
         d.query,
@@ -131,21 +115,25 @@ def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scor
     if whole_range is not None:
         lowest[:], highest[:] = whole_range
     decision = np.zeros(len(d), np.int8) if d.decision is None else d.decision
+    # Of an evaluation's groups a cell has to do with a few neighbours.
+    first, last = (int(near_group.min()), int(near_group.max()) + 1) if len(near) else (0, 0)
+    begins = groups.occurrence[first : last + 1]
+    within = slice(begins[0], begins[-1])
     of_group, order, middle = in_time_order(
-        near, near_group, len(groups.document), d.start, d.duration, d.score, decision
+        near, near_group - np.int32(first), last - first, d.start, d.duration, d.score, decision
     )
     start = d.start[order].astype(np.int64)
     mapped = align(
         Candidates(middle, start, start + d.duration[order], d.score[order]),
         of_group,
-        groups.occurrences,
-        groups.occurrence,
-        lowest,
-        highest,
+        Occurrences(*(column[within] for column in groups.occurrences)),
+        begins - begins[0],
+        lowest[first:last],
+        highest[first:last],
         reference.rule.objective == "score",
     )
-    occurrence = np.flatnonzero(mapped >= 0)
-    row = order[mapped[occurrence]]
+    found = np.flatnonzero(mapped >= 0)
+    row = order[mapped[found]]
     by_row = np.argsort(row)
     hit = row[by_row] if rows is None else np.searchsorted(rows, row[by_row])
-    return hit, (groups.first + occurrence[by_row]).astype(np.int32)
+    return hit, (begins[0] + found[by_row]).astype(np.int32)

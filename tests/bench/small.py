@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import resource
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tests.bench.cost import Cost, cost
 from tests.bench.data import Data
+from tests.bench.process import run_process
 from tests.bench.table import Row
 from tests.bench.xml_rows import write_xml
 
@@ -41,14 +40,3 @@ def rows(data: Data) -> Iterator[Row]:
 def _costs(command: Sequence[str]) -> Cost:
     found = cost(run_process, tuple(command), repeats=7)
     return replace(found, peak=found.result)
-
-
-def run_process(command: Sequence[str]) -> Callable[[], int]:
-    """Runs a command that has run once before; the highest resident memory of a process, in bytes."""
-
-    def step() -> int:
-        subprocess.run(command, check=True, capture_output=True)
-        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-
-    step()
-    return step
