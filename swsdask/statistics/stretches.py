@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swsdask.kernels.stretches import stretch_begins
 from swsdask.model.trials import F64, I16, I32, I64, Trials
 
 
@@ -29,9 +30,8 @@ def groups(trials: Trials, rows: I64) -> I16:
 
 def stretches(trials: Trials) -> Stretches:
     """The stretches of a cell's trials, in the order of rows."""
-    changes = trials.query[1:] != trials.query[:-1]
-    if trials.group is not None:
-        changes |= trials.group[1:] != trials.group[:-1]
-    begins = np.concatenate((np.arange(min(len(trials), 1)), np.flatnonzero(changes) + 1))
+    query = np.ascontiguousarray(trials.query)
+    group = np.empty(0, np.int16) if trials.group is None else np.ascontiguousarray(trials.group)
+    begins = stretch_begins(query, group)
     bounds = np.append(begins, len(trials))
-    return Stretches(bounds, trials.query[begins], groups(trials, begins), np.ascontiguousarray(trials.score))
+    return Stretches(bounds, query[begins], groups(trials, begins), np.ascontiguousarray(trials.score))
