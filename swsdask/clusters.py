@@ -41,6 +41,14 @@ ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 <
 workers give every array's pages back and fault them in again, which costs a fifth of their time; and setting either
 ends the adaptation."""
 
+QUIET = {
+    "distributed.admin.tick.interval": "1 s",
+    "distributed.admin.system-monitor.interval": "5 s",
+    "distributed.worker.profile.enabled": False,
+}
+"""How seldom Dask's processes look at themselves: by default 50 times a second each, to draw a dashboard that is not
+shown, on the very cores that the workers are to use."""
+
 
 class _Cluster(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,7 +69,7 @@ class LocalProcesses(_Cluster):
         """A client of newly started worker processes; they end with the context."""
         load_kernels()
         try:
-            with dask.config.set({"distributed.nanny.pre-spawn-environ": ALLOCATION}):
+            with dask.config.set({"distributed.nanny.pre-spawn-environ": ALLOCATION, **QUIET}):
                 cluster = LocalCluster(
                     n_workers=self.workers,
                     threads_per_worker=self.threads,

@@ -16,7 +16,7 @@ import numpy as np
 
 from swsdask.alignment.document import document_targets
 from swsdask.alignment.segment import Spans, segment_targets, tile
-from swsdask.archive.audio import audio_seconds, virtual_trials
+from swsdask.archive.audio import audio_time, virtual_trials
 from swsdask.archive.base import Archive
 from swsdask.archive.conditions import group_documents, parts
 from swsdask.archive.encode import Codes
@@ -146,10 +146,10 @@ def _trials_of_groups(
 ) -> Callable[[Bool], int]:
     """What gives the number of trials of one query (Eq. 2's N) in some groups of documents, bool [n_groups]."""
     if settings.trials == "virtual":
-        seconds = audio_seconds(archive.documents, settings.compat)
+        time = audio_time(archive.documents, settings.compat)
         group = dict(zip(codes.document_ids, group_of_document.tolist(), strict=False))
         return lambda within: virtual_trials(
-            settings.trials_per_second, (each for document, each in seconds.items() if within[group[document]])
+            settings.trials_per_second, (each for document, each in time.items() if within[group[document]])
         )
     trial_group = group_of_document[: codes.n_evaluated] if segments is None else group_of_document[segments.document]
     return lambda within: int(np.count_nonzero(within[trial_group]))

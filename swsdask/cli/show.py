@@ -16,12 +16,12 @@ def command(archive: str, version: int | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from swsdask.archive.audio import audio_seconds
+    from swsdask.archive.audio import HALF_TICKS_PER_SECOND, audio_time
     from swsdask.archive.store import open_archive
 
     opened = open_archive(archive, version)
     documents = opened.documents
-    hours = float(sum(audio_seconds(documents, "none").values())) / 3600
+    hours = sum(audio_time(documents, "none").values()) / HALF_TICKS_PER_SECOND / 3600
     click.echo(f"{archive}, version {opened.version}")
     click.echo(f"  {len(set(documents['document'].to_pylist())):,} documents, {hours:.2f} h evaluated")
     click.echo(f"  {opened.queries.num_rows:,} queries, {opened.words.num_rows:,} words spoken")

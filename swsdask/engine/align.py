@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.archive.base import Archive
 from swsdask.engine.executor import Executor, execution_error
-from swsdask.engine.plan import Task, task_rows, tasks
+from swsdask.engine.plan import Task, tasks
 from swsdask.engine.progress import Progress
 from swsdask.engine.targets import ABSENT, Targets, targets_of
 from swsdask.errors import SwsdaskError
@@ -77,11 +77,11 @@ def align_systems(
     for system in systems:
         run = runs[system]
         progress.begin(f"alignment of {system}", run.rows)
-        size = min(ROWS_AT_ONCE, task_rows(run.rows, executor.workers, settings.rows_per_task))
+        work = tasks(archive, [run], executor.workers, min(ROWS_AT_ONCE, settings.rows_per_task))
         found = np.zeros(len(targets.query), np.bool_)
         with TemporaryDirectory(prefix="swsdask-") as folder:
             parts: list[Rows] = []
-            for aligned in _aligned(executor, tasks(archive, [system], size), known_everywhere, run.scores, progress):
+            for aligned in _aligned(executor, work, known_everywhere, run.scores, progress):
                 found[aligned.mapped] = True
                 parts.append(_put_by(aligned.rows, Path(folder) / f"{len(parts)}.npy"))
             parts.append(_missed(targets, ~found))

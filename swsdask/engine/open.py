@@ -12,7 +12,7 @@ from swsdask.engine.serial import SerialExecutor
 from swsdask.model.settings import EngineSettings
 
 SMALL = 2_000_000
-"""Below so many rows, starting worker processes costs more than it saves."""
+"""Below so many rows, there is nothing to share out."""
 
 
 @contextmanager
@@ -21,7 +21,8 @@ def open_executor(settings: EngineSettings, total_rows: int | None = None) -> It
 
     "serial", "threads", "processes", a scheduler's address or file, or a file of conf/cluster. "auto" is serial where
     there is little to do (`total_rows` below `SMALL`; None: not known, so taken as little), one core, or one worker is
-    asked for, else processes; more than one worker asked for is processes always. Only what needs Dask imports it.
+    asked for, else threads on all cores: they start at once and share what they read. Where more than one worker is
+    asked for it is worker processes. Only what needs Dask imports it.
 
     Raises `SettingsError` if the name means nothing, `ClusterError` if workers cannot be started or reached.
     """
@@ -29,7 +30,7 @@ def open_executor(settings: EngineSettings, total_rows: int | None = None) -> It
     workers = settings.workers or cores()
     if name == "auto":
         little = settings.workers is None and (total_rows or 0) < SMALL
-        name = "serial" if little or workers == 1 else "processes"
+        name = "serial" if little or workers == 1 else "threads" if settings.workers is None else "processes"
     if name == "serial":
         yield SerialExecutor()
     elif name == "threads":

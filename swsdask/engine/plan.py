@@ -17,11 +17,11 @@ from swsdask.model.schemas import DETECTIONS
 from swsdask.model.trials import Detections
 
 TASKS_PER_WORKER = 8
-"""How many tasks a worker gets in a round, at least, where there are rows enough."""
+"""For how many tasks of `rows_per_task` a worker has rows in a group, where there are rows enough."""
 
 FEW_ROWS = 1_000_000
-"""No task is made smaller than this for the sake of `TASKS_PER_WORKER`: counting so many rows takes about twenty times
-as long as Dask needs for a task."""
+"""No task is made smaller than this so that workers end together: counting so many rows takes several times as long as
+Dask needs for a task."""
 
 ROWS_PER_CELL = 500_000
 """Cells are asked for no larger, so that one holds a row group: it is read without a copy, into memory just let go."""
@@ -68,8 +68,8 @@ class NoDetections:
 
 
 def groups(runs: Iterable[Run], workers: int, rows_per_task: int) -> Iterator[list[Run]]:
-    """The runs, in their order, in groups of systems that are scored together: twice what keeps all workers busy."""
-    enough = 2 * TASKS_PER_WORKER * workers * rows_per_task
+    """The runs, in their order, in groups of systems that are scored together."""
+    enough = TASKS_PER_WORKER * workers * rows_per_task
     group: list[Run] = []
     rows = 0
     for run in runs:
@@ -82,18 +82,19 @@ def groups(runs: Iterable[Run], workers: int, rows_per_task: int) -> Iterator[li
         yield group
 
 
-def task_rows(rows: int, workers: int, rows_per_task: int) -> int:
-    """How many rows a task of `rows` rows in all should have: `rows_per_task`, or fewer to keep all workers busy."""
-    return min(rows_per_task, max(FEW_ROWS, -(-rows // (TASKS_PER_WORKER * workers))))
+def tasks(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task: int) -> Iterator[Task]:
+    """Every cell of the runs, in order, in tasks that shrink towards the end: few tasks, and workers end together.
 
-
-def tasks(archive: Archive, systems: Iterable[str], rows_per_task: int) -> Iterator[Task]:
-    """Every cell of the systems, in order, small ones together; a cell larger than `rows_per_task` is a task alone."""
+    A task has as many cells as fit in a worker's half of an equal share of the rows that are left (guided
+    self-scheduling: Polychronopoulos and Kuck 1987), but no more than `rows_per_task` rows, unless one cell has more.
+    """
+    left = sum(run.rows for run in runs)
     waiting: list[Cell] = []
     rows = 0
-    for cell in _cells(archive, systems, rows_per_task):
-        if waiting and rows + cell.rows > rows_per_task:
+    for cell in _cells(archive, [run.system for run in runs], rows_per_task):
+        if waiting and rows + cell.rows > min(rows_per_task, max(FEW_ROWS, left // (2 * workers))):
             yield Task(tuple(waiting))
+            left -= rows
             waiting, rows = [], 0
         waiting.append(cell)
         rows += cell.rows

@@ -10,7 +10,7 @@ import pyarrow as pa
 from swsdask.archive.base import Archive, Run
 from swsdask.engine.align import align_systems
 from swsdask.engine.executor import Executor
-from swsdask.engine.plan import groups, task_rows, tasks
+from swsdask.engine.plan import groups, tasks
 from swsdask.engine.progress import Progress, Unseen
 from swsdask.engine.rounds import Found, Round, merge, rounds, statistics_of
 from swsdask.engine.tables import curve_table, score_table
@@ -98,7 +98,7 @@ def score_systems(
             )
             merged = executor.map_reduce(
                 statistics_of,
-                tasks(archive, names, task_rows(rows, workers, settings.rows_per_task)),
+                tasks(archive, group, workers, settings.rows_per_task),
                 merge,
                 (known_everywhere, executor.share(this)),
                 done=lambda task: progress.advance(task.rows),

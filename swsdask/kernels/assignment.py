@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, int64, njit
+from numba import njit
 
-from swsdask.kernels.signatures import column, several
 from swsdask.model.trials import I32, I64
 
 _FAR = np.int64(2**63 - 1)
 
 
-@njit(
-    several(int64[::1], int64[::1], int64[::1], int64[::1])(column(int64), column(int32), column(int64), int64),
-    cache=True,
-    nogil=True,
-)
+@njit()
 def assign(first_edge: I64, edge_column: I32, edge_weight: I64, n_columns: int) -> tuple[I64, I64, I64, I64]:
     """Match rows with columns, one to one, so that the sum of the weights is the greatest; both may stay unmatched.
 

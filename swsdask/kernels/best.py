@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int8, int32, int64, njit
+from numba import float64, int8, int32, int64, njit
 
 from swsdask.kernels.signatures import column
 from swsdask.model.trials import F64, I8, I32, I64
 
 
-@njit(
-    boolean(int64, int64, column(float64), column(int32), column(int32), column(int8), column(int8)),
-    cache=True,
-    nogil=True,
-)
+@njit()
 def _is_better(row: int, other: int, score: F64, start: I32, duration: I32, channel: I8, decision: I8) -> bool:
     """By score, then the earlier start, the longer duration, the lower channel, YES before NO, the earlier row."""
     if score[row] != score[other]:

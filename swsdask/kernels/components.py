@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int64, njit, void
+from numba import boolean, float64, int64, njit
 
 from swsdask.kernels.assignment import assign
 from swsdask.kernels.congruence import pair_weight, score_congruence, time_congruence, weight_scale
-from swsdask.kernels.signatures import column, record
+from swsdask.kernels.signatures import record
 from swsdask.kernels.ties import settle
 from swsdask.model.trials import F64, I64, Bool
 
@@ -45,13 +45,13 @@ _OCCURRENCES = record(Occurrences, int64[::1], int64[::1], int64[::1], int64[::1
 _GOAL = record(Goal, boolean, float64, float64)
 
 
-@njit(float64(_CANDIDATES, int64, int64, _GOAL), cache=True, nogil=True)
+@njit()
 def _scale(candidates: Candidates, low: int, high: int, goal: Goal) -> float:
     """The unit of the weights of a component that holds the detections low .. high."""
     return weight_scale(score_congruence(candidates.score[low:high].max(), goal.lowest, goal.highest))
 
 
-@njit(int64(_CANDIDATES, int64, _OCCURRENCES, int64, _GOAL, float64), cache=True, nogil=True)
+@njit()
 def _weight(
     candidates: Candidates, detection: int, occurrences: Occurrences, occurrence: int, goal: Goal, scale: float
 ) -> int:
@@ -68,7 +68,7 @@ def _weight(
     )
 
 
-@njit(void(_CANDIDATES, int64, int64, _OCCURRENCES, int64, _GOAL, int64[::1]), cache=True, nogil=True)
+@njit()
 def _align_one_occurrence(
     candidates: Candidates,
     low: int,
@@ -91,7 +91,7 @@ def _align_one_occurrence(
             detection_of[occurrence] = detection
 
 
-@njit(void(_CANDIDATES, int64, _OCCURRENCES, int64[::1], _GOAL, int64[::1]), cache=True, nogil=True)
+@njit()
 def _align_one_detection(
     candidates: Candidates, detection: int, occurrences: Occurrences, members: I64, goal: Goal, detection_of: I64
 ) -> None:
@@ -108,7 +108,7 @@ def _align_one_detection(
         detection_of[chosen] = detection
 
 
-@njit(int64[::1](float64[::1], int64), cache=True, nogil=True)
+@njit()
 def _rank_weights(scores: F64, n_occurrences: int) -> I64:
     """Weights that count pairs first and then prefer high scores: all that matters of scores is their order.
 
@@ -122,7 +122,7 @@ def _rank_weights(scores: F64, n_occurrences: int) -> I64:
     return ranks + (n_occurrences * len(scores) + 1)
 
 
-@njit(boolean[::1](column(int64), int64), cache=True, nogil=True)
+@njit()
 def _worth_keeping(weights: I64, n_occurrences: int) -> Bool:
     """Which detections of an occurrence its component can need: the best n_occurrences of positive weight.
 
@@ -143,7 +143,7 @@ def _worth_keeping(weights: I64, n_occurrences: int) -> Bool:
     return kept
 
 
-@njit(void(_CANDIDATES, _OCCURRENCES, int64[::1], int64[::1], int64[::1], _GOAL, int64[::1]), cache=True, nogil=True)
+@njit()
 def _align_several(
     candidates: Candidates,
     occurrences: Occurrences,

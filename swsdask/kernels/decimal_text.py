@@ -18,10 +18,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import boolean, float64, int64, njit, uint8, uint64
+from numba import njit, uint8
 from numpy.typing import NDArray
 
-from swsdask.kernels.signatures import column, several
+from swsdask.kernels.signatures import column
 
 MAX_DIGITS = 19
 """As many digits, after leading zeros, as a uint64 mantissa always holds."""
@@ -43,7 +43,7 @@ _BITS_53 = np.uint64(2**53)
 _BITS_54 = np.uint64(2**54)
 
 
-@njit(several(int64, uint64, int64)(TEXT, int64, uint64, int64), cache=True, nogil=True)
+@njit()
 def _scan_digits(text: NDArray[np.uint8], at: int, mantissa: np.uint64, digits: int) -> tuple[int, np.uint64, int]:
     """Append the digits from `at` on to a mantissa; `digits` counts them but for leading zeros."""
     while True:
@@ -56,7 +56,7 @@ def _scan_digits(text: NDArray[np.uint8], at: int, mantissa: np.uint64, digits: 
         at += 1
 
 
-@njit(several(int64, boolean, uint64, int64, int64)(TEXT, int64), cache=True, nogil=True)
+@njit()
 def scan_number(text: NDArray[np.uint8], at: int) -> tuple[int, bool, np.uint64, int, int]:
     """Read the number at byte `at` of `text` (uint8; some byte that is no part of a number must follow it).
 
@@ -93,7 +93,7 @@ def scan_number(text: NDArray[np.uint8], at: int) -> tuple[int, bool, np.uint64,
     return at, negative, mantissa, exponent, digits
 
 
-@njit(float64(uint64, int64), cache=True, nogil=True)
+@njit()
 def _divide(mantissa: np.uint64, power: int) -> float:
     """The float nearest to mantissa / 10**power; 2**53 < mantissa, 0 <= power <= 22."""
     # 10**power = 5**power * 2**power, and 5**22 < 2**52 leaves room to shift a remainder by nine bits.
@@ -121,7 +121,7 @@ def _divide(mantissa: np.uint64, power: int) -> float:
     return math.ldexp(float(quotient), shift + 1)
 
 
-@njit(several(boolean, float64)(uint64, int64, int64), cache=True, nogil=True)
+@njit()
 def nearest_float(mantissa: np.uint64, exponent: int, digits: int) -> tuple[bool, float]:
     """Whether mantissa * 10**exponent is one of the forms above, and if so the float64 nearest to it."""
     if digits == 0:
@@ -137,7 +137,7 @@ def nearest_float(mantissa: np.uint64, exponent: int, digits: int) -> tuple[bool
     return False, 0.0
 
 
-@njit(several(int64, boolean)(uint64, int64, int64), cache=True, nogil=True)
+@njit()
 def nearest_tick(mantissa: np.uint64, exponent: int, digits: int) -> tuple[np.int64, bool]:
     """Ticks of mantissa * 10**exponent seconds, and whether they are rounded.
 

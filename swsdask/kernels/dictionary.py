@@ -25,7 +25,7 @@ DICTIONARY = (int32[::1], uint64[::1], int64[::1], uint8[::1])
 _HALF = np.uint64(32)
 
 
-@njit(int64(uint64, int64), cache=True, nogil=True)
+@njit()
 def _first_slot(key: np.uint64, mask: int) -> np.int64:
     return np.int64(key ^ (key >> _HALF)) & mask
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int8, int32, int64, njit, void
+from numba import float64, int8, int32, int64, njit
 
 from swsdask.kernels.signatures import column, several
 from swsdask.model.trials import F64, I8, I32, I64
@@ -12,7 +12,7 @@ _SHORT = 24
 """Up to this length a stretch is sorted by insertion: rows mostly come nearly sorted."""
 
 
-@njit(boolean(int64, int64, int64, int64, column(int32), column(float64), column(int8)), cache=True, nogil=True)
+@njit()
 def _comes_before(row: int, middle: int, other: int, other_middle: int, start: I32, score: F64, decision: I8) -> bool:
     """Whether a detection comes before another: by mid-point, start, score from the highest, YES first, row."""
     if middle != other_middle:
@@ -26,7 +26,7 @@ def _comes_before(row: int, middle: int, other: int, other_middle: int, start: I
     return row < other
 
 
-@njit(void(int64[::1], int64[::1], int64, int64, column(int32), column(float64), column(int8)), cache=True, nogil=True)
+@njit()
 def _insertion_sort(rows: I64, middles: I64, low: int, high: int, start: I32, score: F64, decision: I8) -> None:
     for i in range(low + 1, high):
         row, middle = rows[i], middles[i]
@@ -37,7 +37,7 @@ def _insertion_sort(rows: I64, middles: I64, low: int, high: int, start: I32, sc
         rows[j], middles[j] = row, middle
 
 
-@njit(void(int64[::1], int64[::1], int64, int64, column(int32), column(float64), column(int8)), cache=True, nogil=True)
+@njit()
 def _merge_sort(rows: I64, middles: I64, low: int, high: int, start: I32, score: F64, decision: I8) -> None:
     for begin in range(low, high, _SHORT):
         _insertion_sort(rows, middles, begin, min(begin + _SHORT, high), start, score, decision)

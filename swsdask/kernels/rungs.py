@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int32, int64, njit, void
+from numba import boolean, float64, int32, njit
 
 from swsdask.kernels.signatures import column, record
 from swsdask.model.trials import F64, I32
@@ -41,7 +41,7 @@ RUNGS = record(Rungs, column(float64), int32[::1], boolean, float64, float64)
 """The type of `Rungs` in signatures."""
 
 
-@njit(float64(float64, boolean), cache=True, nogil=True)
+@njit()
 def _place(score: float, logarithmic: bool) -> float:
     """The score itself, or its float key: monotone either way, and the same for 0.0 and -0.0."""
     if not logarithmic:
@@ -50,7 +50,7 @@ def _place(score: float, logarithmic: bool) -> float:
     return float(bits if bits >= 0 else -(bits & _MAGNITUDE))
 
 
-@njit(int64(float64, boolean, float64, float64, int64), cache=True, nogil=True)
+@njit()
 def _bucket(score: float, logarithmic: bool, low: float, scale: float, n_buckets: int) -> int:
     x = (_place(score, logarithmic) - low) * scale
     last = n_buckets - 1.0
@@ -58,7 +58,7 @@ def _bucket(score: float, logarithmic: bool, low: float, scale: float, n_buckets
     return int(x if x < last else last)
 
 
-@njit(RUNGS(column(float64), boolean), cache=True, nogil=True)
+@njit()
 def _cut(scores: F64, logarithmic: bool) -> Rungs:
     n = len(scores) - 1
     n_buckets = max(1, BUCKETS * n)
@@ -78,7 +78,7 @@ def _cut(scores: F64, logarithmic: bool) -> Rungs:
     return Rungs(scores, first, logarithmic, low, scale)
 
 
-@njit(int64(RUNGS), cache=True, nogil=True)
+@njit()
 def _crowding(rungs: Rungs) -> int:
     """The sum of squares of the rungs per bucket."""
     squares = 0
@@ -87,7 +87,7 @@ def _crowding(rungs: Rungs) -> int:
     return squares
 
 
-@njit(RUNGS(column(float64)), cache=True, nogil=True)
+@njit()
 def cut_rungs(scores: F64) -> Rungs:
     """Rungs ready to be searched. `scores`: float64, ascending, distinct, the last one inf and no other."""
     evenly = _cut(scores, False)
@@ -98,7 +98,7 @@ def cut_rungs(scores: F64) -> Rungs:
     return logarithmically if _crowding(logarithmically) < crowding else evenly
 
 
-@njit(void(column(float64), RUNGS, int32[::1]), cache=True, nogil=True)
+@njit()
 def find_slots(score: F64, rungs: Rungs, slot: I32) -> None:
     """Write the slot of every score (finite) into `slot`, as long as `score`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int32, int64, njit, uint8, void
+from numba import boolean, float64, int32, int64, njit, void
 from numpy.typing import NDArray
 
 from swsdask.kernels.decimal_text import TEXT, nearest_float, nearest_tick, scan_number
@@ -12,7 +12,7 @@ from swsdask.kernels.signatures import column
 _LONGEST = 62
 
 
-@njit(int64(TEXT, int64, int64, uint8[::1]), cache=True, nogil=True)
+@njit()
 def _copy(text: NDArray[np.uint8], begin: int, end: int, value: NDArray[np.uint8]) -> int:
     """Copy a value to where a byte of 0 follows it; its length, -1 if it is too long."""
     size = end - begin

@@ -9,17 +9,13 @@ that such an assignment gives it. The result depends on nothing but the order of
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, int32, int64, njit, void
+from numba import int32, int64, njit, void
 
-from swsdask.kernels.signatures import column, several
+from swsdask.kernels.signatures import column
 from swsdask.model.trials import I32, I64
 
 
-@njit(
-    several(int64[::1], int32[::1])(column(int64), column(int32), column(int64), column(int64), column(int64)),
-    cache=True,
-    nogil=True,
-)
+@njit()
 def _tight_rows(
     first_edge: I64, edge_column: I32, edge_weight: I64, row_price: I64, column_price: I64
 ) -> tuple[I64, I32]:
@@ -43,25 +39,7 @@ def _tight_rows(
     return first, rows
 
 
-@njit(
-    boolean(
-        int64,
-        int64,
-        int64,
-        int64,
-        column(int64),
-        column(int32),
-        column(int64),
-        column(int64),
-        int64[::1],
-        int64[::1],
-        int64[::1],
-        int64[::1],
-        int64[::1],
-    ),
-    cache=True,
-    nogil=True,
-)
+@njit()
 def _search(
     start: int,
     fixed: int,

@@ -40,7 +40,7 @@ STATE_SIZE = 10
 _COLUMNS = (int32[::1], int32[::1], int8[::1], int32[::1], int32[::1], float64[::1], int8[::1])
 
 
-@njit(int64(TEXT, int64, int64), cache=True, nogil=True)
+@njit()
 def _reason(text: NDArray[np.uint8], at: int, end: int) -> int:
     """MORE if the construct at `at` may go on beyond `end`, else ODD."""
     while at < end:

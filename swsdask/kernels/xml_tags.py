@@ -7,12 +7,11 @@ returns where it came to, or `STOP` if what stands there is not ordinary: it dec
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int64, njit, uint8, uint64
+from numba import float64, int64, njit, uint64
 from numpy.typing import NDArray
 
-from swsdask.kernels.decimal_text import TEXT, nearest_float, nearest_tick, scan_number
+from swsdask.kernels.decimal_text import nearest_float, nearest_tick, scan_number
 from swsdask.kernels.dictionary import HASH_FACTOR, HASH_SEED
-from swsdask.kernels.signatures import several
 
 STOP = -1
 LOOKAHEAD = 32
@@ -45,7 +44,7 @@ def pack_words(root: str, list_: str, row: str, query_id: str, search_time: str,
     return packed
 
 
-@njit(int64(TEXT, int64, TEXT), cache=True, nogil=True)
+@njit()
 def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
     """Where `word` ends if it stands at `at`, else STOP."""
     for offset in range(len(word)):
@@ -54,7 +53,7 @@ def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
     return at + len(word)
 
 
-@njit(int64(TEXT, int64, uint8[:, ::1], int64), cache=True, nogil=True)
+@njit()
 def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], number: int) -> int:
     """Where word `number` ends if it stands at `at`, else STOP."""
     offset = 0
@@ -65,7 +64,7 @@ def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], numbe
     return at + offset
 
 
-@njit(several(int64, int64)(TEXT, int64), cache=True, nogil=True)
+@njit()
 def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     """The first byte from `at` on that is no blank, and how many lines end before it."""
     lines = 0
@@ -78,7 +77,7 @@ def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
         at += 1
 
 
-@njit(int64(TEXT, int64), cache=True, nogil=True)
+@njit()
 def _value_begin(text: NDArray[np.uint8], at: int) -> int:
     """Where the value begins if an equals sign and a quote stand at `at`, else STOP."""
     if text[at] == 61 and (text[at + 1] == 34 or text[at + 1] == 39):
@@ -86,7 +85,7 @@ def _value_begin(text: NDArray[np.uint8], at: int) -> int:
     return STOP
 
 
-@njit(int64(TEXT, int64), cache=True, nogil=True)
+@njit()
 def _value_end(text: NDArray[np.uint8], begin: int) -> int:
     """The closing quote of the value at `begin`, or STOP if it is not plain."""
     quote = text[begin - 1]
@@ -98,7 +97,7 @@ def _value_end(text: NDArray[np.uint8], begin: int) -> int:
     return at
 
 
-@njit(several(int64, int64)(TEXT, int64), cache=True, nogil=True)
+@njit()
 def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     """Which attribute of a row is named at `at`, and where its name ends (STOP: none)."""
     first = text[at]
@@ -115,7 +114,7 @@ def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     return _DECISION, _after(text, at, _DECISION_WORD)
 
 
-@njit(several(int64, int64, int64)(TEXT, int64), cache=True, nogil=True)
+@njit()
 def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
     """Where the time at `begin` ends (STOP if it is negative or too long), its ticks, and 1 if they are rounded."""
     at, negative, mantissa, exponent, digits = scan_number(text, begin)
@@ -127,7 +126,7 @@ def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
     return at, int(ticks), 1 if rounded else 0
 
 
-@njit(several(int64, float64, boolean)(TEXT, int64), cache=True, nogil=True)
+@njit()
 def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
     """Where the score at `begin` ends (STOP if it may be infinite), its value, and whether that is still to be read."""
     at, negative, mantissa, exponent, digits = scan_number(text, begin)
@@ -139,7 +138,7 @@ def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
     return at, -score if negative else score, not read
 
 
-@njit(several(int64, int64)(TEXT, int64), cache=True, nogil=True)
+@njit()
 def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     """Where the channel at `begin` ends (STOP unless it is 0 to 127 in one to three digits), and the channel."""
     at = begin
@@ -152,7 +151,7 @@ def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     return at, channel
 
 
-@njit(several(int64, int64)(TEXT, int64), cache=True, nogil=True)
+@njit()
 def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     """Where the decision at `begin` ends (STOP unless it is YES or NO), and the decision."""
     if text[begin] == 89 and text[begin + 1] == 69 and text[begin + 2] == 83:
@@ -162,7 +161,7 @@ def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     return STOP, 0
 
 
-@njit(several(int64, int64)(TEXT, int64, uint8[:, ::1], int64[::1]), cache=True, nogil=True)
+@njit()
 def scan_list_tag(
     text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], spans: NDArray[np.int64]
 ) -> tuple[int, int]:
@@ -202,7 +201,7 @@ def scan_list_tag(
 _ROW = (int64, int64, int64, int64, uint64, int64, int64, int64, int64, float64, int64, int64, int64)
 
 
-@njit(several(*_ROW)(TEXT, int64), cache=True, nogil=True)
+@njit()
 def scan_row_tag(
     text: NDArray[np.uint8], at: int
 ) -> tuple[int, int, int, int, np.uint64, int, int, int, int, float, int, int, int]:

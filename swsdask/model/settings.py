@@ -160,7 +160,7 @@ class EngineSettings(_Settings):
 
     executor: str = "auto"
     workers: int | None = Field(default=None, ge=1)
-    rows_per_task: int = Field(default=2_000_000, ge=1)
+    rows_per_task: int = Field(default=10_000_000, ge=1)
     fan_in: int = Field(default=8, ge=2)
 
 

@@ -63,7 +63,7 @@ def preferred(matrix):
     return [row_of.index(row) if row in row_of else -1 for row in range(n_rows)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(arrays(np.int64, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=st.integers(0, 3)))
 def test_ties_are_settled_in_order(matrix):
     rows, columns = np.nonzero(matrix)

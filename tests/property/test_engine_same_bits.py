@@ -63,7 +63,7 @@ def _small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "MOST_SYSTEMS", 2)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(world=evaluations(), way=ways(), seed=st.integers(0, 10**6))
 def test_statistics_do_not_depend_on_how_they_were_computed(
     world: tuple[Reference, dict[str, list[Row]]], way: tuple[engines.Executor, int], seed: int
@@ -78,7 +78,7 @@ def test_statistics_do_not_depend_on_how_they_were_computed(
         executor.close()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(world=evaluations(), way=ways(), seed=st.integers(0, 10**6))
 def test_tables_do_not_depend_on_how_they_were_computed(
     world: tuple[Reference, dict[str, list[Row]]], way: tuple[engines.Executor, int], seed: int

@@ -11,7 +11,7 @@ from typing import TypeVar
 from xml.sax.saxutils import escape, quoteattr
 
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.errors import Problems
@@ -61,7 +61,6 @@ def read_back(data: st.DataObject, text: str, reader: Callable[[str, Problems], 
         return read
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_ecf(data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.tuples(IDS, CHANNELS, SPANS, IDS, IDS), min_size=1, max_size=5))
@@ -87,7 +86,6 @@ def test_ecf(data: st.DataObject) -> None:
     ]
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from(["kw", "term"]))
 def test_query_lists(data: st.DataObject, kind: str) -> None:
     attributes = st.dictionaries(WORDS, TEXTS | st.just(""), max_size=3)
@@ -106,7 +104,6 @@ def test_query_lists(data: st.DataObject, kind: str) -> None:
     assert {key.decode(): value.decode() for key, value in table.schema.metadata.items()} == header
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_rttm(data: st.DataObject) -> None:
     names = WORDS.filter(lambda name: name not in (".", ".."))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.errors import Problems
@@ -92,7 +92,6 @@ def literal_reading(text: str) -> tuple[list[dict[str, object]], Counter[str]]:
     return rows, skipped
 
 
-@settings(deadline=None)
 @given(texts(faulty=False))
 def test_a_right_file_is_read_as_the_format_says(text: str) -> None:
     problems = Problems()
@@ -101,7 +100,6 @@ def test_a_right_file_is_read_as_the_format_says(text: str) -> None:
     assert (table.to_pylist(), skipped) == literal_reading(text)
 
 
-@settings(deadline=None)
 @given(texts(faulty=True))
 def test_all_at_once_and_line_by_line_agree(text: str) -> None:
     lines = Lines(7, text.encode())
@@ -116,14 +114,12 @@ def test_all_at_once_and_line_by_line_agree(text: str) -> None:
     assert together.skipped == singly.skipped
 
 
-@settings(deadline=None)
 @given(st.lists(records(17).map(lambda fields: " ".join([*fields[:8], "1"])), min_size=1, max_size=30))
 def test_most_files_are_read_all_at_once(rows: list[str]) -> None:
     table, _ = rttm_records._read_together(Lines(1, "".join(f"{row}\n" for row in rows).encode()))
     assert len(table) == sum(row.startswith(("LEXEME", "SPEAKER")) for row in rows)
 
 
-@settings(deadline=None)
 @given(texts(faulty=True), st.integers(1, 50))
 def test_blocks_do_not_show(text: str, block: int) -> None:
     with TemporaryDirectory() as folder:

@@ -40,7 +40,7 @@ def bits(value: float) -> bytes:
 def test_a_score_is_what_python_reads(text: str) -> None:
     end, negative, mantissa, exponent, digits = scan_number(np.frombuffer(f'{text}"'.encode(), np.uint8), 0)
     assert end == len(text)
-    read, score = nearest_float(mantissa, exponent, digits)
+    read, score = nearest_float(np.uint64(mantissa), exponent, digits)
     if read:
         assert bits(-score if negative else score) == bits(float(text))
     else:
@@ -50,7 +50,7 @@ def test_a_score_is_what_python_reads(text: str) -> None:
 @given(st.floats(-1e6, 1e6).filter(lambda score: abs(score) > 1e-4 or score == 0).map(repr))
 def test_scores_as_programs_print_them_are_read_by_the_kernel(text: str) -> None:
     _, _, mantissa, exponent, digits = scan_number(np.frombuffer(f"{text} ".encode(), np.uint8), 0)
-    assert nearest_float(mantissa, exponent, digits)[0]
+    assert nearest_float(np.uint64(mantissa), exponent, digits)[0]
 
 
 @given(st.one_of(st.decimals(0, 300_000, places=6).map(str), st.decimals(0, 1, places=17).map(str), numbers))
@@ -60,7 +60,7 @@ def test_scores_as_programs_print_them_are_read_by_the_kernel(text: str) -> None
 @example("214748.364749999999999999")
 def test_a_time_is_what_decimal_arithmetic_gives(text: str) -> None:
     _, _, mantissa, exponent, digits = scan_number(np.frombuffer(f"{text}'".encode(), np.uint8), 0)
-    tick, rounded = nearest_tick(mantissa, exponent, digits)
+    tick, rounded = nearest_tick(np.uint64(mantissa), exponent, digits)
     try:
         expected = ticks(text.lstrip("+-"))
     except OverflowError:

@@ -79,7 +79,7 @@ def rows(read: list[RunPiece]) -> list[tuple[object, ...]]:
 
 
 @given(runs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_rows_survive(run: list[RunPiece]) -> None:
     by_query: dict[str, list[tuple[object, ...]]] = {query: [] for piece in run for query in piece.queries}
     for row in rows(run):

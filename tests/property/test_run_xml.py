@@ -288,7 +288,7 @@ def rows_of(pieces: list[RunPiece]) -> list[tuple[str, str, int, int, int, float
 
 
 @given(documents(), st.integers(1, 400), st.integers(1, 6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_scanner_and_lxml_cannot_be_told_apart(content: bytes, block: int, rows_per_piece: int) -> None:
     scanned, scanner_problems = read(content, block, rows_per_piece)
     with only_lxml():
@@ -301,7 +301,7 @@ def test_scanner_and_lxml_cannot_be_told_apart(content: bytes, block: int, rows_
 
 
 @given(documents(), st.integers(2, 5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_parts_one_after_the_other_are_the_whole(content: bytes, n_parts: int) -> None:
     file = "memory://parts.kwslist.xml"
     filesystem("memory").pipe(file, content)

@@ -305,9 +305,7 @@ def differences(case: Case) -> list[str]:
     ]
 
 
-@settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(cases())
 def test_every_number_is_the_literal_one(case: Case) -> None:
     if case.rules.costs is None:

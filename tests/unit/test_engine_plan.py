@@ -6,7 +6,7 @@ import pytest
 
 from swsdask.archive.base import Run
 from swsdask.engine import plan
-from swsdask.engine.plan import NoDetections, Task, groups, task_rows, tasks
+from swsdask.engine.plan import NoDetections, Task, groups, tasks
 from swsdask.model.trials import ScoreRange
 
 
@@ -34,8 +34,12 @@ def runs(*rows: int) -> list[Run]:
     return [Run(f"s{i}", n, "", True, ScoreRange(None, (0.0, 1.0))) for i, n in enumerate(rows)]
 
 
-def sizes(archive: Archive, rows_per_task: int) -> list[list[int]]:
-    made = tasks(archive, list(archive.sizes), rows_per_task)
+def of(archive: Archive) -> list[Run]:
+    return [Run(name, sum(rows), "", True, ScoreRange(None, (0.0, 1.0))) for name, rows in archive.sizes.items()]
+
+
+def sizes(archive: Archive, rows_per_task: int, workers: int = 1) -> list[list[int]]:
+    made = tasks(archive, of(archive), workers, rows_per_task)
     return [[cell.rows for cell in task.cells] for task in made]
 
 
@@ -47,7 +51,8 @@ def test_small_cells_and_small_systems_share_a_task_and_large_cells_stand_alone(
 
 
 def test_a_system_without_cells_has_one_without_rows() -> None:
-    (task,) = tasks(Archive({"a": [], "b": [2]}), ["a", "b"], 10)
+    archive = Archive({"a": [], "b": [2]})
+    (task,) = tasks(archive, of(archive), 1, 10)
     assert task.cells == (NoDetections("a"), Cell("b", 2, 0))
     read = task.cells[0].read(["document", "inside"])
     assert len(read) == 0
@@ -64,14 +69,19 @@ def test_a_task_names_its_systems_and_files() -> None:
 
 def test_groups_end_when_every_worker_has_enough_or_there_are_many_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "MOST_SYSTEMS", 3)
-    monkeypatch.setattr(plan, "TASKS_PER_WORKER", 2)
+    monkeypatch.setattr(plan, "TASKS_PER_WORKER", 4)
     rows = [[run.rows for run in group] for group in groups(runs(50, 30, 10, 10, 10, 10, 100, 1), 2, 10)]
     assert rows == [[50, 30], [10, 10, 10], [10, 100], [1]]
     assert list(groups([], 2, 10)) == []
 
 
-def test_tasks_are_made_smaller_only_to_keep_workers_busy_and_never_tiny() -> None:
-    assert task_rows(10**9, 2, 2_000_000) == 2_000_000
-    assert task_rows(24_000_000, 2, 2_000_000) == 1_500_000
-    assert task_rows(10_000, 2, 2_000_000) == plan.FEW_ROWS
-    assert task_rows(10_000, 2, 50) == 50
+def test_tasks_shrink_towards_the_end_so_that_workers_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "FEW_ROWS", 2)
+    archive = Archive({"a": [1] * 40})
+    totals = [sum(task) for task in sizes(archive, 8, workers=2)]
+    assert totals == [8, 8, 6, 4, 3, 2, 2, 2, 2, 2, 1]
+    assert [sum(task) for task in sizes(archive, 3, workers=2)] == [3] * 10 + [2] * 5
+
+
+def test_no_task_is_tiny_only_for_the_sake_of_idle_workers() -> None:
+    assert sizes(Archive({"a": [plan.FEW_ROWS // 2] * 2}), 5_000_000, workers=100) == [[plan.FEW_ROWS // 2] * 2]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.archive.audio import audio_seconds, virtual_trials
+from swsdask.archive.audio import HALF_TICKS_PER_SECOND, audio_time, virtual_trials
 from swsdask.archive.reference import build_reference, queries_without_targets
 from swsdask.archive.tables import ReferenceTables
 from swsdask.errors import SettingsError
@@ -27,7 +27,7 @@ def build(reference: ReferenceTables, by: Sequence[Sequence[str]] = (), **settin
 
 
 def audio(*excerpts: tuple, compat: str = "none") -> Fraction:
-    return sum(audio_seconds(table(DOCUMENTS, excerpts), compat).values(), Fraction(0))
+    return Fraction(sum(audio_time(table(DOCUMENTS, excerpts), compat).values()), HALF_TICKS_PER_SECOND)
 
 
 class TestAudioTime:
@@ -55,18 +55,23 @@ class TestAudioTime:
         assert audio(*excerpts, compat="stdeval") == 7
         assert audio(*excerpts) == 5
 
-    @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15), st.booleans(), st.integers(1, 2)), max_size=6))
+    @given(
+        st.lists(
+            st.tuples(st.sampled_from("de"), st.integers(0, 40), st.integers(0, 15), st.booleans(), st.integers(1, 2)),
+            max_size=9,
+        )
+    )
     def test_equals_counting_ticks(self, rows) -> None:
-        excerpts = [excerpt("d", a, a + n, channel, "splitcts" if half else "") for a, n, half, channel in rows]
-        weight = {tick: Fraction(1, 2) for a, n, half, _ in rows for tick in range(a, a + n) if half}
-        weight |= {tick: Fraction(1) for a, n, half, _ in rows for tick in range(a, a + n) if not half}
+        excerpts = [excerpt(d, a, a + n, channel, "splitcts" if half else "") for d, a, n, half, channel in rows]
+        weight = {(d, tick): Fraction(1, 2) for d, a, n, half, _ in rows for tick in range(a, a + n) if half}
+        weight |= {(d, tick): Fraction(1) for d, a, n, half, _ in rows for tick in range(a, a + n) if not half}
         assert audio(*excerpts) == sum(weight.values(), Fraction(0)) / SECOND
 
     @pytest.mark.parametrize(
         ("rate", "seconds", "trials"), [(1.0, "975.382", 975), (1.0, "2.5", 2), (1.0, "3.5", 4), (0.1, "25", 2)]
     )
     def test_trials_are_rounded_half_to_even(self, rate: float, seconds: str, trials: int) -> None:
-        assert virtual_trials(rate, [Fraction(seconds)]) == trials
+        assert virtual_trials(rate, [int(Fraction(seconds) * HALF_TICKS_PER_SECOND)]) == trials
 
 
 WHERE = [excerpt("d", 1000, 5000), excerpt("d", 6000, 9000), excerpt("e", 0, 5000)]

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
@@ -66,7 +66,6 @@ def cells(p_fa: list[float], p_miss: list[float], n: int) -> list[tuple[int, int
     return list(zip(parts(FRAME.x, p_fa), parts(FRAME.y, p_miss), strict=True))
 
 
-@settings(deadline=None)
 @given(curves(), st.integers(4, 80))
 def test_a_thin_curve_keeps_its_ends_and_the_first_and_last_point_of_every_cell(
     columns: tuple[list[float], list[float], list[float]], limit: int
