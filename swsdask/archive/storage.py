@@ -31,6 +31,12 @@ _CONDITIONAL_PUT = ("s3", "s3a")
 _memory_lock = threading.Lock()
 
 
+_FOOTERS = 64
+"""Of how many Parquet files the footer is kept."""
+
+_footers: dict[tuple[str, str], pq.FileMetaData] = {}
+
+
 @dataclass(frozen=True)
 class Storage:
     """A folder and what stands in it, by paths relative to it. Picklable."""
@@ -166,8 +172,14 @@ class Storage:
         return pa.PythonFile(self._filesystem.open(path, "rb"), mode="r")
 
     def open_parquet(self, name: str) -> pq.ParquetFile:
-        """A Parquet file opened for reading."""
-        return pq.ParquetFile(self.open_arrow(name), pre_buffer=not self.is_local)
+        """A Parquet file opened for reading. Files of one name never change, so the footer of one is read once."""
+        footer = _footers.get((self.url, name))
+        file = pq.ParquetFile(self.open_arrow(name), metadata=footer, pre_buffer=not self.is_local)
+        if footer is None:
+            _footers[self.url, name] = file.metadata
+            while len(_footers) > _FOOTERS:
+                _footers.pop(next(iter(_footers)), None)
+        return file
 
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:

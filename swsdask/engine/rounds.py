@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -14,6 +14,7 @@ from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.archive.base import Cell
 from swsdask.engine.executor import execution_error
 from swsdask.engine.plan import Task
+from swsdask.engine.tree import Tree
 from swsdask.errors import SwsdaskError
 from swsdask.model.trials import Reference, ScoreRange
 from swsdask.statistics.base import Statistic
@@ -67,7 +68,7 @@ def statistics_of(task: Task, shared: tuple[Reference, Round]) -> dict[str, Foun
     """
     _keep_pages()
     reference, this = shared
-    part: dict[str, Found] = {}
+    tree: Tree[dict[str, Found]] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
     for cell in task.cells:
         try:
             found = _of_cell(cell, reference, this)
@@ -75,8 +76,8 @@ def statistics_of(task: Task, shared: tuple[Reference, Round]) -> dict[str, Foun
             raise
         except Exception as error:
             raise execution_error(f"system {cell.system}: {cell.source} ({cell.rows:,} rows)", error) from error
-        part = merge(part, {cell.system: found})
-    return part
+        tree.add({cell.system: found})
+    return tree.total() or {}
 
 
 def merge(one: Mapping[str, Found], other: Mapping[str, Found]) -> dict[str, Found]:
