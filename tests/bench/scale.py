@@ -31,7 +31,7 @@ def rows(data: Data) -> Iterator[Row]:
     costs: list[Cost] = []
     for n in sizes:
         archive = data.laid(f"scale-{n}", Shape(n, n_occurrences=max(n // 5000, 1), n_documents=max(n // 5000, 1)))
-        costs.append(cost(score, archive.url, FEW, {}, repeats=3 if n < 100 * MILLION else 1))
+        costs.append(cost(score, archive.url, FEW, {}, repeats=3))
         if n > sizes[0]:
             exponent = math.log(costs[-1].cpu / costs[0].cpu) / math.log(n / sizes[0])
             over = f"{sizes[0]:,}, exponent"
