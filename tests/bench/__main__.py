@@ -7,7 +7,17 @@ import tempfile
 from importlib import import_module
 from pathlib import Path
 
-BENCHES = ("scoring", "peers", "alignment", "xml_rows", "workers", "scale", "small")
+BENCHES = (
+    "scoring",
+    "cross_entropy",
+    "document_trials",
+    "peers",
+    "alignment",
+    "xml_rows",
+    "workers",
+    "scale",
+    "small",
+)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 INTRODUCTION = """\
