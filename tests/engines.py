@@ -18,7 +18,7 @@ from swsdask.engine.score import score_archive, score_systems
 from swsdask.engine.targets import targets_of
 from swsdask.engine.tree import Tree
 from swsdask.measures import select
-from swsdask.model.application import asked_thresholds
+from swsdask.model.application import asked_thresholds, weights
 from swsdask.model.settings import EngineSettings, EvaluationSettings, Settings
 from swsdask.model.trials import Condition, Detections, Reference
 from tests.alignment import Row, detections, reference, score_range
@@ -102,7 +102,12 @@ def evaluation(occurrences: Iterable[tuple[int, ...]], groups: Sequence[int], **
         if max(said) >= 0:
             class_of[query, group] = classes.setdefault(said, len(classes))
     whole = replace(bare, targets=targets, conditions=conditions, class_of=class_of, n_classes=len(classes))
-    return replace(whole, thresholds=asked_thresholds(whole, EvaluationSettings()))
+    asked = EvaluationSettings()
+    return replace(
+        whole,
+        thresholds=asked_thresholds(whole, asked),
+        prior_log_odds=weights(whole, asked).prior_log_odds,
+    )
 
 
 class AnyOrder:

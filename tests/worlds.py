@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from swsdask.model.application import asked_thresholds
+from swsdask.model.application import asked_thresholds, weights
 from swsdask.model.settings import EvaluationSettings, build_settings
 from swsdask.model.trials import AlignmentRule, Condition, Reference, Trials
 from swsdask.statistics.counts import Counts
@@ -58,6 +58,7 @@ def make_reference(
         n_classes=len(classes),
         conditions=made,
         thresholds=tuple(thresholds),
+        prior_log_odds=-2.5,
     )
 
 
@@ -101,4 +102,10 @@ def _merged(parts: list[Any], chance: random.Random) -> Any:
 
 def with_thresholds(reference: Reference, asked: EvaluationSettings) -> Reference:
     columns = {name: getattr(reference, name) for name in reference.__dataclass_fields__}
-    return Reference(**{**columns, "thresholds": asked_thresholds(reference, asked)})
+    return Reference(
+        **{
+            **columns,
+            "thresholds": asked_thresholds(reference, asked),
+            "prior_log_odds": weights(reference, asked).prior_log_odds,
+        }
+    )

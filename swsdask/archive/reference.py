@@ -22,7 +22,7 @@ from swsdask.archive.conditions import group_documents, parts
 from swsdask.archive.encode import Codes
 from swsdask.archive.excerpts import document_codes
 from swsdask.errors import SettingsError
-from swsdask.model.application import asked_thresholds
+from swsdask.model.application import asked_thresholds, weights
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.ticks import ticks
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Reference, Segments
@@ -75,7 +75,11 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
         n_classes=n_classes,
         conditions=conditions,
     )
-    return replace(reference, thresholds=asked_thresholds(reference, settings))
+    return replace(
+        reference,
+        thresholds=asked_thresholds(reference, settings),
+        prior_log_odds=weights(reference, settings).prior_log_odds,
+    )
 
 
 def queries_without_targets(reference: Reference) -> tuple[str, ...]:

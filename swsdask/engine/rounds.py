@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, reduce
 from graphlib import TopologicalSorter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,17 +29,26 @@ Found = Mapping[type[Statistic], Any]
 class Round:
     """What the tasks of one round need besides the reference.
 
-    `statistics` are computed from the same trials; `scores` and `prepared` are by system, `prepared` then by statistic.
+    `scores` and `prepared` are by system, of those that need a statistic of this round; `prepared` then by statistic,
+    of those that are needed, which are computed from the same trials.
     """
 
-    statistics: tuple[type[Statistic], ...]
     scores: Mapping[str, ScoreRange]
     prepared: Mapping[str, Found]
 
-    @property
-    def aligned(self) -> bool:
-        """Whether one of the statistics needs outcomes."""
-        return any(statistic.aligned for statistic in self.statistics)
+    @classmethod
+    def of(
+        cls,
+        statistics: Iterable[type[Statistic]],
+        scores: Mapping[str, ScoreRange],
+        found: Mapping[str, Found],
+        reference: Reference,
+    ) -> Self:
+        """The round of those of `statistics` that are needed after what was `found`, by system as `scores`."""
+        every = {system: {s: s.prepare(found[system], reference) for s in statistics} for system in scores}
+        needed = {system: {s: p for s, p in of.items() if p is not None} for system, of in every.items()}
+        prepared = {system: of for system, of in needed.items() if of}
+        return cls({system: scores[system] for system in prepared}, prepared)
 
 
 def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...]]:
@@ -91,11 +100,11 @@ def merge(one: Mapping[str, Found], other: Mapping[str, Found]) -> dict[str, Fou
 
 
 def _of_cell(cell: Cell, reference: Reference, this: Round) -> Found:
-    columns = trial_columns(reference.rule, reference.n_groups, this.aligned)
-    detections = cell.read(columns)
-    trials = make_trials(detections, reference, this.scores[cell.system], aligned=this.aligned, source=cell.source)
     prepared = this.prepared[cell.system]
-    return {s: s.from_trials(trials, reference, prepared[s]) for s in this.statistics}
+    aligned = any(statistic.aligned for statistic in prepared)
+    detections = cell.read(trial_columns(reference.rule, reference.n_groups, aligned))
+    trials = make_trials(detections, reference, this.scores[cell.system], aligned=aligned, source=cell.source)
+    return {statistic: statistic.from_trials(trials, reference, p) for statistic, p in prepared.items()}
 
 
 @cache

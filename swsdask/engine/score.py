@@ -86,19 +86,18 @@ def score_systems(
     workers = executor.workers
     first = 1
     for group in groups(runs_of(archive, systems), workers, settings.rows_per_task):
-        rows = sum(run.rows for run in group)
-        names = [run.system for run in group]
-        found: dict[str, dict[type, object]] = {name: {} for name in names}
+        scores = {run.system: run.scores for run in group}
+        found: dict[str, dict[type, object]] = {run.system: {} for run in group}
         for number, statistics in enumerate(order, 1):
-            progress.begin(_phase(first, len(group), len(systems), number, len(order)), rows)
-            this = Round(
-                statistics=statistics,
-                scores={run.system: run.scores for run in group},
-                prepared={name: {s: s.prepare(found[name], reference) for s in statistics} for name in names},
-            )
+            this = Round.of(statistics, scores, found, reference)
+            needing = [run for run in group if run.system in this.prepared]
+            if not needing:
+                continue
+            phase = _phase(first, len(group), len(systems), number, len(order))
+            progress.begin(phase, sum(run.rows for run in needing))
             merged = executor.map_reduce(
                 statistics_of,
-                tasks(archive, group, workers, settings.rows_per_task),
+                tasks(archive, needing, workers, settings.rows_per_task),
                 merge,
                 (known_everywhere, executor.share(this)),
                 done=lambda task: progress.advance(task.rows),

@@ -47,7 +47,7 @@ class Weights:
 
     `exact_beta` is Eq. 7 of the 2013 measures document, C_fa (1 - P_target) / (C_miss P_target), as a fraction of the
     decimals or the counts that were given, for ties that must be ties; `beta` is the float nearest to it.
-    `effective_prior` is Eq. 23, `bayes_threshold` Eq. 31.
+    `effective_prior` is Eq. 23, `bayes_threshold` and `prior_log_odds` Eq. 31.
     """
 
     p_target: float
@@ -77,6 +77,11 @@ class Weights:
     def bayes_threshold(self) -> float:
         """-logit(P_tar) = log(beta)."""
         return math.log(self.beta)
+
+    @property
+    def prior_log_odds(self) -> float:
+        """logit(P_tar)."""
+        return 0.0 - self.bayes_threshold
 
 
 class OperatingPoint(_Settings):

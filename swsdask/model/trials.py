@@ -112,7 +112,8 @@ class Reference:
     Occurrences are the evaluated ones, sorted by (query, document, channel, start, end). `group_of_document` is int16
     [n_documents + 1], its last entry for unknown documents. `targets` is int64 [n_queries, n_groups]: target trials.
     `class_of` is int32 [n_queries, n_groups]: strata that no condition tells apart share a class; -1 where no condition
-    counts the stratum. `thresholds` are scores at which error rates are asked for, beside the scores of hits. The last
+    counts the stratum. `thresholds` are scores at which error rates are asked for, beside the scores of hits.
+    `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. The last
     `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were found but do not count.
     """
 
@@ -133,6 +134,7 @@ class Reference:
     n_classes: int
     conditions: tuple[Condition, ...]
     thresholds: tuple[float, ...] = ()
+    prior_log_odds: float = 0.0
     n_without_excerpts: int = 0
     n_unevaluated: int = 0
 

@@ -21,7 +21,10 @@ class Statistic(Protocol):
 
     @classmethod
     def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> Any:
-        """Once per system, before its round: what `from_trials` needs of earlier rounds, picklable and small."""
+        """Once per system, before its round: what `from_trials` needs of earlier rounds, picklable and small.
+
+        None says that what was found makes this statistic needless for the system: it is not computed.
+        """
         ...
 
     @classmethod

@@ -40,8 +40,9 @@ class Counts:
     dropped: dict[str, int]
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> None:
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
         """Nothing is needed."""
+        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:

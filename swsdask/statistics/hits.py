@@ -29,8 +29,9 @@ class Hits:
     group: I16
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> None:
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
         """Nothing is needed."""
+        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:

@@ -110,7 +110,7 @@ def test_an_error_of_ours_is_not_wrapped() -> None:
 def test_detections_outside_are_refused_with_their_file() -> None:
     strict = engines.evaluation([(0, 0, 1, 10, 14)], [0, 0, 0, 0], n_queries=2, outside="error")
     cell = engines.cell_of("sys", [(*ROWS[0][:7], 0)])
-    shared = (strict, Round((Counts,), {"sys": engines.run_of("sys", ROWS).scores}, {"sys": {Counts: None}}))
+    shared = (strict, Round.of((Counts,), {"sys": engines.run_of("sys", ROWS).scores}, {"sys": {}}, strict))
     with pytest.raises(InputError, match=r"sys\.0\.parquet"):
         statistics_of(Task((cell,)), shared)
 
