@@ -19,7 +19,7 @@ def convert(source: str, target: str, system: str | None = None) -> int:
     The run is read twice, so that nothing is written of a faulty one. `system` is its name, in place of what the file
     says. Raises `InputError` with everything that is wrong with the source, and then leaves the target as it was.
     """
-    write = _writer(target)
+    write = writer_of(target)
     folder, name = os.path.split(target)
     local = is_local(target)
     if local and not is_folder(folder or "."):
@@ -38,7 +38,8 @@ def convert(source: str, target: str, system: str | None = None) -> int:
     return rows
 
 
-def _writer(target: str) -> Callable[[Iterable[RunPiece], str], None]:
+def writer_of(target: str) -> Callable[[Iterable[RunPiece], str], None]:
+    """What writes a run in the format that a file's name tells. Raises `InputError` if it tells none."""
     name = target.lower().removesuffix(".gz").removesuffix(".zst")
     if name.endswith(".stdlist.xml"):
         return write_stdlist

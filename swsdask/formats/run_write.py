@@ -43,12 +43,23 @@ def write_kwslist(pieces: Iterable[RunPiece], url: str) -> None:
 
     Holds the run's columns in memory. Raises `InputError` for pieces of several systems, and if it cannot be written.
     """
-    _write_lists(pieces, DIALECTS["kwslist"], url)
+    _write_joined(pieces, DIALECTS["kwslist"], url)
 
 
 def write_stdlist(pieces: Iterable[RunPiece], url: str) -> None:
     """The same as a `stdlist`."""
-    _write_lists(pieces, DIALECTS["stdlist"], url)
+    _write_joined(pieces, DIALECTS["stdlist"], url)
+
+
+def write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
+    """Write the pieces of one run as they come, so that memory is bounded by the largest.
+
+    They are best those of a list of detections, where the rows of a query come together: see `lists_of_detections`.
+    Raises `InputError` if it cannot be written.
+    """
+    with _writing(url) as sink:
+        for text in lists_of_detections(pieces, dialect):
+            sink.write(text)
 
 
 def write_table(pieces: Iterable[RunPiece], url: str) -> None:
@@ -71,14 +82,12 @@ def write_table(pieces: Iterable[RunPiece], url: str) -> None:
             _write_text(pieces, _DELIMITERS[ending], sink)
 
 
-def _write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
+def _write_joined(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
     try:
         run = join_pieces(pieces)
     except FormatError as fault:
         raise InputError(Problem(url, None, fault.expected, fault.found, fault.remedy)) from None
-    with _writing(url) as sink:
-        for text in lists_of_detections(run, dialect):
-            sink.write(text)
+    write_lists([run], dialect, url)
 
 
 def _write_text(pieces: Iterable[RunPiece], delimiter: str, sink: pa.NativeFile) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -20,15 +21,32 @@ _NAME = re.compile(r"(?!xml)[A-Za-z_][A-Za-z0-9_-]*")
 _SECONDS = pa.decimal128(15, 4)
 
 
-def lists_of_detections(run: RunPiece, dialect: Dialect) -> Iterator[bytes]:
-    """A whole run as XML, a list for each of its queries, with rows or without."""
-    yield f'<?xml version="1.0" encoding="UTF-8"?>\n<{dialect.root}{_root_attributes(run.header)}>\n'.encode()
-    order = np.argsort(run.query, kind="stable")
-    ends = np.searchsorted(run.query, np.arange(len(run.queries)), "right", sorter=order).tolist()
-    rows = _Rows(run, order, dialect.row)
-    for query, end in zip(run.queries, ends, strict=True):
-        yield f"<{dialect.list}{_list_attributes(query, run.header, dialect)}>\n".encode()
-        yield from rows.up_to(end)
+def lists_of_detections(pieces: Iterable[RunPiece], dialect: Dialect) -> Iterator[bytes]:
+    """The pieces of one run, one at least, as XML: for every query of a piece a list, if it has rows or is listed.
+
+    A list goes on in the next piece if its query comes first there. A query has several lists if its rows are in
+    several pieces with those of others between them.
+    """
+    open_list: str | None = None
+    root = ""
+    for piece in pieces:
+        if not root:
+            root = f"<{dialect.root}{_root_attributes(piece.header)}>"
+            yield f'<?xml version="1.0" encoding="UTF-8"?>\n{root}\n'.encode()
+        order = np.argsort(piece.query, kind="stable")
+        ends = np.searchsorted(piece.query, np.arange(len(piece.queries)), "right", sorter=order).tolist()
+        rows = _Rows(piece, order, dialect.row)
+        listed = frozenset(piece.listed)
+        for query, (begin, end) in zip(piece.queries, pairwise([0, *ends]), strict=True):
+            if query != open_list:
+                if begin == end and query not in listed:
+                    continue
+                if open_list is not None:
+                    yield f"</{dialect.list}>\n".encode()
+                yield f"<{dialect.list}{_list_attributes(query, piece.header, dialect)}>\n".encode()
+                open_list = query
+            yield from rows.up_to(end)
+    if open_list is not None:
         yield f"</{dialect.list}>\n".encode()
     yield f"</{dialect.root}>\n".encode()
 
