@@ -11,7 +11,7 @@ they come from, and rejecting everything gives P_miss = 1 exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -46,6 +46,11 @@ class Population:
         """The distinct N_act of the queries, ascending."""
         return [int(level) for level in np.unique(self.targets[self.queries])]
 
+    @cached_property
+    def level_targets(self) -> list[int]:
+        """For each of `levels`, N_act of all queries that have so many."""
+        return [level * int((self.queries & (self.targets == level)).sum()) for level in self.levels]
+
     @property
     def n_queries(self) -> int:
         """How many queries there are."""
@@ -68,22 +73,13 @@ class Population:
 
     def rates_of(self, misses: I64, false_alarms: I64) -> tuple[float, float]:
         """P_miss and P_fa averaged, from counts per query, int64 [n_queries]."""
-        p_miss, p_fa = self.rates(
-            (level, misses[chosen].sum(keepdims=True), false_alarms[chosen].sum(keepdims=True))
-            for level in self.levels
-            for chosen in [self.queries & (self.targets == level)]
-        )
-        return p_miss.item(), p_fa.item()
-
-    def rates(self, counts: Iterable[tuple[int, I64, I64]]) -> tuple[F64, F64]:
-        """P_miss and P_fa averaged, from (N_act, misses, false alarms) for each of `levels`: equally long columns."""
-        p_miss: F64 = np.zeros(1)
-        p_fa: F64 = np.zeros(1)
-        for level, misses, false_alarms in counts:
+        p_miss = p_fa = 0.0
+        for level in self.levels:
+            chosen = self.queries & (self.targets == level)
             if level > 0:
-                p_miss = p_miss + misses / level
+                p_miss += int(misses[chosen].sum()) / level
             if level < self.condition.n_trials:
-                p_fa = p_fa + false_alarms / (self.condition.n_trials - level)
+                p_fa += int(false_alarms[chosen].sum()) / (self.condition.n_trials - level)
         return p_miss / (self.n_with_targets or np.nan), p_fa / (self.n_with_nontargets or np.nan)
 
     def overall(self, numbers: Mapping[str, float]) -> Iterator[Value]:

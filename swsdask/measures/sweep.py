@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from swsdask.kernels.rates import add_rates
 from swsdask.measures.population import Population, populations
 from swsdask.measures.twv import twv
 from swsdask.model.settings import Weights
@@ -103,14 +104,18 @@ def _sweep(statistics: Mapping[type[Statistic], Any], reference: Reference, popu
     ladder: Ladder = statistics[Ladder]
     n = len(ladder.rungs)
     hits, false_alarms = np.zeros((2, n), np.int64)
-
-    def counted() -> Iterator[tuple[int, I64, I64]]:
-        for level, n_target, accepted, alarms in _levels(statistics, reference, population):
-            np.add(hits, accepted, out=hits)
-            np.add(false_alarms, alarms, out=false_alarms)
-            yield level, n_target - accepted, alarms
-
-    p_miss, p_fa = population.rates(counted())
+    miss, alarm = np.zeros((2, n))
+    add_rates(
+        ladder.counts,
+        *_leveled(statistics, reference, population),
+        np.array(population.levels, np.int64),
+        np.array(population.level_targets, np.int64),
+        population.condition.n_trials,
+        hits,
+        false_alarms,
+        miss,
+        alarm,
+    )
     highest = _highest(ladder, reference, population)
     below = np.maximum.accumulate(highest)
     strata = members(population.condition)
@@ -120,8 +125,8 @@ def _sweep(statistics: Mapping[type[Statistic], Any], reference: Reference, popu
         thresholds=ladder.rungs,
         hits=hits,
         false_alarms=false_alarms,
-        p_miss=np.broadcast_to(p_miss, n),
-        p_fa=np.broadcast_to(p_fa, n),
+        p_miss=miss / (population.n_with_targets or np.nan),
+        p_fa=alarm / (population.n_with_nontargets or np.nan),
         rejected=below,
         step=np.append(hits[:-1] > hits[1:], False),
         bottom=int(np.searchsorted(ladder.rungs, lowest)),
@@ -129,28 +134,15 @@ def _sweep(statistics: Mapping[type[Statistic], Any], reference: Reference, popu
     )
 
 
-def _levels(
+def _leveled(
     statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
-) -> Iterator[tuple[int, int, I64, I64]]:
-    """For each N_act of the population: itself, its target trials, and hits and false alarms accepted at every rung."""
+) -> tuple[I64, I64, I64]:
+    """The place among the levels (-1: none) of every line of the ladder; the rung, and that place, of every hit."""
     ladder, hits = statistics[Ladder], statistics[Hits]
-    n = len(ladder.rungs)
     targets = class_targets(reference)[population.number]
-    level_of_hit = np.append(targets, -1)[reference.class_of[hits.query, hits.group]]
+    place = np.where(targets < 0, -1, np.searchsorted(population.levels, targets))
     rung_of_hit = np.searchsorted(ladder.rungs, hits.score)
-    level_of_line = targets[ladder.classes]
-    for level in population.levels:
-        every = ladder.counts[level_of_line == level].sum(axis=0)
-        at_rung = np.bincount(rung_of_hit[level_of_hit == level], minlength=n)
-        accepted = _accepted(at_rung)
-        n_target = int(population.targets[population.queries & (population.targets == level)].sum())
-        yield level, n_target, accepted, np.append(_accepted(every[1:]), 0) - accepted
-
-
-def _accepted(counts: I64) -> I64:
-    """Sums of counts from each place to the last."""
-    sums: I64 = np.cumsum(counts[::-1])[::-1]
-    return sums
+    return place[ladder.classes], rung_of_hit, np.append(place, -1)[reference.class_of[hits.query, hits.group]]
 
 
 def _highest(ladder: Ladder, reference: Reference, population: Population) -> F64:
@@ -169,12 +161,20 @@ def _exact_losses(
     beta: Fraction,
 ) -> list[int]:
     """P_miss + beta P_fa at some places, each times the same number, exactly."""
+    counts = statistics[Ladder].counts
+    level_of_line, rung, level_of_hit = _leveled(statistics, reference, population)
     n_trials = population.condition.n_trials
     unit = lcm(*(count for level in population.levels for count in (level, n_trials - level) if count > 0))
-    losses = [0] * len(places)
-    for level, n_target, accepted, false_alarms in _levels(statistics, reference, population):
-        miss = unit // level * population.n_with_nontargets * beta.denominator if level > 0 else 0
-        alarm = unit // (n_trials - level) * population.n_with_targets * beta.numerator if level < n_trials else 0
-        columns = zip((n_target - accepted[places]).tolist(), false_alarms[places].tolist(), strict=True)
-        losses = [loss + n_miss * miss + n_fa * alarm for loss, (n_miss, n_fa) in zip(losses, columns, strict=True)]
+    losses = []
+    for place in places.tolist():
+        loss = 0
+        above = counts[:, place + 1 :].sum(axis=1, dtype=np.int64)
+        for number, (level, n_target) in enumerate(zip(population.levels, population.level_targets, strict=True)):
+            accepted = int(np.count_nonzero(rung[level_of_hit == number] >= place))
+            alarms = int(above[level_of_line == number].sum()) - accepted
+            if level > 0:
+                loss += (n_target - accepted) * (unit // level) * population.n_with_nontargets * beta.denominator
+            if level < n_trials:
+                loss += alarms * (unit // (n_trials - level)) * population.n_with_targets * beta.numerator
+        losses.append(loss)
     return losses
