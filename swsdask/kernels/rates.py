@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import float64, int32, int64, njit, types, void
 
@@ -9,7 +11,7 @@ from swsdask.kernels.signatures import column
 from swsdask.model.trials import F64, I32, I64
 
 
-def _signature(number: types.Type) -> types.Type:
+def _signature(number: types.Type) -> Any:
     counts = types.Array(number, 2, "C", readonly=True)
     return void(
         counts, column(int64), column(int64), column(int64), column(int64), column(int64), int64,
