@@ -58,9 +58,31 @@ FACES = {
     "twv@": Face("TWV", "Term-weighted value at a given threshold", _RATE, False),
     "p_miss@": Face("P_miss", "Miss probability at a given false alarm probability", _RATE, True),
     "eer": Face("EER", "Equal error rate: where P_miss and P_fa meet", _RATE, True),
+    "cxe": Face("C_xe", "Cross entropy of the scores as log-likelihood ratios, in bits", _RATE, True),
+    "cxe_prior": Face("C_xe prior", "Cross entropy without any scores, in bits", _RATE),
+    "cnxe": Face("C_nxe", "Normalised cross entropy: 0 is best, 1 is as good as no scores", _RATE, True),
+    "cnxe_min": Face("C_nxe min", "C_nxe after the best affine map of the scores", _RATE, True),
+    "cnxe_gamma": Face("Gamma", "Factor of the best affine map; 1 where scores are log-likelihood ratios", _SCORE),
+    "cnxe_delta": Face("Delta", "Offset of the best affine map; 0 where scores are log-likelihood ratios", _SCORE),
+    "cnxe_min_pav": Face("C_nxe min PAV", "C_nxe after the best rising map of the scores", _RATE, True),
+    "cnxe_query_pav": Face("C_nxe query PAV", "C_nxe after the best rising map for each query", _RATE, True),
+    "calibration_loss": Face("Calibration loss", "C_nxe that the best affine map would save", _RATE, True),
+    "calibration_loss_pav": Face("Loss PAV", "C_nxe that the best rising map would save", _RATE, True),
+    "n_given_target": Face("Targets given", "Target trials that the system gave a score", _COUNT),
+    "n_imputed_target": Face("Targets imputed", "Target trials without a detection, at the imputed score", _COUNT),
+    "n_given_nontarget": Face("Non-targets given", "Non-target trials that the system gave a score", _COUNT),
+    "n_imputed_nontarget": Face(
+        "Non-targets imputed", "Non-target trials without a detection, at the imputed score", _COUNT
+    ),
+    "impute_score": Face("Imputed score", "The score of trials that the system did not give", _SCORE),
     "occurrence_weighted_value": Face("OWV", "Occurrence-weighted value at the system's decisions", _RATE, False),
     "ap": Face("AP", "Average precision", _RATE, False),
     "map": Face("MAP", "Mean average precision over queries", _RATE, False),
+    "isf": Face("ISF", "Indexing speed factor: CPU time of indexing over the duration of the audio", None, True),
+    "ssf": Face("SSF", "Searching speed factor: CPU time over the durations of queries and audio, 1/h", None, True),
+    "pmu_index": Face("PMU indexing", "Peak memory usage of indexing, GB", None, True),
+    "pmu_search": Face("PMU searching", "Peak memory usage of searching, GB", None, True),
+    "pl": Face("PL", "Processing load: .1 ISF PMU indexing + .9 SSF PMU searching", None, True),
 }
 
 LEADERBOARD = (
@@ -69,6 +91,7 @@ LEADERBOARD = (
     ("atwv", "actual_threshold"),
     ("mtwv", "mtwv_threshold"),
     ("otwv", "stwv"),
+    ("cnxe", "cnxe_min"),
 )
 """The columns of a leaderboard; those of a group stay side by side."""
 

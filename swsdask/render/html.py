@@ -17,9 +17,12 @@ from markupsafe import Markup
 
 from swsdask.model.results import Result
 from swsdask.render.board import Board, board
+from swsdask.render.calibration import calibration
 from swsdask.render.cubes import by_condition, by_query
+from swsdask.render.ece import CURVES
 from swsdask.render.faces import LEADERBOARD, face, shown
 from swsdask.render.figures import figures
+from swsdask.render.load import processing_load
 from swsdask.render.provenance import provenance, runs
 from swsdask.render.replacing import replacing
 
@@ -51,6 +54,7 @@ def page(result: Result) -> str:
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     found = board(result.table)
     drawn = figures(result.curves, found)
+    calibrated = calibration(result.curves, found)
     queries, left_out = by_query(result.table, found)
     return environment.get_template("report.html.j2").render(
         title=_title(found),
@@ -58,10 +62,15 @@ def page(result: Result) -> str:
         signature=str(result.manifest.get("signature", "")),
         version=str(result.manifest.get("swsdask", "")),
         notes=result.notes,
-        sections=[_section(found, condition, drawn.get(condition, [])) for condition in found.conditions],
+        sections=[
+            {**_section(found, condition, drawn.get(condition, [])), "calibration": calibrated.get(condition)}
+            for condition in found.conditions
+        ],
+        ece_curves=CURVES,
         bar_width=_BAR_WIDTH,
         by_query=queries is not None,
         by_query_left_out=left_out,
+        load=processing_load(found, result.manifest),
         runs=runs(result.manifest),
         provenance=provenance(result.manifest),
         data={"faces": _faces(found, queries), "by_condition": by_condition(found), "by_query": queries},

@@ -1,0 +1,83 @@
+"""The calibration of the systems of a condition, laid out for the template: a table, and each system's ECE curves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdask.render import ece
+from swsdask.render.board import Board
+from swsdask.render.faces import face, shown
+
+COLUMNS = (
+    "cnxe",
+    "cnxe_min",
+    "calibration_loss",
+    "cnxe_min_pav",
+    "calibration_loss_pav",
+    "cnxe_gamma",
+    "cnxe_delta",
+    "twv_bayes",
+    "mtwv",
+    "n_given_target",
+    "n_imputed_target",
+    "n_given_nontarget",
+    "n_imputed_nontarget",
+    "impute_score",
+)
+"""The columns of the table."""
+
+DRAWN = 12
+"""The systems of a condition whose curves stand open; those of the others are folded."""
+
+MOST_DRAWN = 120
+"""How many systems' curves a page holds at most, all conditions together."""
+
+
+def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
+    """The section of every condition in which C_nxe is scored."""
+    wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(list(ece.CURVES))))
+    n_drawn = max(1, MOST_DRAWN // max(1, len(found.conditions)))
+    sections = {}
+    for condition in found.conditions:
+        systems = found.ranked(condition)
+        columns = [measure for measure in COLUMNS if measure in found.measures]
+        if all(math.isnan(found.value(condition, system, "cnxe")) for system in systems):
+            continue
+        points = wanted.filter(pc.equal(wanted["condition"], condition))
+        pictures = [
+            {**found.mark(system), "name": system, "plots": plots}
+            for system in systems[:n_drawn]
+            if (plots := _plots(points, found, condition, system))
+        ]
+        threshold = found.value(condition, systems[0], "bayes_threshold") if systems else math.nan
+        sections[condition] = {
+            "threshold": None if math.isnan(threshold) else shown("bayes_threshold", threshold),
+            "columns": [{"heading": face(measure).heading, "title": face(measure).title} for measure in columns],
+            "rows": [
+                {"system": system, **found.mark(system), "cells": [_cell(found, condition, system, m) for m in columns]}
+                for system in systems
+            ],
+            "open": pictures[:DRAWN],
+            "folded": pictures[DRAWN:],
+            "not_drawn": max(0, len(systems) - n_drawn) if pictures else 0,
+        }
+    return sections
+
+
+def _cell(found: Board, condition: str, system: str, measure: str) -> dict[str, str]:
+    value = found.value(condition, system, measure)
+    return {"text": shown(measure, value), "sort": "" if math.isnan(value) else repr(value)}
+
+
+def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, Any]]:
+    """The two plots of a system; none where its result has no curves."""
+    own = points.filter(pc.equal(points["system"], system))
+    kinds = own["curve"].to_pylist()
+    rows = list(zip(kinds, own["x"].to_pylist(), own["y"].to_pylist(), strict=True))
+    curves = {name: sorted((x, y) for kind, x, y in rows if kind == name) for name in ece.CURVES}
+    threshold = found.value(condition, system, "bayes_threshold")
+    return ece.plots({name: curve for name, curve in curves.items() if curve}, -threshold)

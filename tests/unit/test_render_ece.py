@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import swsdask.render.calibration as rendered
+from swsdask.model.results import CURVES, SCORES, Result
+from swsdask.render import ece
+from swsdask.render.board import board
+from swsdask.render.calibration import COLUMNS, calibration
+from swsdask.render.faces import FACES, shown
+from swsdask.render.html import page
+from tests.results import table, three_systems
+
+GRID = np.linspace(-10.0, 10.0, 81).tolist()
+THRESHOLD = 4.2
+
+
+def entropy(log_odds: float) -> float:
+    p = 1 / (1 + math.exp(-log_odds))
+    return -(p * math.log2(p) + (1 - p) * math.log2(1 - p))
+
+
+def calibrated_systems(names: tuple[str, ...] = ("good", "middling", "weak")) -> Result:
+    """Three systems with made-up cross entropies: `share` of that of no scores after the best map, more as given."""
+    result = three_systems(names)
+    scores, points = [], []
+    for condition in ("all", "oov=true", "oov=false"):
+        for k, name in enumerate(names):
+            share = 0.2 + 0.25 * k
+            curves = {"default": lambda x: 1.0, "pav": lambda x, s=share: s - 0.05, "affine": lambda x, s=share: s}
+            curves["actual"] = lambda x, s=share, k=k: s + 0.04 * k * abs(x)
+            points += [
+                (name, condition, f"ece_{kind}", -x, x, of(x) * entropy(x)) for kind, of in curves.items() for x in GRID
+            ]
+            values = [curves["actual"](-THRESHOLD), share, 0.04 * k * THRESHOLD, share - 0.05, 0.05, 0.9, -0.3, 0.31]
+            numbers = dict(zip([c for c in COLUMNS if c not in ("mtwv", "impute_score")], values, strict=False))
+            numbers |= {"n_given_target": 18, "n_imputed_target": 4, "n_given_nontarget": 120}
+            numbers |= {"n_imputed_nontarget": 59_858, "impute_score": -3.5, "bayes_threshold": THRESHOLD}
+            scores += [(name, condition, None, measure, float(value)) for measure, value in numbers.items()]
+    return replace(
+        result,
+        table=pa.concat_tables([result.table, table(scores, SCORES)]),
+        curves=pa.concat_tables([result.curves, table(points, CURVES)]),
+    )
+
+
+def points_of(path: str) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in (point.split() for point in path[1:].split("L"))]
+
+
+def test_curves_stand_where_their_numbers_say() -> None:
+    result = calibrated_systems()
+    section = calibration(result.curves, board(result.table))["oov=true"]
+    assert [system["name"] for system in section["open"]] == list(board(result.table).ranked("oov=true"))
+    middling = next(system for system in section["open"] if system["name"] == "middling")
+    for plot, over in zip(middling["plots"], (lambda x: 1.0, entropy), strict=True):
+        across = (plot["right"] - plot["left"]) / (GRID[-1] - GRID[0])
+        up = (plot["bottom"] - plot["top"]) / 1.25
+        assert plot["prior"] == pytest.approx(plot["left"] + (-THRESHOLD - GRID[0]) * across, abs=0.06)
+        drawn = {curve["kind"]: points_of(curve["path"]) for curve in plot["curves"]}
+        assert list(drawn) == list(ece.CURVES)
+        rows = result.curves.to_pylist()
+        for kind, found in drawn.items():
+            own = [r for r in rows if (r["system"], r["condition"], r["curve"]) == ("middling", "oov=true", kind)]
+            expected = [
+                (plot["left"] + (r["x"] - GRID[0]) * across, plot["bottom"] - r["y"] / over(r["x"]) * up) for r in own
+            ]
+            assert found == [pytest.approx(point, abs=0.06) for point in expected]
+
+
+def test_the_second_plot_shows_cnxe_at_the_prior() -> None:
+    result = calibrated_systems()
+    found = board(result.table)
+    grid = [x for x in GRID if x == pytest.approx(-THRESHOLD, abs=0.13)]
+    (system,) = [s for s in calibration(result.curves, found)["all"]["open"] if s["name"] == "weak"]
+    plot = system["plots"][1]
+    actual = next(points_of(c["path"]) for c in plot["curves"] if c["kind"] == "ece_actual")
+    near = min(actual, key=lambda point: abs(point[0] - plot["prior"]))
+    value = (plot["bottom"] - near[1]) / (plot["bottom"] - plot["top"]) * 1.25
+    assert value == pytest.approx(found.value("all", "weak", "cnxe"), abs=0.02)
+    assert grid
+
+
+def test_the_table_holds_every_number_and_what_was_imputed() -> None:
+    result = calibrated_systems()
+    found = board(result.table)
+    section = calibration(result.curves, found)["all"]
+    assert section["threshold"] == "4.2000"
+    assert [column["heading"] for column in section["columns"]] == [FACES[m].heading for m in COLUMNS]
+    for row in section["rows"]:
+        assert [cell["text"] for cell in row["cells"]] == [
+            shown(measure, found.value("all", row["system"], measure)) for measure in COLUMNS
+        ]
+    assert "59,858" in [cell["text"] for cell in section["rows"][0]["cells"]]
+
+
+def test_the_page_says_what_is_pooled_and_draws_each_system_twice_in_each_condition() -> None:
+    text = page(calibrated_systems())
+    assert "It pools the trials of all queries, while TWV averages over queries." in " ".join(text.split())
+    assert text.count('<section class="calibration">') == 3
+    assert len(re.findall(r'<svg class="ece c\d"', text)) == 3 * 3 * 2
+    assert text.count('class="ece_actual" d="M54') == 3 * 3 * 2
+
+
+def test_no_section_without_cnxe_and_no_pictures_without_curves() -> None:
+    plain = three_systems()
+    assert calibration(plain.curves, board(plain.table)) == {}
+    assert 'class="calibration"' not in page(plain)
+    assert "C_nxe" not in page(plain)
+    without = replace(calibrated_systems(), curves=plain.curves)
+    assert all(section["open"] == [] for section in calibration(without.curves, board(without.table)).values())
+    assert 'class="calibration"' in page(without)
+    assert "further systems are not drawn" not in page(without)
+
+
+def test_many_systems_are_folded_and_then_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendered, "DRAWN", 1)
+    monkeypatch.setattr(rendered, "MOST_DRAWN", 6)
+    result = calibrated_systems()
+    section = calibration(result.curves, board(result.table))["all"]
+    assert [len(section[part]) for part in ("open", "folded")] == [1, 1]
+    assert section["not_drawn"] == 1
+    text = page(result)
+    assert "1 more systems" in text
+    assert "1 further systems are not drawn; their curves are in curves.parquet." in text
+
+
+def test_a_prior_beyond_the_grid_has_no_line_and_a_curve_beyond_the_frame_stays_finite() -> None:
+    curves = {"ece_default": [(x, entropy(x)) for x in GRID], "ece_actual": [(x, 1e9) for x in GRID]}
+    bits, relative = ece.plots(curves, -40.0)
+    assert bits["prior"] is None
+    assert relative["prior"] is None
+    assert all(y > -1000 for _, y in points_of(bits["curves"][1]["path"]))
+    assert ece.plots({"ece_actual": curves["ece_actual"]}, 0.0) == []
+
+
+@pytest.mark.parametrize(("low", "high"), [(-10.0, 10.0), (-0.5, 0.5), (-9.3, 0.9), (-40.0, 7.0)])
+def test_ticks_are_whole_and_few(low: float, high: float) -> None:
+    found = ece._ticks(low, high)
+    assert 1 <= len(found) <= 9
+    assert all(low <= tick <= high and tick == int(tick) for tick in found)
+
+
+def test_hostile_names_stay_text() -> None:
+    text = page(calibrated_systems(('"><script>alert(1)</script>', "b", "c")))
+    assert "<script>alert" not in text
