@@ -1,0 +1,202 @@
+"""The affine map of scores that gives them the least cross entropy: a weighted logistic regression on one score.
+
+With the prior log-odds eta and x(s) = gamma s + delta + eta, the cost in nats is (2013 measures document, Eq. 43-45)
+
+    C(gamma, delta) = sum over targets of w softplus(-x(s)) + sum over non-targets of w softplus(x(s)),
+
+the weights w adding up to P_tar over targets and to 1 - P_tar over non-targets. It is convex, and one of these holds:
+
+- One score everywhere: no gamma is better than gamma = 0, and the cost is the prior entropy.
+- Separated: no target lies below a non-target. The cost falls for as long as gamma grows, gamma = inf. What is left is
+  the cost of those at the one score that both classes may share, u of target and v of non-target weight: at best
+  u log((u + v) / u) + v log((u + v) / v); 0 if there is no such score. delta is not defined (NaN).
+- Separated upside down, no target lies above a non-target: the same with gamma = -inf.
+- Else there is one minimum, and damped Newton steps from (0, 0) lead to it.
+
+gamma < 0 says that high scores speak against an occurrence. Where the map must not fall, gamma is 0 in its place: by
+convexity no gamma > 0 is better, and the cost is the prior entropy.
+
+Newton's steps do not depend on the origin and the unit of scores, but their rounding does: scores of 1e8 + s lose the
+digits in which s differs. So scores are standardised first: their median is the origin and their spread the unit. A
+score more than 1e16 units away is moved there: on the right side it costs nothing in either place, on the wrong side it
+makes gamma 0, or as good as that.
+
+Scores are finite, as all that runs hold are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from swsdask.model.trials import F64
+
+_FARTHEST = 1e16
+_STEPS = 1000
+_HALVINGS = 60
+_DECREASE = 1e-4
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+_NEAR = 1e-24
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedScores:
+    """Scores with their weights: float64 [n] columns, in any order, a score in as many rows as it may be.
+
+    `target` adds up to P_tar over all rows, `nontarget` to 1 - P_tar.
+    """
+
+    score: F64
+    target: F64
+    nontarget: F64
+
+
+class Shared(NamedTuple):
+    """The weights of targets and of non-targets at the one score that separated classes share."""
+
+    target: float
+    nontarget: float
+
+    @property
+    def cost(self) -> float:
+        """The least cost, in nats, of telling them apart by nothing but how much they weigh."""
+        both = self.target + self.nontarget
+        return math.fsum(part * math.log(both / part) for part in self if part > 0.0)
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Whether the classes are separated: `rising` if no target lies below a non-target, `falling` if none above."""
+
+    rising: Shared | None
+    falling: Shared | None
+
+    @classmethod
+    def of(cls, scores: WeightedScores) -> Self:
+        """That of scores with some weight in each class."""
+        return cls(_rising(scores.score, scores), _rising(-scores.score, scores))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The best map and its cost in nats. Where the classes are separated gamma is inf or -inf, and delta NaN."""
+
+    gamma: float
+    delta: float
+    cost: float
+
+    def moved(self, centre: float, unit: float) -> Fit:
+        """The same map for scores, if this one is for (score - centre) / unit."""
+        if not math.isfinite(self.gamma):
+            return self
+        gamma = self.gamma / unit
+        return Fit(gamma, self.delta - gamma * centre, self.cost)
+
+
+def softplus(x: float) -> float:
+    """log(1 + e^x): the cost (Eq. 37) of a non-target trial with posterior log-odds x; of a target trial at -x."""
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+def sigmoid(x: float) -> float:
+    """1 / (1 + e^-x): the probability of log-odds (Eq. 35)."""
+    small = math.exp(-abs(x))
+    return (1.0 if x >= 0.0 else small) / (1.0 + small)
+
+
+def prior_entropy(prior_log_odds: float) -> float:
+    """The cost in nats of saying nothing, llr = 0 for every trial: Eq. 39 without its change to bits."""
+    as_target = sigmoid(prior_log_odds) * softplus(-prior_log_odds)
+    return as_target + sigmoid(-prior_log_odds) * softplus(prior_log_odds)
+
+
+def fit(scores: WeightedScores, separation: Separation, prior_log_odds: float, *, nonnegative: bool = False) -> Fit:
+    """The map with the least cost; with `nonnegative`, the least for gamma >= 0."""
+    rising, falling = separation.rising, separation.falling
+    nothing = Fit(0.0, 0.0, prior_entropy(prior_log_odds))
+    if rising is not None and falling is not None:
+        return nothing
+    if rising is not None:
+        return Fit(math.inf, math.nan, rising.cost)
+    if falling is not None:
+        return nothing if nonnegative else Fit(-math.inf, math.nan, falling.cost)
+    centre, unit = _centre_and_unit(scores.score)
+    with np.errstate(over="ignore"):
+        standard = np.clip((scores.score - centre) / unit, -_FARTHEST, _FARTHEST)
+    best = _minimum(WeightedScores(standard, scores.target, scores.nontarget), prior_log_odds)
+    return nothing if nonnegative and best.gamma < 0.0 else best.moved(centre, unit)
+
+
+class _Expansion(NamedTuple):
+    """The cost at some (gamma, delta), in nats, with its first and second derivatives by them."""
+
+    value: float
+    gamma: float
+    delta: float
+    gamma_gamma: float
+    gamma_delta: float
+    delta_delta: float
+
+
+def _expansion(scores: WeightedScores, gamma: float, offset: float) -> _Expansion:
+    """`offset` is delta and the prior log-odds together."""
+    score, target, nontarget = scores.score, scores.target, scores.nontarget
+    x = gamma * score + offset
+    small = np.exp(-np.abs(x))
+    posterior = np.where(x >= 0.0, 1.0, small) / (1.0 + small)
+    against = np.where(x >= 0.0, small, 1.0) / (1.0 + small)
+    slope = nontarget * posterior - target * against
+    curvature = (target + nontarget) * (posterior * against)
+    moved = curvature * score
+    value = target * np.maximum(-x, 0.0) + nontarget * np.maximum(x, 0.0) + (target + nontarget) * np.log1p(small)
+    columns = (value, slope * score, slope, moved * score, moved, curvature)
+    return _Expansion(*(float(np.sum(column)) for column in columns))
+
+
+def _minimum(scores: WeightedScores, prior_log_odds: float) -> Fit:
+    """The one minimum, by Newton steps that are halved until they go down."""
+    gamma, delta = 0.0, 0.0
+    here = _expansion(scores, gamma, delta + prior_log_odds)
+    for _ in range(_STEPS):
+        step_gamma, step_delta = _newton_step(here)
+        decrement = -(here.gamma * step_gamma + here.delta * step_delta)
+        if decrement <= _NEAR * here.value:
+            break
+        for halving in range(_HALVINGS):
+            share = 0.5**halving
+            there = _expansion(scores, gamma + share * step_gamma, delta + share * step_delta + prior_log_odds)
+            bound = here.value - share * _DECREASE * decrement + _ROUNDING * here.value
+            if there.value <= bound and there.delta_delta > 0.0:
+                break
+        else:
+            break
+        gamma, delta, here = gamma + share * step_gamma, delta + share * step_delta, there
+    return Fit(gamma, delta, here.value)
+
+
+def _newton_step(at: _Expansion) -> tuple[float, float]:
+    """-H^-1 g, by completing the square in delta: curvature is a weight, with its mean and its variance about that."""
+    mean = at.gamma_delta / at.delta_delta
+    variance = max(at.gamma_gamma - at.gamma_delta * mean, _ROUNDING * at.gamma_gamma)
+    step_gamma = -(at.gamma - mean * at.delta) / variance
+    return step_gamma, -at.delta / at.delta_delta - mean * step_gamma
+
+
+def _centre_and_unit(score: F64) -> tuple[float, float]:
+    """The median, and how wide the middle half is, or all where that is 0, as a power of two: 1 for one score."""
+    lowest, lower, centre, upper, highest = np.quantile(
+        score, [0.0, 0.25, 0.5, 0.75, 1.0], method="inverted_cdf"
+    ).tolist()
+    spread = upper / 2 - lower / 2 or highest / 2 - lowest / 2
+    return centre, math.ldexp(1.0, math.frexp(spread)[1]) if spread > 0.0 else 1.0
+
+
+def _rising(score: F64, scores: WeightedScores) -> Shared | None:
+    lowest_target, highest_nontarget = score[scores.target > 0].min(), score[scores.nontarget > 0].max()
+    if lowest_target < highest_nontarget:
+        return None
+    shared = score == lowest_target
+    return Shared(float(scores.target[shared].sum()), float(scores.nontarget[shared].sum()))
