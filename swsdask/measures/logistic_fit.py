@@ -17,9 +17,11 @@ gamma < 0 says that high scores speak against an occurrence. Where the map must 
 convexity no gamma > 0 is better, and the cost is the prior entropy.
 
 Newton's steps do not depend on the origin and the unit of scores, but their rounding does: scores of 1e8 + s lose the
-digits in which s differs. So scores are standardised first: their median is the origin and their spread the unit. A
-score more than 1e16 units away is moved there: on the right side it costs nothing in either place, on the wrong side it
-makes gamma 0, or as good as that.
+digits in which s differs. So scores are standardised first. gamma is positive where the mean of targets (by weight) is
+the higher one. What holds it down is then that some targets lie below non-targets: from the lowest target to the
+highest non-target is the unit, its middle the origin. (Median and spread of all scores would not do: most posterior
+probabilities are next to 0.) A score more than 1e16 units away is moved there. It is on the right side, where it costs
+nothing at either place, unless gamma is as good as 0 anyway.
 
 Scores are finite, as all that runs hold are.
 """
@@ -123,7 +125,7 @@ def fit(scores: WeightedScores, separation: Separation, prior_log_odds: float, *
         return Fit(math.inf, math.nan, rising.cost)
     if falling is not None:
         return nothing if nonnegative else Fit(-math.inf, math.nan, falling.cost)
-    centre, unit = _centre_and_unit(scores.score)
+    centre, unit = _centre_and_unit(scores)
     with np.errstate(over="ignore"):
         standard = np.clip((scores.score - centre) / unit, -_FARTHEST, _FARTHEST)
     best = _minimum(WeightedScores(standard, scores.target, scores.nontarget), prior_log_odds)
@@ -185,13 +187,14 @@ def _newton_step(at: _Expansion) -> tuple[float, float]:
     return step_gamma, -at.delta / at.delta_delta - mean * step_gamma
 
 
-def _centre_and_unit(score: F64) -> tuple[float, float]:
-    """The median, and how wide the middle half is, or all where that is 0, as a power of two: 1 for one score."""
-    lowest, lower, centre, upper, highest = np.quantile(
-        score, [0.0, 0.25, 0.5, 0.75, 1.0], method="inverted_cdf"
-    ).tolist()
-    spread = upper / 2 - lower / 2 or highest / 2 - lowest / 2
-    return centre, math.ldexp(1.0, math.frexp(spread)[1]) if spread > 0.0 else 1.0
+def _centre_and_unit(scores: WeightedScores) -> tuple[float, float]:
+    """The middle of the overlap and its width, as a power of two."""
+    score, of_target, of_nontarget = scores.score, scores.target > 0, scores.nontarget > 0
+    mean_target = np.sum(score * scores.target) / np.sum(scores.target)
+    if mean_target < np.sum(score * scores.nontarget) / np.sum(scores.nontarget):
+        of_target, of_nontarget = of_nontarget, of_target
+    low, high = float(score[of_target].min()) / 2, float(score[of_nontarget].max()) / 2
+    return low + high, math.ldexp(1.0, min(math.frexp(high - low)[1] + 1, 1023))
 
 
 def _rising(score: F64, scores: WeightedScores) -> Shared | None:

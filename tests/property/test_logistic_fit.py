@@ -1,0 +1,270 @@
+"""The affine fit against 50 digits, a literal loop with scipy, scikit-learn, and what must not change it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from swsdask.measures.isotonic import isotonic_blocks
+from swsdask.measures.logistic_fit import Fit, Separation, WeightedScores, fit, prior_entropy, sigmoid, softplus
+
+Row = tuple[float, int, int]
+"""A score with its target and non-target trials."""
+
+ROWS = st.lists(
+    st.tuples(st.integers(-40, 40).map(lambda n: n / 4) | st.floats(-6, 6), st.integers(0, 3), st.integers(0, 60)),
+    min_size=2,
+    max_size=12,
+).filter(lambda rows: any(row[1] for row in rows) and any(row[2] for row in rows))
+LOG_ODDS = st.floats(-8, 4)
+
+
+def weighted(rows: Sequence[Row], eta: float) -> WeightedScores:
+    score, target, nontarget = (np.array(column, np.float64) for column in zip(*rows, strict=True))
+    return WeightedScores(score, sigmoid(eta) * target / target.sum(), sigmoid(-eta) * nontarget / nontarget.sum())
+
+
+def fitted(rows: Sequence[Row], eta: float, **more: Any) -> Fit:
+    scores = weighted(rows, eta)
+    return fit(scores, Separation.of(scores), eta, **more)
+
+
+def literal_cost(rows: Sequence[Row], eta: float, gamma: float, delta: float) -> float:
+    """C of gamma s + delta in nats, trial by trial."""
+    target = [score for score, n, _ in rows for _ in range(n)]
+    nontarget = [score for score, _, n in rows for _ in range(n)]
+    missed = math.fsum(softplus(-(gamma * score + delta + eta)) for score in target) / len(target)
+    accepted = math.fsum(softplus(gamma * score + delta + eta) for score in nontarget) / len(nontarget)
+    return sigmoid(eta) * missed + sigmoid(-eta) * accepted
+
+
+def exact_minimum(rows: Sequence[Row], eta: float) -> tuple[Decimal, Decimal, Decimal]:
+    """C_nxe_min, gamma and delta to 50 digits: Newton in the scores' own units, from (0, 0), in short steps."""
+    one, log_odds = Decimal(1), Decimal(eta)
+    scores = [Decimal(score) for score, _, _ in rows]
+    prior = one / (one + (-log_odds).exp())
+    target = [prior * n / sum(row[1] for row in rows) for _, n, _ in rows]
+    nontarget = [(one - prior) * n / sum(row[2] for row in rows) for _, _, n in rows]
+
+    def cost(gamma: Decimal, delta: Decimal) -> Decimal:
+        odds = [(gamma * score + delta + log_odds).exp() for score in scores]
+        return sum(
+            (w * (one + one / o).ln() + v * (one + o).ln() for w, v, o in zip(target, nontarget, odds, strict=True)),
+            Decimal(0),
+        )
+
+    gamma, delta = Decimal(0), Decimal(0)
+    nothing = here = cost(gamma, delta)
+    while True:
+        g_gamma = g_delta = h_gg = h_gd = h_dd = Decimal(0)
+        for score, w, v in zip(scores, target, nontarget, strict=True):
+            posterior = one / (one + (-(gamma * score + delta + log_odds)).exp())
+            slope, curvature = v * posterior - w * (one - posterior), (w + v) * posterior * (one - posterior)
+            g_gamma, g_delta = g_gamma + slope * score, g_delta + slope
+            h_gg, h_gd, h_dd = h_gg + curvature * score * score, h_gd + curvature * score, h_dd + curvature
+        determinant = h_gg * h_dd - h_gd * h_gd
+        d_gamma = (h_gd * g_delta - h_dd * g_gamma) / determinant
+        d_delta = (h_gd * g_gamma - h_gg * g_delta) / determinant
+        decrement = -(g_gamma * d_gamma + g_delta * d_delta)
+        if decrement < Decimal("1e-40"):
+            return here / nothing, gamma, delta
+        stride = max(abs(d_gamma * score + d_delta) for score in scores)
+        share = min(one, 2 / stride)
+        while cost(gamma + share * d_gamma, delta + share * d_delta) > here - share * decrement / 1000:
+            share /= 2
+        d_gamma, d_delta = share * d_gamma, share * d_delta
+        gamma, delta = gamma + d_gamma, delta + d_delta
+        here = cost(gamma, delta)
+
+
+def overlapping(rows: Sequence[Row]) -> bool:
+    """Some target lies below a non-target, and some above one."""
+    targets = [row[0] for row in rows if row[1]]
+    nontargets = [row[0] for row in rows if row[2]]
+    return min(targets) < max(nontargets) and max(targets) > min(nontargets)
+
+
+def random_case(number: int) -> tuple[list[Row], float]:
+    """A few given trials, often tied, above one heavy group of others; scores of many sizes and places."""
+    chance = random.Random(number)
+    unit, centre = chance.choice([1.0, 1.0, 1e-6, 1e6]), chance.choice([0.0, 0.0, 3.0, -1e8])
+    while True:
+        rows = [
+            (
+                centre + unit * (chance.gauss(0, 2) if number % 3 else chance.randrange(-4, 5)),
+                chance.choice([0, 0, 1, 1, 2]),
+                chance.choice([0, 1, 1, 5]),
+            )
+            for _ in range(chance.randint(3, 10))
+        ]
+        lowest = min(row[0] for row in rows)
+        rows.append((lowest, chance.randint(0, 3), chance.choice([0, 10, 10**4, 10**8])))
+        if any(row[1] for row in rows) and any(row[2] for row in rows) and overlapping(rows):
+            return rows, chance.uniform(-8, 2)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_the_minimum_is_that_of_50_digits(part: int) -> None:
+    with localcontext(prec=50):
+        for number in range(part, 200, 4):
+            rows, eta = random_case(number)
+            cost, gamma, _ = exact_minimum(rows, eta)
+            found = fitted(rows, eta)
+            assert abs(Decimal(found.cost / prior_entropy(eta)) - cost) < Decimal("1e-12"), number
+            assert abs(Decimal(found.gamma) - gamma) <= abs(gamma) * Decimal("1e-6"), number
+
+
+@given(rows=ROWS, eta=LOG_ODDS)
+def test_no_other_map_is_better(rows: list[Row], eta: float) -> None:
+    assume(overlapping(rows))
+    found = fitted(rows, eta)
+    spread = max(row[0] for row in rows) - min(row[0] for row in rows)
+    assert found.cost == pytest.approx(literal_cost(rows, eta, found.gamma, found.delta), rel=1e-11)
+    for by in (1e-4, 0.1, 3.0):
+        for gamma, delta in ((by / spread, 0.0), (-by / spread, 0.0), (0.0, by), (0.0, -by), (by, -by), (-by, by)):
+            other = literal_cost(rows, eta, found.gamma + gamma, found.delta + delta)
+            assert found.cost <= other * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_scipy_finds_the_same(number: int) -> None:
+    chance = random.Random(number)
+    rows = [(chance.gauss(1, 1), 1, 0) for _ in range(30)] + [(chance.gauss(-1, 1), 0, 1) for _ in range(200)]
+    found = fitted(rows, -2.0)
+    other = minimize(lambda at: literal_cost(rows, -2.0, *at), [0.0, 0.0], method="BFGS", options={"gtol": 1e-8})
+    assert found.cost == pytest.approx(other.fun, rel=1e-12)
+    assert (found.gamma, found.delta) == pytest.approx(tuple(other.x), rel=1e-5)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_scikit_learn_finds_the_same(number: int) -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is not installed")
+    chance = random.Random(number)
+    rows = [(chance.gauss(1, 1), 1, 0) for _ in range(40)] + [(chance.gauss(-1, 1), 0, 7) for _ in range(100)]
+    rows.append((-3.0, 5, 100_000))
+    scores = weighted(rows, -3.0)
+    fitting = linear_model.LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
+    every = np.concatenate([scores.score, scores.score])[:, np.newaxis]
+    is_target = np.repeat([1, 0], len(rows))
+    fitting.fit(every, is_target, sample_weight=np.concatenate([scores.target, scores.nontarget]) * len(rows))
+    found = fitted(rows, -3.0)
+    assert found.gamma == pytest.approx(fitting.coef_[0, 0], rel=1e-6)
+    assert found.delta - 3.0 == pytest.approx(fitting.intercept_[0], rel=1e-6)
+
+
+@given(
+    rows=ROWS,
+    eta=LOG_ODDS,
+    scale=st.sampled_from([1e-6, 1e-3, 1.0, 1e3, 1e6]),
+    offset=st.sampled_from([0.0, 1.0, -1e4, 1e8]),
+)
+def test_affine_maps_of_the_scores_do_not_change_the_minimum(
+    rows: list[Row], eta: float, scale: float, offset: float
+) -> None:
+    moved = [(score * scale + offset * scale, target, nontarget) for score, target, nontarget in rows]
+    before, after = {row[0] for row in rows}, {row[0] for row in moved}
+    assume(len(before) == len(after) and min(np.diff(sorted(before)), default=1.0) > 0.01)
+    one, other = fitted(rows, eta), fitted(moved, eta)
+    assert other.cost == pytest.approx(one.cost, rel=1e-6 if offset == 1e8 else 1e-10)
+    if math.isfinite(one.gamma):
+        assert other.gamma * scale == pytest.approx(one.gamma, rel=1e-5, abs=1e-7)
+
+
+def test_offsets_and_scales_without_rounding_change_no_digit() -> None:
+    chance = random.Random(5)
+    rows = [(float(chance.randrange(-60, 60)), chance.randint(0, 2), chance.randint(0, 50)) for _ in range(40)]
+    one = fitted(rows, -4.0)
+    for scale, offset in ((2.0**-20, 0.0), (2.0**20, 0.0), (1.0, 1e8), (1e-6, 100.0), (1e6, -1e14)):
+        other = fitted([(score * scale + offset, *more) for score, *more in rows], -4.0)  # type: ignore[misc]
+        assert other.cost == pytest.approx(one.cost, rel=1e-12)
+
+
+@given(rows=ROWS, eta=LOG_ODDS, reverse=st.booleans())
+def test_isotonic_below_affine_below_nothing(rows: list[Row], eta: float, reverse: bool) -> None:
+    rows = [(-score if reverse else score, *more) for score, *more in rows]  # type: ignore[misc]
+    bound = prior_entropy(eta)
+    nonnegative, free = fitted(rows, eta, nonnegative=True), fitted(rows, eta)
+    score = np.unique([row[0] for row in rows])
+    target, nontarget = (
+        np.bincount(np.searchsorted(score, [r[0] for r in rows]), [r[c] for r in rows], len(score)).astype(np.int64)
+        for c in (1, 2)
+    )
+    pooled = isotonic_blocks(target, nontarget).cost(int(target.sum()), int(nontarget.sum()), eta)
+    hair = 1e-13 * bound
+    assert pooled <= nonnegative.cost + hair
+    assert free.cost <= nonnegative.cost + hair
+    assert nonnegative.gamma >= 0.0
+    assert nonnegative.cost <= min(bound, literal_cost(rows, eta, 1.0, 0.0)) + hair
+
+
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+@given(rows=ROWS, eta=LOG_ODDS)
+@example(rows=[(0.0, 1, 0), (0.0, 0, 3)], eta=-1.0)
+@example(rows=[(0.0, 0, 3), (1.0, 2, 1), (2.0, 1, 0)], eta=-1.0)
+@example(rows=[(0.0, 1, 0), (1.0, 2, 1), (2.0, 0, 3)], eta=-1.0)
+@example(rows=[(0.0, 0, 3), (1.0, 2, 0)], eta=-1.0)
+@example(rows=[(0.0, 2, 0), (1.0, 0, 2)], eta=-1.0)
+def test_separated_classes(rows: list[Row], eta: float) -> None:
+    assume(not overlapping(rows))
+    found = fitted(rows, eta)
+    targets, nontargets = [row[0] for row in rows if row[1]], [row[0] for row in rows if row[2]]
+    if {*targets} == {*nontargets}:
+        assert found == Fit(0.0, 0.0, prior_entropy(eta))
+        return
+    up = min(targets) >= max(nontargets)
+    assert found.gamma == (math.inf if up else -math.inf)
+    assert math.isnan(found.delta)
+    shared = {*targets} & {*nontargets}
+    if not shared:
+        assert found.cost == 0.0
+        return
+    (at,) = shared
+    steep = 1e4 if up else -1e4
+    scale = 1.0 / min(abs(score - at) for score in {*targets, *nontargets} - {at})
+    reached = minimize(
+        lambda x: literal_cost(rows, eta, steep * scale, x[0] - steep * scale * at), [0.0], method="Nelder-Mead"
+    )
+    assert found.cost == pytest.approx(reached.fun, rel=1e-6)
+
+
+def test_a_map_that_must_not_fall() -> None:
+    upside_down = [(0.0, 3, 1), (1.0, 1, 4)]
+    assert fitted(upside_down, -1.0).gamma < 0
+    assert fitted(upside_down, -1.0, nonnegative=True) == Fit(0.0, 0.0, prior_entropy(-1.0))
+    assert fitted([(0.0, 3, 0), (1.0, 0, 4)], -1.0, nonnegative=True) == Fit(0.0, 0.0, prior_entropy(-1.0))
+    assert fitted([(0.0, 0, 4), (1.0, 3, 0)], -1.0, nonnegative=True).cost == 0.0
+
+
+@pytest.mark.parametrize("far", [1e5, 1e30, 1.7e308])
+def test_a_score_that_is_far_away(far: float) -> None:
+    """On the right side it changes nothing but its own cost; on the wrong side it spoils every map."""
+    rows = [(-1.0, 1, 40), (0.0, 1, 30), (1.0, 2, 20), (2.0, 5, 10), (3.0, 4, 1)]
+    right = fitted([*rows, (-far, 0, 7)], -2.0)
+    nearer = fitted([*rows, (-1e3, 0, 7)], -2.0)
+    assert right.cost == pytest.approx(nearer.cost, rel=1e-12)
+    assert right.gamma == pytest.approx(nearer.gamma, rel=1e-9)
+    wrong = fitted([*rows, (-far, 1, 0), (far, 0, 1)], -2.0)
+    assert abs(wrong.gamma) < 20 / far + 1e-14
+    assert wrong.cost == pytest.approx(fitted([*rows, (-1e9, 1, 0), (1e9, 0, 1)], -2.0).cost, rel=1e-3)
+
+
+def test_the_order_of_rows_hardly_matters() -> None:
+    rows, eta = random_case(7)
+    assert fitted(rows[::-1], eta).cost == pytest.approx(fitted(rows, eta).cost, rel=1e-15)
+
+
+@given(x=st.floats(-700, 700))
+def test_costs_are_those_of_probabilities(x: float) -> None:
+    with localcontext(prec=400):
+        odds = Decimal(x).exp()
+        assert softplus(x) == pytest.approx(float((1 + odds).ln()), rel=1e-15)
+        assert sigmoid(x) == pytest.approx(float(odds / (1 + odds)), rel=1e-15)
