@@ -369,7 +369,8 @@ def _manifest(
 def _provenance(run: Run) -> dict[str, Any]:
     """What a run is and what was counted of it, without what its file says of each query."""
     said = {name: text for name, text in run.attributes.items() if not name.startswith(PER_QUERY)}
-    return asdict(replace(run, attributes=said))
+    told = None if run.resources is None else run.resources.model_dump(mode="json", exclude_defaults=True)
+    return {**asdict(replace(run, attributes=said, resources=None)), "resources": told}
 
 
 def _differences(settings: Settings) -> str:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from swsdask.model.resources import Resources
 from swsdask.model.trials import Detections, ScoreRange
 
 
@@ -15,10 +16,10 @@ from swsdask.model.trials import Detections, ScoreRange
 class Run:
     """One system's run in an archive.
 
-    `content` is the hash of its rows as they were read (see `archive.content`), `rows` counts those of known queries,
-    `scores` is their range. Of these, `outside` do not lie inside an excerpt, those in `unknown_documents` (rows by
-    document id) among them. `unknown_queries` counts the rows that were dropped, by query id; `rounded` the times finer
-    than a tick.
+    `content` is the hash of what was read (see `archive.content`), `rows` counts the rows of known queries, `scores` is
+    their range. Of these, `outside` do not lie inside an excerpt, those in `unknown_documents` (rows by document id)
+    among them. `unknown_queries` counts the rows that were dropped, by query id; `rounded` the times finer than a tick.
+    `resources` are what the system took, where that is told.
     """
 
     system: str
@@ -32,6 +33,7 @@ class Run:
     unknown_queries: dict[str, int] = field(default_factory=dict)
     rounded: int = 0
     outside: int = 0
+    resources: Resources | None = None
 
 
 class Cell(Protocol):

@@ -1,4 +1,4 @@
-"""The content hash of a run: of what its rows say, not of how they were written.
+"""The content hash of a run: of what its rows say, and the resources told beside it, not of how they were written.
 
 Every row is hashed with the ids of its query and document, and the hashes are added modulo 2^128 (as two lanes of 64
 bits): so the hash depends neither on the order of rows nor on how the input was cut, compressed, coded or formatted,
@@ -14,6 +14,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from swsdask.model.resources import Resources
 from swsdask.model.runs import RunPiece
 
 CONTENT_VERSION = 1
@@ -41,9 +42,10 @@ class RowSum:
         lanes = zip(self.lanes, other.lanes, strict=True)
         return RowSum(self.rows + other.rows, tuple((mine + theirs) % _MODULUS for mine, theirs in lanes))
 
-    def digest(self, declared: tuple[float, float] | None) -> str:
-        """32 hexadecimal digits: of these rows and of the score range that the run declares."""
-        said = (CONTENT_VERSION, self.rows, self.lanes, declared)
+    def digest(self, declared: tuple[float, float] | None, resources: Resources | None = None) -> str:
+        """32 hexadecimal digits: of these rows, of the score range that the run declares and what its system took."""
+        told = () if resources is None else (resources.to_json(),)
+        said = (CONTENT_VERSION, self.rows, self.lanes, declared, *told)
         return xxhash.xxh3_128_hexdigest(repr(said).encode())
 
 

@@ -91,7 +91,7 @@ class Tally:
     @property
     def content(self) -> str:
         """The run's content hash."""
-        return self.read.digest(self.header.declared_scores)
+        return self.read.digest(self.header.declared_scores, self.header.resources)
 
     def run(self) -> Run:
         """The run, when everything has been added. A run without rows has the score range (0, 0)."""
@@ -103,6 +103,7 @@ class Tally:
             scores=ScoreRange(self.header.declared_scores, self.scores if self.rows else (0.0, 0.0)),
             files=self.files,
             attributes=self.header.attributes,
+            resources=self.header.resources,
             unknown_documents={name: seen.rows for name, seen in sorted(self.unknown_documents.items())},
             unknown_queries={name: seen.rows for name, seen in sorted(self.unknown_queries.items())},
             rounded=self.rounded,
@@ -210,6 +211,7 @@ def _joined(earlier: RunHeader, later: RunHeader) -> RunHeader:
         system=earlier.system,
         declared_scores=_hull(ranges[0], ranges[-1]) if ranges else None,
         attributes={**later.attributes, **earlier.attributes},
+        resources=earlier.resources or later.resources,
     )
 
 

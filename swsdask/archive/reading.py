@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swsdask.archive.sources import RunSource
 from swsdask.archive.tables import ReferenceTables
@@ -13,6 +13,7 @@ from swsdask.formats.opening import file_size
 from swsdask.formats.queries import read_queries
 from swsdask.formats.reference import ReferenceFiles
 from swsdask.formats.rttm import read_rttm
+from swsdask.formats.run_resources import resources_of_runs
 from swsdask.formats.runs import split_run
 
 __all__ = ["ReferenceFiles", "RunFile", "read_reference", "sources_of"]
@@ -40,9 +41,13 @@ def read_reference(files: ReferenceFiles) -> ReferenceTables:
 
 
 def sources_of(run_files: Sequence[RunFile]) -> list[RunSource]:
-    """The files, in order, large ones in parts that can be read at the same time."""
+    """The files, in order, large ones in parts that can be read at the same time, with the resources told beside them.
+
+    Raises `InputError` with everything that is wrong with the files of resources.
+    """
+    resources = resources_of_runs(file.url for file in run_files)
     return [
-        part
+        replace(part, resources=resources.get(file.url))
         for file in run_files
         for part in split_run(file.url, 1 + file_size(file.url) // BYTES_PER_SOURCE, system=file.system)
     ]

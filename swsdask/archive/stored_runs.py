@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdask.archive.base import Run
+from swsdask.model.resources import Resources
 from swsdask.model.trials import ScoreRange
 
 RUNS = pa.schema(
@@ -25,12 +26,14 @@ RUNS = pa.schema(
         pa.field("unknown_queries", pa.map_(pa.string(), pa.int64()), nullable=False),
         pa.field("rounded", pa.int64(), nullable=False),
         pa.field("outside", pa.int64(), nullable=False),
+        pa.field("resources", pa.string()),
         pa.field(
             "fragments", pa.list_(pa.struct({"file": pa.string(), "groups": pa.list_(pa.int64())})), nullable=False
         ),
     ]
 )
-"""One row per run, sorted by system. A fragment's `groups` are the rows of each of its row groups."""
+"""One row per run, sorted by system. A fragment's `groups` are the rows of each of its row groups; `resources` is the
+JSON of `model.resources`, null where none are told."""
 
 _AS_THEY_ARE = ("system", "rows", "content", "has_decisions", "rounded", "outside")
 _MAPS = ("attributes", "unknown_documents", "unknown_queries")
@@ -70,6 +73,7 @@ def _record(stored: StoredRun) -> dict[str, Any]:
         "declared_scores": run.scores.declared,
         "scores": run.scores.run,
         "files": run.files,
+        "resources": None if run.resources is None else run.resources.to_json(),
         "fragments": [{"file": each.file, "groups": each.groups} for each in stored.fragments],
     }
 
@@ -77,10 +81,12 @@ def _record(stored: StoredRun) -> dict[str, Any]:
 def _stored_run(record: dict[str, Any]) -> StoredRun:
     declared = record["declared_scores"]
     low, high = record["scores"]
+    told = record.get("resources")
     said = {name: record[name] for name in _AS_THEY_ARE} | {name: dict(record[name]) for name in _MAPS}
     run = Run(
         **said,
         scores=ScoreRange(None if declared is None else (declared[0], declared[1]), (low, high)),
         files=tuple(record["files"]),
+        resources=None if told is None else Resources.from_json(told),
     )
     return StoredRun(run, tuple(Fragment(each["file"], tuple(each["groups"])) for each in record["fragments"]))

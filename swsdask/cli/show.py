@@ -52,3 +52,6 @@ def command(archive: str, version: int | None) -> None:
         )
     width = None if sys.stdout.isatty() else 160
     Console(width=width, highlight=False, markup=False).print(table)
+    told = [run.system for run in opened.runs if run.resources is not None]
+    if told:
+        click.echo(f"  Resources are told of {len(told)} of {len(opened.runs)} runs: {', '.join(told)}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import pyarrow as pa
 
+from swsdask.archive.audio import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.archive.base import Archive, Run
 from swsdask.engine.align import align_systems
 from swsdask.engine.executor import Executor
@@ -17,6 +19,8 @@ from swsdask.engine.tables import curve_table, score_table
 from swsdask.errors import ArchiveError
 from swsdask.measures import system_notes
 from swsdask.measures.base import Measure
+from swsdask.measures.processing_load import ProcessingLoad
+from swsdask.model.resources import SECONDS_PER_HOUR
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
 from swsdask.model.settings import EngineSettings, Settings
 from swsdask.model.trials import Reference
@@ -49,10 +53,12 @@ def score_archive(
     `measures` are the names that are asked for (None: all that `families` yield). Raises what `score_systems` does.
     """
     scores, curves, notes = [SCORES.empty_table()], [CURVES.empty_table()], []
+    runs = {run.system: run for run in archive.runs}
     for system, found in score_systems(
         archive, systems, reference, families, executor, settings.engine, progress or Unseen()
     ):
-        scores.append(score_table(system, found, families, measures, reference, settings.evaluation))
+        its_families = [of_run(family, runs[system], archive) for family in families]
+        scores.append(score_table(system, found, its_families, measures, reference, settings.evaluation))
         curves.append(curve_table(system, found, reference, settings.evaluation))
         notes += [f"{system}: {note}" for note in system_notes(found)]
     aligned = None
@@ -115,6 +121,14 @@ def runs_of(archive: Archive, systems: Sequence[str]) -> list[Run]:
     if missing:
         raise ArchiveError(f"no run of {', '.join(missing)}; there are: {', '.join(runs) or 'none'}.")
     return [runs[system] for system in systems]
+
+
+def of_run(family: Measure, run: Run, archive: Archive) -> Measure:
+    """The family as it measures one run: what the system took is told of the run, not found in its detections."""
+    if run.resources is None or not isinstance(family, ProcessingLoad):
+        return family
+    half_ticks = sum(audio_time(archive.documents, "none").values())
+    return ProcessingLoad(run.resources, Fraction(half_ticks, HALF_TICKS_PER_SECOND * SECONDS_PER_HOUR))
 
 
 def _phase(first: int, count: int, every: int, number: int, of: int) -> str:

@@ -10,15 +10,17 @@ from swsdask.errors import Problems
 from swsdask.formats.noting import noted
 from swsdask.formats.opening import is_local, storage_fault
 from swsdask.formats.reference import files_in, is_folder
-from swsdask.formats.sniff import RUNS, sniff
+from swsdask.formats.run_resources import stray_resources
+from swsdask.formats.sniff import RUNS, Format, sniff
 
 
 def find_runs(patterns: Iterable[str]) -> list[str]:
     """The files that some paths, folders, globs or fsspec URLs name, each once, sorted within a pattern.
 
-    A folder gives the runs in it, recognised by content; a reference or a README that lies there too is passed over. A
-    file that is named by itself or by a glob is taken as it is, even if its name looks like a glob. Raises `InputError`
-    for a pattern that names nothing, and for a folder's file that is neither run nor reference.
+    A folder gives the runs in it, recognised by content; a reference, a README or the runs' resources that lie there
+    too are passed over. A file that is named by itself or by a glob is taken as it is, even if its name looks like a
+    glob. Raises `InputError` for a pattern that names nothing, and for a folder's file that is neither run nor
+    reference, or tells the resources of a run that is not there.
     """
     problems = Problems()
     found: dict[str, None] = {}
@@ -38,11 +40,14 @@ def find_runs(patterns: Iterable[str]) -> list[str]:
 
 
 def _runs_in(folder: str, problems: Problems) -> list[str]:
-    runs = []
+    found: dict[Format, list[str]] = {}
     for file in files_in(folder):
         with noted(problems):
-            if sniff(file) in RUNS:
-                runs.append(file)
+            found.setdefault(sniff(file), []).append(file)
+    runs = sorted(file for kind in RUNS for file in found.get(kind, ()))
+    for file in stray_resources(found.get(Format.RESOURCES, ()), runs):
+        expected, remedy = "a run in the folder that it tells of", "Name it after its run: NAME.resources.toml."
+        problems.add(file, None, expected, "none", remedy)
     return runs
 
 

@@ -9,9 +9,11 @@ from swsdask.errors import Problems
 from swsdask.formats.noting import noted
 from swsdask.formats.opening import open_bytes
 from swsdask.formats.run_parts import Span, read_span, spans
+from swsdask.formats.run_resources import with_resources
 from swsdask.formats.run_text import read_blocks, utf8_blocks
 from swsdask.formats.run_xml import read_xml_run, xml_window
 from swsdask.formats.sniff import RUNS, Format, expect
+from swsdask.model.resources import Resources
 from swsdask.model.runs import RunPiece
 
 ROWS_PER_PIECE = 1_000_000
@@ -53,18 +55,21 @@ def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | N
 class RunPart:
     """A file with runs (`span` is None), or some of the lists in one. Picklable.
 
-    `system` is the name of the run where the user gives one.
+    `system` is the name of the run where the user gives one, `resources` are those of the file's only system.
     """
 
     file: str
     system: str | None = None
     span: Span | None = None
+    resources: Resources | None = None
 
     def read(self, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
         """The rows, as `read_run` gives them; line numbers are those of the whole file."""
         if self.span is None:
-            return read_run(self.file, problems, rows_per_piece=rows_per_piece, system=self.system)
-        return read_span(self.file, self.span, problems, rows_per_piece)
+            pieces = read_run(self.file, problems, rows_per_piece=rows_per_piece, system=self.system)
+        else:
+            pieces = read_span(self.file, self.span, problems, rows_per_piece)
+        return pieces if self.resources is None else with_resources(pieces, self.resources, problems)
 
 
 def split_run(url: str, n_parts: int, *, system: str | None = None) -> list[RunPart]:

@@ -22,6 +22,7 @@ class Format(Enum):
     TABLE = "a table of detections"
     PARQUET = "a Parquet file"
     KALDI = "results in Kaldi's form"
+    RESOURCES = "a description of resources"
 
 
 RUNS = (Format.RUN_XML, Format.TABLE, Format.PARQUET, Format.KALDI)
@@ -42,7 +43,12 @@ ROOTS = {
 """Formats in XML, by the name of their root element."""
 
 _ANY_RUN = "a run (a list of detections, a table, Parquet or Kaldi's results)"
-_PLACES = {Format.ECF: "with --ecf", Format.RTTM: "with --rttm", Format.QUERIES: "with --queries"}
+_PLACES = {
+    Format.ECF: "with --ecf",
+    Format.RTTM: "with --rttm",
+    Format.QUERIES: "with --queries",
+    Format.RESOURCES: "beside its run and not by name",
+}
 _NAMES = {
     ".rttm": Format.RTTM,
     ".tsv": Format.TABLE,
@@ -53,9 +59,15 @@ _NAMES = {
     ".termlist.xml": Format.QUERIES,
     ".kwslist.xml": Format.RUN_XML,
     ".stdlist.xml": Format.RUN_XML,
+    ".resources.toml": Format.RESOURCES,
 }
 _COMPRESSED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
 _HEAD = 1 << 16
+_RESOURCES = re.compile(
+    r"(?:[ \t\r]*(?:#.*)?\n)*[ \t]*"
+    r"(?:\[(?:indexing|searching)\]|\[\[hardware\]\]|(?:audio|query)_(?:hours|seconds)[ \t]*=)"
+)
+"""The first line of a description of resources that is neither blank nor a comment."""
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KALDI_FIELDS = 5
 
@@ -102,7 +114,9 @@ def _xml_format(url: str) -> Format:
 
 
 def _text_format(text: str) -> Format | None:
-    """What the first line says that is neither blank nor an RTTM comment."""
+    """What the first line says that is neither blank nor a comment."""
+    if _RESOURCES.match(text):
+        return Format.RESOURCES
     lines = (line.strip() for line in text.split("\n"))
     first = next((line for line in lines if line and not line.startswith(";;")), None)
     if first is None:

@@ -13,10 +13,13 @@ from swsdask.formats.ecf import read_ecf
 from swsdask.formats.noting import noted
 from swsdask.formats.queries import read_queries
 from swsdask.formats.reference import ReferenceFiles, find_reference, is_folder, reference_candidates
+from swsdask.formats.resources import read_resources
 from swsdask.formats.rttm import read_rttm
 from swsdask.formats.run_files import find_runs
+from swsdask.formats.run_resources import find_resources
 from swsdask.formats.runs import read_run
-from swsdask.formats.sniff import Format, sniff
+from swsdask.formats.sniff import RUNS, Format, sniff
+from swsdask.model.resources import Phase, Resources
 
 MOST_PROBLEMS = 1_000_000
 
@@ -43,7 +46,8 @@ def validate(urls: Iterable[str], reference: ReferenceFiles | None = None) -> Re
     """Check files of any format that swsdask reads; of a folder, its reference, or the runs in it if it has none.
 
     With a `reference`, its files are checked first and, if they are right, every query and document of a run must be
-    theirs: each unknown one is a problem at the line where it first stands. Raises nothing for bad input.
+    theirs: each unknown one is a problem at the line where it first stands. The resources told beside a run are checked
+    with it. Raises nothing for bad input.
     """
     problems = Problems(MOST_PROBLEMS)
     files = _roles(reference) if reference else {}
@@ -52,8 +56,11 @@ def validate(urls: Iterable[str], reference: ReferenceFiles | None = None) -> Re
             for file, role in _files_of(url).items():
                 files.setdefault(file, role)
     known = _known(reference) if reference else None
-    checked = tuple(_check(file, role, known, problems) for file, role in files.items())
-    return Report(checked, tuple(problems), len(problems))
+    checked = [_check(file, role, known, problems) for file, role in files.items()]
+    beside = find_resources([each.file for each in checked if each.format in RUNS], problems)
+    others = [file for file in dict.fromkeys(beside.values()) if file not in files]
+    checked += [_check(file, Format.RESOURCES, known, problems) for file in others]
+    return Report(tuple(checked), tuple(problems), len(problems))
 
 
 def _files_of(url: str) -> dict[str, Format | None]:
@@ -95,6 +102,8 @@ def _check(file: str, role: Format | None, known: _Known | None, problems: Probl
                 counts = _check_rttm(file, known, problems)
             case Format.QUERIES:
                 counts = _check_queries(file, problems)
+            case Format.RESOURCES:
+                counts = _check_resources(file, problems)
             case _:
                 counts = _check_run(file, known, problems)
     return CheckedFile(file, found, counts)
@@ -121,6 +130,12 @@ def _check_rttm(file: str, known: _Known | None, problems: Problems) -> dict[str
 
 def _check_queries(file: str, problems: Problems) -> dict[str, int]:
     return {"queries": len(read_queries(file, problems))}
+
+
+def _check_resources(file: str, problems: Problems) -> dict[str, int]:
+    told = read_resources(file, problems) or Resources()
+    phases = sum(phase != Phase() for phase in (told.indexing, told.searching))
+    return {"phases": phases, "types of nodes": len(told.hardware)}
 
 
 def _check_run(file: str, known: _Known | None, problems: Problems) -> dict[str, int]:

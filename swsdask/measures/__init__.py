@@ -17,6 +17,7 @@ from swsdask.measures.notes import interpretation, system_notes
 from swsdask.measures.occurrence_value import OccurrenceWeightedValue
 from swsdask.measures.operating_point import OperatingPoint
 from swsdask.measures.optimum_twv import OptimumTwv
+from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.supremum_twv import SupremumTwv
 from swsdask.measures.threshold_twv import ThresholdTwv
 from swsdask.measures.totals import Totals
@@ -36,6 +37,7 @@ MEASURES: tuple[Measure, ...] = (
     DetectionErrorTradeoff(),
     OccurrenceWeightedValue(),
     AveragePrecision(),
+    ProcessingLoad(),
 )
 """Every family of measures, in canonical order."""
 

@@ -7,14 +7,20 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdask.model.resources import Resources
+
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What a run says of itself. `attributes` holds everything else the file's root element or metadata gives."""
+    """What a run says of itself. `attributes` holds everything else the file's root element or metadata gives.
+
+    `resources` are what the file beside it tells, if there is one.
+    """
 
     system: str
     declared_scores: tuple[float, float] | None = None
     attributes: dict[str, str] = field(default_factory=dict)
+    resources: Resources | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,72 @@
+"""What a system took, in a few figures (2013 measures document, section 4.3, Eq. 46-48).
+
+From what `model.resources.Resources` tells of a run; CPU time is wall time times cores, as if on a single core.
+
+- `isf`, indexing speed factor: CPU time of indexing over the duration of the audio documents. A real-time factor
+  without unit. 14 hours on 16 cores for 300 hours of audio: ISF = 224 / 300 = .7467, as the document prints.
+- `ssf`, searching speed factor: CPU time of searching over T_Q T_Omega (Eq. 46). T_Omega is the duration of the audio
+  documents, T_Q that of all examples of all queries (Eq. 47). Its unit is 1 / time; by convention all three are in
+  HOURS, so SSF is per hour. 3 hours on 16 cores for .25 hours of queries in 300 hours of audio: SSF = 48 / 75 = .64.
+  The document prints .8 for this example: a slip of its arithmetic, for its own formula gives .64.
+- `pmu_index`, `pmu_search`, peak memory usage of each phase in GB: the highest of all steps and nodes.
+- `pl`, processing load: lambda ISF PMU_i + (1 - lambda) SSF PMU_s (Eq. 48) with lambda = .1, as the document suggests.
+
+One number each, in the condition "all". The audio is what the ECF lists, its excerpts united (`archive.audio`), unless
+the resources give its duration. A number is not defined (NaN) where the resources do not tell what it needs; a run
+without resources has none of them. Official tools do not compute these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from swsdask.measures.base import Value
+from swsdask.model.resources import Resources
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import Reference
+from swsdask.statistics.base import Statistic
+
+LAMBDA = Fraction(1, 10)
+"""The weight of indexing in PL."""
+
+
+@dataclass(frozen=True)
+class ProcessingLoad:
+    """isf, ssf, pmu_index, pmu_search, pl of the run that took `resources`; no numbers where they are None.
+
+    `audio_time` is the duration of the evaluated audio in hours.
+    """
+
+    resources: Resources | None = None
+    audio_time: Fraction = Fraction(0)
+
+    names: ClassVar[tuple[str, ...]] = ("isf", "ssf", "pmu_index", "pmu_search", "pl")
+    needs: ClassVar[tuple[type[Statistic], ...]] = ()
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall, of the condition "all" only."""
+        if self.resources is None:
+            return
+        condition = reference.conditions[0].name
+        for name, value in zip(self.names, self._figures(self.resources), strict=True):
+            yield Value(condition, None, name, math.nan if value is None else float(value))
+
+    def _figures(self, told: Resources) -> tuple[Fraction | None, ...]:
+        """In the order of `names`, exact; None where something is not told."""
+        audio = told.audio_time or self.audio_time
+        isf = _over(told.indexing.cpu_time, audio)
+        ssf = _over(_over(told.searching.cpu_time, told.query_time), audio)
+        pmu_index, pmu_search = told.indexing.peak_memory, told.searching.peak_memory
+        if isf is None or ssf is None or pmu_index is None or pmu_search is None:
+            return isf, ssf, pmu_index, pmu_search, None
+        return isf, ssf, pmu_index, pmu_search, LAMBDA * isf * pmu_index + (1 - LAMBDA) * ssf * pmu_search
+
+
+def _over(time: Fraction | None, duration: Fraction | None) -> Fraction | None:
+    return time / duration if time is not None and duration else None

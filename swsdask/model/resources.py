@@ -1,0 +1,133 @@
+"""What a system took: time, memory and hardware, as its makers tell it in a `resources.toml` beside its run.
+
+Asked for by the 2013 measures document, section 4.3. Numbers are kept as they were given; whatever is computed from
+them is exact (decimals as fractions) and rounded once, by the measure.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+SECONDS_PER_HOUR = 3600
+
+
+def _listed(given: Any) -> Any:
+    return (given,) if isinstance(given, int | float) else given
+
+
+LEAST, MOST = 1e-9, 1e15
+"""Bounds beyond all use, so that no quotient overflows."""
+
+Amount = Annotated[float, Field(strict=True, ge=0, le=MOST)]
+Positive = Annotated[float, Field(strict=True, ge=LEAST, le=MOST)]
+Count = Annotated[int, Field(strict=True, ge=1, le=10**9)]
+Amounts = Annotated[tuple[Amount, ...], BeforeValidator(_listed), Field(min_length=1)]
+Durations = Annotated[tuple[Positive, ...], BeforeValidator(_listed), Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Phase(_Table):
+    """What indexing, or searching, took.
+
+    The time is CPU time (`cpu_hours` or `cpu_seconds`) or wall time (`wall_hours` or `wall_seconds`) on so many
+    `cores`. `peak_memory_gb` is one number or one per step and node, of which the highest counts.
+    """
+
+    wall_hours: Amount | None = None
+    wall_seconds: Amount | None = None
+    cores: Count | None = None
+    cpu_hours: Amount | None = None
+    cpu_seconds: Amount | None = None
+    peak_memory_gb: Amounts | None = None
+
+    @model_validator(mode="after")
+    def _one_time(self) -> Self:
+        walls = sum(time is not None for time in (self.wall_hours, self.wall_seconds))
+        times = walls + sum(time is not None for time in (self.cpu_hours, self.cpu_seconds))
+        if times > 1 or (self.cores is not None) != (walls == 1):
+            raise ValueError("one of cpu_hours, cpu_seconds, wall_hours with cores, wall_seconds with cores")
+        return self
+
+    @property
+    def cpu_time(self) -> Fraction | None:
+        """Hours that one core would have taken: CPU time, or wall time times cores; None where no time is told."""
+        wall = _hours(self.wall_hours, self.wall_seconds)
+        return _hours(self.cpu_hours, self.cpu_seconds) if wall is None else wall * (self.cores or 1)
+
+    @property
+    def peak_memory(self) -> Fraction | None:
+        """GB: the highest of all steps and nodes; None where it is not told."""
+        return None if self.peak_memory_gb is None else _total(max(self.peak_memory_gb))
+
+
+class Node(_Table):
+    """A type of computing node, and how many there were of it. `phase` says what they were used for."""
+
+    brand: Text
+    cpu: Text
+    cores: Count
+    clock_ghz: Positive
+    ram_gb: Positive
+    os: Text
+    count: Count = 1
+    phase: Literal["both", "indexing", "searching"] = "both"
+
+
+class Resources(_Table):
+    """A whole file. The duration of the audio is the ECF's unless it is given.
+
+    `query_seconds` or `query_hours` is the duration of all examples of all queries together, or a list with that of
+    each example.
+    """
+
+    audio_hours: Positive | None = None
+    audio_seconds: Positive | None = None
+    query_hours: Durations | None = None
+    query_seconds: Durations | None = None
+    indexing: Phase = Phase()
+    searching: Phase = Phase()
+    hardware: tuple[Node, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        for what in ("audio", "query"):
+            if None not in (getattr(self, f"{what}_hours"), getattr(self, f"{what}_seconds")):
+                raise ValueError(f"one of {what}_hours and {what}_seconds")
+        return self
+
+    @property
+    def audio_time(self) -> Fraction | None:
+        """Hours of audio, where they are given."""
+        return _hours(self.audio_hours, self.audio_seconds)
+
+    @property
+    def query_time(self) -> Fraction | None:
+        """Hours of query examples, all together, where they are told."""
+        return _hours(self.query_hours, self.query_seconds)
+
+    def to_json(self) -> str:
+        """What was told and nothing else, in one canonical form: equal resources give equal text."""
+        return self.model_dump_json(exclude_defaults=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The resources that `to_json` wrote."""
+        return cls.model_validate_json(text)
+
+
+def _hours(hours: tuple[float, ...] | float | None, seconds: tuple[float, ...] | float | None) -> Fraction | None:
+    """Whichever is given, added up, in hours."""
+    if hours is not None:
+        return _total(hours)
+    return None if seconds is None else _total(seconds) / SECONDS_PER_HOUR
+
+
+def _total(decimals: tuple[float, ...] | float) -> Fraction:
+    return sum((Fraction(repr(each)) for each in _listed(decimals)), Fraction(0))
