@@ -21,6 +21,7 @@ HARDWARE = {
 }
 """What a manifest tells of each type of node."""
 
+_WORDS = ("brand", "cpu", "os")
 _PHASES = {"both": "indexing and searching", "indexing": "indexing", "searching": "searching"}
 
 
@@ -39,12 +40,12 @@ def processing_load(found: Board, manifest: Mapping[str, Any]) -> dict[str, Any]
             for system in found.systems
             if any((condition, system, measure) in found.values for measure in columns)
         ],
-        "hardware_columns": list(HARDWARE.values()),
+        "hardware_columns": [{"heading": heading, "words": name in _WORDS} for name, heading in HARDWARE.items()],
         "hardware": [
             {
                 "system": system,
                 "phase": _PHASES[node.get("phase", "both")],
-                "texts": [_text(node.get(name, 1)) for name in HARDWARE],
+                "cells": [{"text": _text(node.get(name, 1)), "words": name in _WORDS} for name in HARDWARE],
             }
             for system, run in runs.items()
             for node in (run.get("resources") or {}).get("hardware", ())
