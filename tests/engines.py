@@ -88,10 +88,11 @@ def evaluation(occurrences: Iterable[tuple[int, ...]], groups: Sequence[int], **
     np.add.at(targets, (wanted.query, bare.group_of_document[wanted.document]), 1)
     every_query, every_group = np.ones(bare.n_queries, np.bool_), np.ones(targets.shape[1], np.bool_)
     first_group = np.arange(targets.shape[1]) == 0
+    even = np.arange(bare.n_queries) % 2 == 0
     conditions = (
-        Condition("all", every_query & (targets.sum(1) > 0), every_group, N_TRIALS),
-        Condition("first group", every_query & (targets[:, 0] > 0), first_group, N_TRIALS // 2),
-        Condition("even queries", (np.arange(bare.n_queries) % 2 == 0) & (targets.sum(1) > 0), every_group, N_TRIALS),
+        Condition("all", every_query, every_query & (targets.sum(1) > 0), every_group, N_TRIALS),
+        Condition("first group", every_query, every_query & (targets[:, 0] > 0), first_group, N_TRIALS // 2),
+        Condition("even queries", even, even & (targets.sum(1) > 0), every_group, N_TRIALS),
     )
     class_of = np.full(targets.shape, -1, np.int32)
     classes: dict[tuple[int, ...], int] = {}

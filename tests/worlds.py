@@ -32,7 +32,10 @@ def make_reference(
 ) -> Reference:
     """`targets` by query and group; conditions by name: (queries, groups, n_trials)."""
     n_act = np.array(targets, np.int64)
-    made = tuple(Condition(name, np.array(q, bool), np.array(g, bool), n) for name, (q, g, n) in conditions.items())
+    made = tuple(
+        Condition(name, np.array(q, bool), np.array(q, bool), np.array(g, bool), n)
+        for name, (q, g, n) in conditions.items()
+    )
     classes: dict[tuple[int, ...], int] = {}
     class_of = np.full(n_act.shape, -1, np.int32)
     for query, group in np.ndindex(*n_act.shape):

@@ -48,6 +48,7 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
     conditions = tuple(
         Condition(
             name=part.name,
+            asked=_asked(part.queries, len(targets)),
             queries=_averaged(part.queries, targets[:, within], settings),
             groups=within,
             n_trials=trials(within),
@@ -65,6 +66,7 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
         ),
         query_ids=codes.query_ids,
         document_ids=codes.document_ids,
+        ranking=settings.average_precision.rule(),
         n_without_excerpts=n_others,
         n_unevaluated=n_unevaluated,
         **found,
@@ -159,9 +161,13 @@ def _trials_of_groups(
     return lambda within: int(np.count_nonzero(within[trial_group]))
 
 
+def _asked(queries: Bool | None, n_queries: int) -> Bool:
+    return np.ones(n_queries, bool) if queries is None else queries
+
+
 def _averaged(queries: Bool | None, targets: I64, settings: EvaluationSettings) -> Bool:
     """The queries of a condition that its averages count. `targets` are those in its groups of documents."""
-    asked = np.ones(len(targets), bool) if queries is None else queries
+    asked = _asked(queries, len(targets))
     if settings.no_targets == "false_alarms_only":
         return asked
     has_targets: Bool = targets.sum(axis=1) > 0

@@ -13,7 +13,8 @@ def command(name: str | None) -> None:
 
     if name is not None:
         load_preset(name)
-        click.echo((conf_directory() / f"{name}.toml").read_text(encoding="utf-8"), nl=False)
+        for each in name.split(","):
+            click.echo((conf_directory() / f"{each}.toml").read_text(encoding="utf-8"), nl=False)
         return
     for preset in preset_names():
         about = (conf_directory() / f"{preset}.toml").read_text(encoding="utf-8").partition("\n")[0]

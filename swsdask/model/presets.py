@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from swsdask.errors import SettingsError
+from swsdask.model.settings import merge_layers
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -24,7 +26,14 @@ def preset_names() -> list[str]:
 
 
 def load_preset(name: str) -> dict[str, Any]:
-    """A preset as it stands in its file. Raises `SettingsError` with the nearest name if there is none such."""
+    """A preset as it stands in its file, or several joined by commas, of which later ones win.
+
+    Raises `SettingsError` with the nearest name if there is none such.
+    """
+    return reduce(merge_layers, map(_load_one, name.split(",")))
+
+
+def _load_one(name: str) -> dict[str, Any]:
     names = preset_names()
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)

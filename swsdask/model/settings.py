@@ -16,13 +16,19 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from swsdask.errors import SettingsError
+from swsdask.model.ranking import AveragePrecisionSettings
 
 TextFilter = Literal["charsplit", "notascii", "deletehyphens"]
 Compat = Literal["none", "kwseval", "stdeval", "mediaeval"]
 
 COMPAT_IMPLIES: dict[str, dict[str, Any]] = {
     "none": {},
-    "kwseval": {"outside": "drop", "unknown_documents": "outside", "unknown_queries": "error"},
+    "kwseval": {
+        "outside": "drop",
+        "unknown_documents": "outside",
+        "unknown_queries": "error",
+        "average_precision": {"ties": "worst", "interpolation": "none"},
+    },
     "stdeval": {
         "outside": "false_alarm",
         "unknown_documents": "outside",
@@ -158,6 +164,7 @@ class EvaluationSettings(_Settings):
     p_fa_points: tuple[float, ...] = ()
     """False-alarm rates at which P_miss is asked for."""
     operating_point: OperatingPoint = OperatingPoint()
+    average_precision: AveragePrecisionSettings = AveragePrecisionSettings()
 
 
 class EngineSettings(_Settings):
@@ -192,7 +199,7 @@ def build_settings(
     layers.append({"evaluation": {"compat": chosen}})
     merged: dict[str, Any] = {}
     for layer in layers:
-        merged = _merge(merged, layer)
+        merged = merge_layers(merged, layer)
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
@@ -204,13 +211,14 @@ def _at(layer: Mapping[str, Any], key: str) -> Any:
     return evaluation.get(key) if isinstance(evaluation, Mapping) else None
 
 
-def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merge_layers(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two layers, shaped as a TOML file, as one: what `above` says wins, key by key."""
     merged = dict(below)
     for key, value in above.items():
         if key == "operating_point" and isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
             merged[key] = _merge_point(below[key], value)
         elif isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
-            merged[key] = _merge(below[key], value)
+            merged[key] = merge_layers(below[key], value)
         else:
             merged[key] = value
     return merged

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdask.model.ranking import DEFAULT_RANKING, RankRule
+
 I8 = NDArray[np.int8]
 I16 = NDArray[np.int16]
 I32 = NDArray[np.int32]
@@ -73,12 +75,13 @@ class Trials:
 class Condition:
     """A part of the evaluation that is averaged on its own: some queries, some groups of documents, its own N.
 
-    `queries` is bool [n_queries], those that averages count: without targets in `groups` only where `no_targets` says
-    so. `groups` is bool [n_groups]; `n_trials` is the number of trials of one query (Eq. 2's N). The first condition of
-    an evaluation is "all".
+    `asked` is bool [n_queries], all queries of the part; `queries` those of them that averages count: without targets
+    in `groups` only where `no_targets` says so. `groups` is bool [n_groups]; `n_trials` is the number of trials of one
+    query (Eq. 2's N). The first condition of an evaluation is "all".
     """
 
     name: str
+    asked: Bool
     queries: Bool
     groups: Bool
     n_trials: int
@@ -115,6 +118,7 @@ class Reference:
     counts the stratum. `thresholds` are scores at which error rates are asked for, beside the scores of hits.
     `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. The last
     `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were found but do not count.
+    `ranking` is how rankings treat equal scores.
     """
 
     rule: AlignmentRule
@@ -135,6 +139,7 @@ class Reference:
     conditions: tuple[Condition, ...]
     thresholds: tuple[float, ...] = ()
     prior_log_odds: float = 0.0
+    ranking: RankRule = DEFAULT_RANKING
     n_without_excerpts: int = 0
     n_unevaluated: int = 0
 
