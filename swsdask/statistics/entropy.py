@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.model.trials import F64, I64, Reference, Trials
+from swsdask.kernels.entropy import add_costs
+from swsdask.kernels.softplus import softplus
+from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.base import Statistic
-from swsdask.statistics.exact_sums import DIGIT, ExactSums
-from swsdask.statistics.stretches import groups
+from swsdask.statistics.exact_sums import ExactSums, room
+from swsdask.statistics.stretches import groups, stretches
 
-_N_DIGITS = 67
+_TARGET, _NONTARGET = -1, 1
+"""The sign of the score in the cost of a trial."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,29 +44,38 @@ class Entropy:
         """The costs of one aligned cell."""
         if trials.hit is None:
             raise ValueError("entropy needs aligned trials")
-        x = trials.score + reference.prior_log_odds
-        stratum = trials.query.astype(np.int64) * reference.n_groups + groups(trials, np.arange(len(trials)))
-        shape = (reference.n_queries, reference.n_groups, _N_DIGITS)
-        target, nontarget = np.zeros((2, shape[0] * shape[1], _N_DIGITS), np.int64)
-        _add(target, stratum[trials.hit], _softplus(-x[trials.hit]), 1)
-        _add(nontarget, stratum, _softplus(x), 1)
-        _add(nontarget, stratum[trials.hit], _softplus(x[trials.hit]), -1)
-        return cls(ExactSums.carried(target.reshape(shape), 0), ExactSums.carried(nontarget.reshape(shape), 0))
+        parts = stretches(trials)
+        every = _Scores(parts.bounds, _stratum(parts.query, parts.group, reference), parts.score)
+        hit, score = trials.hit, trials.score[trials.hit]
+        mapped = _Scores(np.arange(len(hit) + 1), _stratum(trials.query[hit], groups(trials, hit), reference), score)
+        return cls(
+            target=_sums(reference, _TARGET, mapped),
+            nontarget=_sums(reference, _NONTARGET, every, without=mapped),
+        )
 
     def merge(self, other: Self) -> Self:
         """The costs of both parts together."""
         return type(self)(self.target.merge(other.target), self.nontarget.merge(other.nontarget))
 
 
-def _softplus(x: F64) -> F64:
-    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+class _Scores(NamedTuple):
+    """Stretches of scores: bounds[i] .. bounds[i + 1] of `score` are of `stratum` [i], its place in row-major order."""
+
+    bounds: I64
+    stratum: I32
+    score: F64
 
 
-def _add(digits: I64, stratum: I64, cost: F64, sign: int) -> None:
-    bits = cost.view(np.int64)
-    exponent = bits >> 52
-    mantissa = (bits & (2**52 - 1)) | (np.minimum(exponent, 1) << 52)
-    position = np.maximum(exponent, 1) - 1
-    place, shift = position // DIGIT, position % DIGIT
-    np.add.at(digits, (stratum, place), sign * ((mantissa << shift) & (2**DIGIT - 1)))
-    np.add.at(digits, (stratum, place + 1), sign * (mantissa >> (DIGIT - shift)))
+def _stratum(query: I32, group: I16, reference: Reference) -> I32:
+    return query * np.int32(reference.n_groups) + group
+
+
+def _sums(reference: Reference, side: int, scores: _Scores, without: _Scores | None = None) -> ExactSums:
+    """The costs of some scores; `without` those that are among them but do not count."""
+    ends = np.array([scores.score.min(), scores.score.max()] if len(scores.score) else [])
+    first, n_digits = room(softplus(side * (ends + reference.prior_log_odds)))
+    digits = np.zeros((reference.n_queries * reference.n_groups, n_digits), np.int64)
+    for part, times in ((scores, 1), (without, -1)):
+        if part is not None:
+            add_costs(part.bounds, part.stratum, part.score, reference.prior_log_odds, side, times, first, digits)
+    return ExactSums.of(first, digits.reshape(reference.n_queries, reference.n_groups, n_digits))

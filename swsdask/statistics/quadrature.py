@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdask.model.trials import F64, I64
+from swsdask.model.trials import F64
+from swsdask.statistics.bins import Bins, Zoom
 
 _SAME_SCORE = 4e-15
 """A variance of u below this is rounding."""
@@ -35,8 +36,9 @@ class Points:
     n: int
 
 
-def quadrature(bins: I64, sums: I64, centre: float, unit: float) -> Points:
-    """The points of `bins` int64, ascending, and their `sums` int64 [n_bins, 8] as `statistics.moments` has them."""
+def quadrature(bins: Bins, zoom: Zoom) -> Points:
+    """The points of some bins, whatever their layers."""
+    sums = bins.sums
     n = sums[:, 0].astype(np.float64)
     m1 = (sums[:, 1] * 2.0**21 + sums[:, 2]) / n * 2.0**-41
     m2 = (sums[:, 3] + sums[:, 4] * 2.0**-28) / n * 2.0**-28
@@ -48,13 +50,14 @@ def quadrature(bins: I64, sums: I64, centre: float, unit: float) -> Points:
     c5 = m5 - 5 * m1 * m4 + 10 * m1**2 * m3 - 10 * m1**3 * m2 + 4 * m1**5
     t, share = _nodes(variance, c3, c4, c5, m1)
     u = m1[:, np.newaxis] + np.sqrt(variance)[:, np.newaxis] * t
-    away = np.where(bins < 0, ~bins, bins)[:, np.newaxis]
+    number = bins.bin[:, np.newaxis]
+    away = np.where(number < 0, ~number, number)
     first = np.ldexp(1.0, away >> 10)
-    z = (first - 1.0) + first * ((2 * (away & 1023) + 1) + u) / 2048
-    z = np.where(bins[:, np.newaxis] < 0, -z, z)
+    z = (first - 1.0) + first * (((2 * (away & 1023) + 1) + u) / 2048)
+    z = np.where(number < 0, -z, z)
     weight = n[:, np.newaxis] * share
     used = weight > 0
-    return Points(z[used], weight[used], centre, unit, int(sums[:, 0].sum()))
+    return Points(z[used], weight[used], zoom.centre, zoom.unit, int(sums[:, 0].sum()))
 
 
 def _nodes(variance: F64, c3: F64, c4: F64, c5: F64, mean: F64) -> tuple[F64, F64]:

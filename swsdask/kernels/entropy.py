@@ -1,0 +1,91 @@
+"""Adding up costs without rounding: wide integers of 32-bit digits."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float64, int32, int64, njit, void
+
+from swsdask.kernels.signatures import column
+from swsdask.kernels.softplus import softplus_of
+from swsdask.model.trials import F64, I32, I64
+
+DIGIT = 32
+"""Bits of a digit."""
+
+_BLOCK = 512
+_FULL = 2**DIGIT - 1
+_FRACTION = 2**52 - 1
+_ONE = np.uint64(1)
+
+
+@njit()
+def _split(bits: I64, first: int, n: int, place: I32, low: I64, high: I64) -> None:
+    """The bits of `n` floats >= 0 as integers: low * 2^(32 * place) + high * 2^(32 * (place + 1)).
+
+    They are in units of 2^(32 * first - 1074), of which numbers are multiples; low < 2^32, high < 2^53.
+    """
+    for row in range(n):
+        exponent = bits[row] >> 52
+        whole = (bits[row] & _FRACTION) | (min(exponent, 1) << 52)
+        position = max(max(exponent, 1) - 1 - DIGIT * first, 0)
+        shift = position & (DIGIT - 1)
+        place[row] = position >> 5
+        low[row] = (whole << shift) & _FULL
+        high[row] = whole >> (DIGIT - shift)
+
+
+@njit()
+def _add(digits: I64, place: int, low: int, high: int) -> None:
+    at = np.uint64(place)
+    digits[at] += low
+    digits[at + _ONE] += high
+
+
+@njit(
+    void(column(int64), column(int32), column(float64), float64, int64, int64, int64, int64[:, ::1]),
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def add_costs(
+    bounds: I64, line: I32, score: F64, log_odds: float, side: int, times: int, first: int, digits: I64
+) -> None:
+    """Add `times` (1 or -1) softplus(side * (score + log_odds)) of every score to the sum of its stretch's line.
+
+    `bounds` int64 [n_stretches + 1] cuts `score`, no stretch is empty; `line` int32 [n_stretches] is the row of
+    `digits` int64 [n_lines, n_digits], the lowest first: a sum is that of digits[d] * 2^(32 * (first + d) - 1074). Its
+    digits come out in 0 .. 2^32 - 1; they must have room for every cost and for the sums, which must not be < 0 in the
+    end. inf counts as 2^1024.
+
+    Rows take turns at two sums, so that none waits for the row before it.
+    """
+    costs = np.empty(_BLOCK, np.float64)
+    bits = costs.view(np.int64)
+    place = np.empty(_BLOCK, np.int32)
+    low, high = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
+    n_digits = digits.shape[1]
+    even, odd = np.zeros(n_digits, np.int64), np.zeros(n_digits, np.int64)
+    stretch = 0
+    for at in range(0, len(score), _BLOCK):
+        block = score[at : at + _BLOCK]
+        for row in range(len(block)):
+            costs[row] = softplus_of(side * (block[row] + log_odds))
+        _split(bits, first, len(block), place, low, high)
+        begin = 0
+        while begin < len(block):
+            end = min(bounds[stretch + 1] - at, len(block))
+            for row in range(begin, end - 1, 2):
+                _add(even, place[row], low[row], high[row])
+                _add(odd, place[row + 1], low[row + 1], high[row + 1])
+            if (end - begin) & 1:
+                _add(even, place[end - 1], low[end - 1], high[end - 1])
+            total = digits[line[stretch]]
+            carry = 0
+            for digit in range(n_digits):
+                carry += total[digit] + times * (even[digit] + odd[digit])
+                even[digit] = odd[digit] = 0
+                total[digit] = carry & _FULL
+                carry >>= DIGIT
+            if end == bounds[stretch + 1] - at:
+                stretch += 1
+            begin = end

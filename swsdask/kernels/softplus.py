@@ -1,0 +1,86 @@
+"""softplus(x) = log(1 + e^x), the cost of a trial in nats: without branches, so that several are computed at once.
+
+Computed as max(x, 0) + log1p(e^-|x|) from additions, multiplications and one division, never from the logarithm of a
+sigmoid: the bits of a cost are those that IEEE 754 makes of these operations, whatever mathematical library or width of
+vectors a machine has. Within 2 units in the last place of the true value, and exact at the ends: 0 from about -745.2
+down, x itself from about 36.8 up.
+
+- e^-a: a = -(n log 2 + r) with a whole n and |r| <= log(2) / 2; Taylor's polynomial of e^r, and twice a power of two,
+  so that numbers below 2^-1022 come out rounded rather than lost.
+- log1p(t), 0 <= t <= 1: with f = t, or f = (1 + t) / 2 - 1 and log 2 apart where t > sqrt(2) - 1, and s = f / (2 + f),
+  |s| <= .172, it is 2 artanh(s) = f - s (f - R), R = 2 s^2 / 3 + 2 s^4 / 5 + ...
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float64, njit
+
+from swsdask.kernels.signatures import column
+from swsdask.model.trials import F64
+
+_MAGIC = 1.5 * 2.0**52
+"""Added to a number of less than 2^51 it leaves the nearest whole number in the low bits."""
+
+_PER_LOG_2 = 1.4426950408889634
+_LOG_2 = 0.6931471805599453
+_LOG_2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
+_LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+"""log 2 in two parts, the first of them with 32 bits: n times it is exact."""
+
+_FARTHEST = 750.0
+_ONE_STEP = -1000.0
+_HALVED = 0.41421356237309503
+
+
+@njit(error_model="numpy")
+def _power(n: float) -> float:
+    """2^n of a whole n, -1022 <= n <= 1023."""
+    return np.int64(np.float64(n + (_MAGIC + 1023.0)).view(np.int64) << 52).view(np.float64)
+
+
+@njit(error_model="numpy")
+def softplus_of(x: float) -> float:
+    """log(1 + e^x), and inf of inf."""
+    a = abs(x)
+    a = a if a < _FARTHEST else _FARTHEST
+    n = (_MAGIC - a * _PER_LOG_2) - _MAGIC
+    r = (-a - n * _LOG_2_HIGH) - n * _LOG_2_LOW
+    p = 1.0 / 6227020800.0
+    p = p * r + 1.0 / 479001600.0
+    p = p * r + 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    first = n if n > _ONE_STEP else _ONE_STEP
+    t = (1.0 + (r + r * r * p)) * _power(first) * _power(n - first)
+    halved = t > _HALVED
+    f = (t - 1.0) * 0.5 if halved else t
+    s = f / (2.0 + f)
+    z = s * s
+    q = 2.0 / 21.0
+    q = q * z + 2.0 / 19.0
+    q = q * z + 2.0 / 17.0
+    q = q * z + 2.0 / 15.0
+    q = q * z + 2.0 / 13.0
+    q = q * z + 2.0 / 11.0
+    q = q * z + 2.0 / 9.0
+    q = q * z + 2.0 / 7.0
+    q = q * z + 2.0 / 5.0
+    q = q * z + 2.0 / 3.0
+    return (x if x > 0.0 else 0.0) + ((_LOG_2 if halved else 0.0) + (f - s * (f - z * q)))
+
+
+@njit(float64[::1](column(float64)), cache=True, nogil=True, error_model="numpy")
+def softplus(x: F64) -> F64:
+    """log(1 + e^x) of every number, float64; inf of inf."""
+    cost = np.empty(len(x), np.float64)
+    for row in range(len(x)):
+        cost[row] = softplus_of(x[row])
+    return cost
