@@ -11,10 +11,11 @@ import numpy as np
 
 from swsdask.model.application import asked_thresholds, weights
 from swsdask.model.settings import EvaluationSettings, build_settings
-from swsdask.model.trials import AlignmentRule, Condition, Reference, Trials
+from swsdask.model.trials import AlignmentRule, Condition, Detections, Reference, Trials
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.hits import Hits
 from swsdask.statistics.ladder import Ladder
+from swsdask.statistics.onsets import Onsets, PointsBefore
 from swsdask.statistics.query_ladder import QueryLadder
 
 Row = tuple[int, int, float, int, bool]
@@ -76,19 +77,27 @@ def make_trials(rows: Sequence[Row], dropped: Mapping[str, int] | None = None) -
         hit=hit,
         occurrence=np.zeros(len(hit), np.int32),
         dropped=dict(dropped or {}),
+        detections=Detections(
+            query=np.array([row[0] for row in rows], np.int32),
+            score=np.array([row[2] for row in rows], np.float64),
+            document=np.zeros(len(rows), np.int32),
+            start=np.zeros(len(rows), np.int32),
+        ),
     )
 
 
 def unaligned(trials: Trials) -> Trials:
-    return Trials(trials.query, trials.score, None, trials.group, None, None, None, {})
+    return Trials(trials.query, trials.score, None, trials.group, None, None, None, {}, detections=trials.detections)
 
 
 def statistics(cells: Iterable[Sequence[Row]], reference: Reference, tree: int | None = None) -> dict[type, Any]:
     """Every statistic of a system, by cells that are merged in order, or by a random tree."""
     made = [make_trials(rows) for rows in cells]
     found: dict[type, Any] = {}
-    for kind in (Counts, Hits, Ladder, QueryLadder):
+    for kind in (Counts, Hits, Ladder, QueryLadder, Onsets, PointsBefore):
         prepared = kind.prepare(found, reference)
+        if prepared is None:
+            continue
         parts = [
             kind.from_trials(trials if kind.aligned else unaligned(trials), reference, prepared) for trials in made
         ]

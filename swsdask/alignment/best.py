@@ -74,6 +74,7 @@ def best_trials(detections: Detections, reference: Reference, places: Places, ev
         hit=hit,
         occurrence=occurrence,
         dropped=outside | ({places.otherwise: nowhere} if nowhere else {}),
+        detections=detections,
     )
 
 

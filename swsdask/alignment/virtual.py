@@ -55,6 +55,7 @@ def virtual_trials(
         hit=hit,
         occurrence=occurrence,
         dropped=dropped_outside(detections, rows),
+        detections=detections,
     )
 
 

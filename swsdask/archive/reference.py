@@ -81,6 +81,7 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
         reference,
         thresholds=asked_thresholds(reference, settings),
         prior_log_odds=weights(reference, settings).prior_log_odds,
+        replay=settings.gap.rule(),
     )
 
 

@@ -17,7 +17,7 @@ from swsdask.engine.plan import Task
 from swsdask.engine.tree import Tree
 from swsdask.errors import SwsdaskError
 from swsdask.model.trials import Reference, ScoreRange
-from swsdask.statistics.base import Statistic
+from swsdask.statistics.base import OfDetections, Statistic
 
 _LARGE = 31 << 20
 
@@ -102,7 +102,9 @@ def merge(one: Mapping[str, Found], other: Mapping[str, Found]) -> dict[str, Fou
 def _of_cell(cell: Cell, reference: Reference, this: Round) -> Found:
     prepared = this.prepared[cell.system]
     aligned = any(statistic.aligned for statistic in prepared)
-    detections = cell.read(trial_columns(reference.rule, reference.n_groups, aligned))
+    of_detections = (name for s in prepared if issubclass(s, OfDetections) for name in s.columns)
+    columns = dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, aligned), *of_detections])
+    detections = cell.read(list(columns))
     trials = make_trials(detections, reference, this.scores[cell.system], aligned=aligned, source=cell.source)
     return {statistic: statistic.from_trials(trials, reference, p) for statistic, p in prepared.items()}
 

@@ -12,6 +12,7 @@ from swsdask.measures.base import Measure
 from swsdask.measures.det import DetectionErrorTradeoff, curves
 from swsdask.measures.detection_cost import DetectionCost
 from swsdask.measures.error_rates import ErrorRates
+from swsdask.measures.gap import GeneralisedAveragePrecision
 from swsdask.measures.maximum_twv import MaximumTwv
 from swsdask.measures.notes import interpretation, system_notes
 from swsdask.measures.occurrence_value import OccurrenceWeightedValue
@@ -37,6 +38,7 @@ MEASURES: tuple[Measure, ...] = (
     DetectionErrorTradeoff(),
     OccurrenceWeightedValue(),
     AveragePrecision(),
+    GeneralisedAveragePrecision(),
     ProcessingLoad(),
 )
 """Every family of measures, in canonical order."""

@@ -10,8 +10,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from swsdask.model.trials import F64
+from swsdask.model.ticks import TICKS_PER_SECOND
+
+F64 = NDArray[np.float64]
 
 
 class Penalty(NamedTuple):
@@ -45,3 +48,16 @@ def rectangular(width: float) -> Penalty:
 def gaussian(sigma: float, cut: float) -> Penalty:
     """exp(-d^2 / 2 sigma^2) where |d| <= cut."""
     return Penalty(np.array([-cut, cut]), np.ones(2), sigma)
+
+
+class ReplayRule(NamedTuple):
+    """How GAP takes time, in ticks: times are rounded down to multiples of `step`, distances judged by `penalty`."""
+
+    step: int
+    penalty: Penalty
+
+
+DEFAULT_WIDTH_S = 105.0
+"""Seven steps of 15 s: the triangle that the source finds the best overall choice."""
+
+DEFAULT_REPLAY = ReplayRule(1, triangular(DEFAULT_WIDTH_S * TICKS_PER_SECOND, DEFAULT_WIDTH_S * TICKS_PER_SECOND))

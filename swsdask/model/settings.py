@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from swsdask.errors import SettingsError
+from swsdask.model.gap_settings import GapSettings
 from swsdask.model.ranking import AveragePrecisionSettings
 
 TextFilter = Literal["charsplit", "notascii", "deletehyphens"]
@@ -165,6 +166,7 @@ class EvaluationSettings(_Settings):
     """False-alarm rates at which P_miss is asked for."""
     operating_point: OperatingPoint = OperatingPoint()
     average_precision: AveragePrecisionSettings = AveragePrecisionSettings()
+    gap: GapSettings = GapSettings()
 
 
 class EngineSettings(_Settings):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdask.model.penalty import DEFAULT_REPLAY, ReplayRule
 from swsdask.model.ranking import DEFAULT_RANKING, RankRule
 
 I8 = NDArray[np.int8]
@@ -55,7 +56,7 @@ class Trials:
     row) are equally long. `hit` holds the ascending trial numbers that are targets, `occurrence` the number of the
     reference occurrence (virtual trials) or of the target (segment and document trials) each is mapped to. An unaligned
     `Trials`, made where outcomes are not needed, has None for `hit`, `occurrence`.
-    `dropped` counts the detections that are no trials, by reason.
+    `dropped` counts the detections that are no trials, by reason. `detections` are all that the trials were made of.
     """
 
     query: I32
@@ -66,6 +67,7 @@ class Trials:
     hit: I64 | None
     occurrence: I32 | None
     dropped: dict[str, int]
+    detections: Detections | None = None
 
     def __len__(self) -> int:
         return len(self.query)
@@ -116,7 +118,8 @@ class Reference:
     [n_documents + 1], its last entry for unknown documents. `targets` is int64 [n_queries, n_groups]: target trials.
     `class_of` is int32 [n_queries, n_groups]: strata that no condition tells apart share a class; -1 where no condition
     counts the stratum. `thresholds` are scores at which error rates are asked for, beside the scores of hits.
-    `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. The last
+    `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. `replay` is how GAP
+    takes time. The last
     `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were found but do not count.
     `ranking` is how rankings treat equal scores.
     """
@@ -139,6 +142,7 @@ class Reference:
     conditions: tuple[Condition, ...]
     thresholds: tuple[float, ...] = ()
     prior_log_odds: float = 0.0
+    replay: ReplayRule = DEFAULT_REPLAY
     ranking: RankRule = DEFAULT_RANKING
     n_without_excerpts: int = 0
     n_unevaluated: int = 0

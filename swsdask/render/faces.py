@@ -78,6 +78,8 @@ FACES = {
     "occurrence_weighted_value": Face("OWV", "Occurrence-weighted value at the system's decisions", _RATE, False),
     "ap": Face("AP", "Average precision", _RATE, False),
     "map": Face("MAP", "Mean average precision over queries", _RATE, False),
+    "gap": Face("GAP", "Generalised average precision of places to start listening", _RATE, False),
+    "mgap": Face("mGAP", "Mean over queries of the GAP of places to start listening", _RATE, False),
     "isf": Face("ISF", "Indexing speed factor: CPU time of indexing over the duration of the audio", None, True),
     "ssf": Face("SSF", "Searching speed factor: CPU time over the durations of queries and audio, 1/h", None, True),
     "pmu_index": Face("PMU indexing", "Peak memory usage of indexing, GB", None, True),

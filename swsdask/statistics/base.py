@@ -35,3 +35,12 @@ class Statistic(Protocol):
     def merge(self, other: Self) -> Self:
         """The statistic of both parts together."""
         ...
+
+
+class OfDetections:
+    """A statistic that derives from this looks at `columns` of the detections that trials came from as well.
+
+    They are read in its round, aligned or not; `Trials.detections` has them.
+    """
+
+    columns: ClassVar[tuple[str, ...]]

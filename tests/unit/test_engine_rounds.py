@@ -14,6 +14,7 @@ from swsdask.measures import select
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.hits import Hits
 from swsdask.statistics.ladder import Ladder
+from swsdask.statistics.onsets import Onsets, PointsBefore
 from swsdask.statistics.query_ladder import QueryLadder
 from tests import engines
 
@@ -43,7 +44,7 @@ def test_what_is_needed_and_all_it_comes_after_in_as_few_rounds_as_there_can_be(
 
 def test_every_threshold_measure_takes_two_rounds() -> None:
     order = rounds(needed for family in select(None) for needed in family.needs)
-    assert [set(of) for of in order] == [{Counts, Hits}, {Ladder, QueryLadder}]
+    assert [set(of) for of in order] == [{Counts, Hits, Onsets}, {Ladder, PointsBefore, QueryLadder}]
     assert [any(s.aligned for s in of) for of in order] == [True, False]
 
 
@@ -82,17 +83,23 @@ class Asked:
         return engines.cell_of("sys", ROWS).read(columns)
 
 
-def run(cell: Any) -> None:
+def run(cell: Any, *measures: str) -> None:
     archive = engines.CellArchive((engines.run_of("sys", ROWS),), {"sys": [cell]})
-    score_archive(archive, ["sys"], REFERENCE, select(None), engines.settings(), SerialExecutor())
+    score_archive(archive, ["sys"], REFERENCE, select(measures or None), engines.settings(), SerialExecutor())
 
 
 def test_the_second_round_reads_only_what_scores_need() -> None:
     cell = Asked()
-    run(cell)
+    run(cell, "mtwv", "map")
     first, second = cell.columns
     assert first == {"query", "document", "channel", "start", "duration", "score", "decision", "inside"}
     assert second == {"query", "score", "inside"}
+
+
+def test_a_round_reads_what_its_statistics_need_of_detections() -> None:
+    cell = Asked()
+    run(cell, "mgap")
+    assert cell.columns == [{"query", "document", "start", "score", "inside"}] * 2
 
 
 def test_a_failing_cell_is_named_with_its_system_and_file() -> None:

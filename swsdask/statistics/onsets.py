@@ -1,0 +1,181 @@
+"""Replay points that earn something of an onset, and their ranks: what GAP is made of.
+
+A point is where the detection of a trial starts, an onset where an evaluated occurrence starts; channels play no part.
+Points of a query are ranked by score from the highest, equal scores by document in the order of the evaluation
+(unknown documents last), then by start. A point earns the penalty function's value at its distance from the nearest
+unused onset of its query and document; if that is more than nothing, the onset is used.
+
+A (query, document) lies in one cell, so the points that use its onsets are known there: at most as many as there are
+onsets. All other points only matter in so far as they rank before these, and are counted, once these are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from swsdask.kernels.onsets import count_before, near_onsets, use_onsets
+from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
+from swsdask.statistics.base import OfDetections, Statistic
+from swsdask.statistics.stretches import groups
+
+_COLUMNS = ("document", "start")
+
+
+@dataclass(frozen=True, eq=False)
+class Onsets(OfDetections):
+    """The points of one system that use an onset: equally long columns, by query, then in rank order.
+
+    `group` is that of the document; `start` in ticks; `earned` float64, above 0, at most 1.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = ()
+    aligned: ClassVar[bool] = False
+    columns: ClassVar[tuple[str, ...]] = _COLUMNS
+
+    query: I32
+    group: I16
+    score: F64
+    document: I32
+    start: I32
+    earned: F64
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+        """Nothing is needed."""
+        return ()
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
+        """The points of one cell that use an onset."""
+        step, penalty = reference.replay
+        onsets = _onsets(reference)
+        document, start = _points(trials)
+        point = _stepped(start, step)
+        rows, group = near_onsets(
+            trials.query,
+            document,
+            point,
+            onsets.of_query,
+            onsets.document,
+            onsets.begins,
+            onsets.time,
+            float(penalty.at[0]),
+            float(penalty.at[-1]),
+            reference.n_documents,
+        )
+        order = np.lexsort((start[rows], -trials.score[rows], group))
+        rows = rows[order]
+        earned = use_onsets(group[order], point[rows], onsets.begins, onsets.time, *penalty)
+        rows, earned = rows[earned > 0], earned[earned > 0]
+        used = (trials.query[rows], groups(trials, rows), trials.score[rows] + 0.0, document[rows], start[rows], earned)
+        return cls(*used)._ranked()
+
+    def merge(self, other: Self) -> Self:
+        """The points of both parts together."""
+        mine, others = vars(self), vars(other)
+        return type(self)(*(np.concatenate([mine[name], others[name]]) for name in mine))._ranked()
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def offsets(self, n_queries: int) -> I64:
+        """The points of query q are those from offsets[q] to offsets[q + 1]: int64 [n_queries + 1]."""
+        return np.searchsorted(self.query, np.arange(n_queries + 1))
+
+    def _ranked(self) -> Self:
+        """The same points in order. Those that agree in query, score, document and start are of one cell, and stay."""
+        order = np.lexsort((self.start, self.document, -self.score, self.query))
+        return type(self)(*(column[order] for column in vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class PointsBefore(OfDetections):
+    """How many points of one system rank before those of `Onsets`.
+
+    `counts` int64 [len(Onsets), n_groups], by group of documents: of its query's points, those that rank before this
+    one, but not before the one of `Onsets` in front of it.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (Onsets,)
+    aligned: ClassVar[bool] = False
+    columns: ClassVar[tuple[str, ...]] = _COLUMNS
+
+    counts: I64
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> Onsets | None:
+        """The points that use an onset; None where there are none."""
+        onsets: Onsets = found[Onsets]
+        return onsets if len(onsets) else None
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: Onsets) -> Self:
+        """The points of one cell."""
+        counts = np.zeros((len(prepared), reference.n_groups), np.int64)
+        document, start = _points(trials)
+        count_before(
+            trials.query,
+            groups(trials, np.arange(len(trials))),
+            trials.score,
+            document,
+            start,
+            prepared.offsets(reference.n_queries),
+            prepared.score,
+            prepared.document,
+            prepared.start,
+            counts,
+        )
+        return cls(counts)
+
+    def merge(self, other: Self) -> Self:
+        """The points of both parts together."""
+        return type(self)(self.counts + other.counts)
+
+
+@lru_cache(maxsize=2)
+def onset_counts(reference: Reference) -> I64:
+    """How many onsets every query has in every group of documents: int64 [n_queries, n_groups]."""
+    counts = np.zeros((reference.n_queries, reference.n_groups), np.int64)
+    np.add.at(counts, (reference.query, reference.group_of_document[reference.document]), 1)
+    counts.flags.writeable = False
+    return counts
+
+
+class _Groups(NamedTuple):
+    """The onsets by group: a (query, document) that has any. See `kernels.onsets.near_onsets`; `time` in ticks."""
+
+    of_query: I64
+    document: I32
+    begins: I64
+    time: I64
+
+
+@lru_cache(maxsize=2)
+def _onsets(reference: Reference) -> _Groups:
+    order = np.lexsort((reference.start, reference.document, reference.query))
+    query, document = reference.query[order], reference.document[order]
+    begins = np.flatnonzero(np.append(len(query) > 0, (query[1:] != query[:-1]) | (document[1:] != document[:-1])))
+    return _Groups(
+        of_query=np.searchsorted(query[begins], np.arange(reference.n_queries + 1)),
+        document=document[begins],
+        begins=np.append(begins, len(query)),
+        time=_stepped(reference.start[order], reference.replay.step),
+    )
+
+
+def _stepped(time: I32, step: int) -> I64:
+    whole = time.astype(np.int64)
+    return whole if step == 1 else whole // step * step
+
+
+def _points(trials: Trials) -> tuple[I32, I32]:
+    """The document and the start of the detection of every trial."""
+    of: Detections | None = trials.detections
+    if of is None or of.document is None or of.start is None:
+        raise ValueError("replay points need documents and starts of detections")
+    return (of.document, of.start) if trials.row is None else (of.document[trials.row], of.start[trials.row])
