@@ -39,7 +39,7 @@ from swsdask.formats.reference import ReferenceFiles, find_reference
 from swsdask.formats.run_files import find_runs
 from swsdask.formats.validate import Report
 from swsdask.formats.validate import validate as validate_files
-from swsdask.measures import interpretation, select
+from swsdask.measures import interpretation, select, with_points
 from swsdask.model.presets import load_preset
 from swsdask.model.results import Result
 from swsdask.model.settings import Settings, build_settings
@@ -154,16 +154,16 @@ def score(
 ) -> Result:
     """Score runs: those of the archive (all, or the named systems), or files, directories, globs, URLs.
 
-    `measures` are names (None: all); `by` are conditions, each a key or several joined by commas: a query attribute
-    (language and oov where the list gives them), source_type, document_language, query_pattern:REGEX,
-    document_pattern:REGEX. `executor` is one of `swsdask.cluster`; without it the settings' `[engine]` decides. Numbers
-    do not depend on it. Raises `InputError` with everything that is wrong with the runs, `SettingsError`,
-    `ArchiveError`, `ClusterError`.
+    `measures` are names (None: all), also with a threshold or a false-alarm rate: twv@0.5, p_miss@0.001. `by` are
+    conditions, each a key or several joined by commas: a query attribute (language and oov where the list gives them),
+    source_type, document_language, query_pattern:REGEX, document_pattern:REGEX. `executor` is one of `swsdask.cluster`;
+    without it the settings' `[engine]` decides. Numbers do not depend on it. Raises `InputError` with everything that
+    is wrong with the runs, `SettingsError`, `ArchiveError`, `ClusterError`.
     """
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open(evaluation)
-    measures, runs, by = _names(measures), _named(runs, evaluation.systems), _names(by) or []
+    runs, by = _named(runs, evaluation.systems), _names(by) or []
     began = time.time()
-    settings = evaluation.settings
+    measures, settings = _asked(measures, evaluation.settings)
     families = select(measures)
     with ExitStack() as stack:
         rows = _rows_to_score(evaluation, runs)
@@ -207,14 +207,14 @@ def plan(
     by: str | Iterable[str] = (),
 ) -> str:
     """What `score` would do, in words, after checking everything that it would read. Scores nothing."""
-    settings = evaluation.settings
-    measures, runs, by = _names(measures), _named(runs, evaluation.systems), _names(by) or []
+    measures, settings = _asked(measures, evaluation.settings)
+    runs, by = _named(runs, evaluation.systems), _names(by) or []
     families = select(measures)
     with _with_runs(evaluation, runs, SerialExecutor(), None) as (archive, systems):
         held = [run for run in archive.runs if run.system in systems]
         notes = check_runs(held, settings.evaluation)
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
-        names = [name for family in families for name in family.names if measures is None or name in measures]
+        names = [name for family in families for name in family.names] if measures is None else measures
         lines = [
             _manifest(archive, systems, settings, measures, by)["signature"],
             *(f"{run.system}: {run.rows:,} detections" for run in held),
@@ -259,6 +259,12 @@ def _reference_files(
 
 def _names(given: str | Iterable[str] | None) -> list[str] | None:
     return [given] if isinstance(given, str) else None if given is None else list(given)
+
+
+def _asked(measures: str | Iterable[str] | None, settings: Settings) -> tuple[list[str] | None, Settings]:
+    """The names of measures, and the settings with the points that names such as `twv@0.5` add."""
+    names, evaluation = with_points(_names(measures), settings.evaluation)
+    return names, settings.model_copy(update={"evaluation": evaluation})
 
 
 def _locations(given: Location | Iterable[Location]) -> list[str]:

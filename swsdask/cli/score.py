@@ -20,7 +20,7 @@ from swsdask.cli.options import (
 @click.argument("paths", nargs=-1, metavar="[REFERENCE] RUN...")
 @reference_options
 @settings_options
-@click.option("--measures", metavar="A,B", help="Only these measures.")
+@click.option("--measures", metavar="A,B", help="Only these measures, e.g. atwv,twv@0.5,p_miss@0.001.")
 @click.option(
     "--by",
     multiple=True,

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from swsdask.engine.rounds import Found
 from swsdask.measures import curves
-from swsdask.measures.base import Measure, Value
+from swsdask.measures.base import Measure
 from swsdask.measures.det import DetectionErrorTradeoff
+from swsdask.measures.points import family_name
 from swsdask.model.results import CURVES, SCORES
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
@@ -26,8 +27,8 @@ def score_table(
 ) -> pa.Table:
     """The numbers of one system as rows of `SCORES`; of `names` only, None: all that the measures yield.
 
-    Ordered by condition, then the numbers over all queries before those of each query in the order of the list, then by
-    measure in the order of `measures`.
+    The name `twv@` stands for `twv@0.5` and all others. Ordered by condition, then the numbers over all queries before
+    those of each query in the order of the list, then by measure in the order of `measures`.
     """
     condition_rank = {condition.name: rank for rank, condition in enumerate(reference.conditions)}
     query_rank: dict[str | None, int] = {query: rank for rank, query in enumerate(reference.query_ids)}
@@ -36,7 +37,7 @@ def score_table(
         value
         for measure in measures
         for value in measure.values(found, reference, settings)
-        if names is None or _name(value, measure) in names
+        if names is None or value.measure in names or family_name(value.measure) in names
     ]
     values.sort(key=lambda value: (condition_rank[value.condition], query_rank[value.query]))
     condition, query, measure, number = zip(*values, strict=True) if values else ((), (), (), ())
@@ -61,14 +62,6 @@ def curve_table(system: str, found: Found, reference: Reference, settings: Evalu
         ],
         schema=CURVES,
     )
-
-
-def _name(value: Value, measure: Measure) -> str:
-    """The name by which a number is asked for: `twv@0.5` by `twv@`."""
-    if value.measure in measure.names:
-        return value.measure
-    family, at, _ = value.measure.partition("@")
-    return family + at
 
 
 def _repeated(texts: Sequence[str], times: Sequence[int]) -> pa.Array:

@@ -18,12 +18,13 @@ from swsdask.measures.notes import interpretation, system_notes
 from swsdask.measures.occurrence_value import OccurrenceWeightedValue
 from swsdask.measures.operating_point import OperatingPoint
 from swsdask.measures.optimum_twv import OptimumTwv
+from swsdask.measures.points import family_name, with_points
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.supremum_twv import SupremumTwv
 from swsdask.measures.threshold_twv import ThresholdTwv
 from swsdask.measures.totals import Totals
 
-__all__ = ["MEASURES", "curves", "interpretation", "select", "system_notes"]
+__all__ = ["MEASURES", "curves", "interpretation", "select", "system_notes", "with_points"]
 
 MEASURES: tuple[Measure, ...] = (
     Totals(),
@@ -47,19 +48,14 @@ MEASURES: tuple[Measure, ...] = (
 def select(names: Sequence[str] | None) -> list[Measure]:
     """The families that yield the named measures, in canonical order; all of them for None.
 
-    Raises `SettingsError` for an unknown name, with the nearest one, and for a name such as `twv@0.5`: which thresholds
-    and false-alarm rates are asked for is a setting, the measure is named `twv@`.
+    A name may have a point (`twv@0.5`; see `points`). Raises `SettingsError` for an unknown name, with the nearest one.
     """
     if names is None:
         return list(MEASURES)
     known = [name for family in MEASURES for name in family.names]
-    for name in names:
-        if name in known:
-            continue
-        family, at, point = name.partition("@")
-        if at and family + at in known:
-            setting = "thresholds" if family == "twv" else "p_fa_points"
-            raise SettingsError(f"measure {name!r}: set evaluation.{setting} = [{point}] and ask for {family + at!r}.")
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-        raise SettingsError(f"measure {name!r} is unknown. Nearest: {near[0]}. Known: {', '.join(known)}.")
-    return [family for family in MEASURES if not set(family.names).isdisjoint(names)]
+    asked = {family_name(name): name for name in names}
+    for family, name in asked.items():
+        if family not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+            raise SettingsError(f"measure {name!r} is unknown. Nearest: {near[0]}. Known: {', '.join(known)}.")
+    return [family for family in MEASURES if not asked.keys().isdisjoint(family.names)]

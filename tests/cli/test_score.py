@@ -154,6 +154,19 @@ def test_only_the_asked_measures(swsdask: Call, files: Files) -> None:
     assert {row["measure"] for row in json.loads(outcome.out)} == {"atwv", "mtwv"}
 
 
+def test_a_measure_with_its_threshold(swsdask: Call, files: Files) -> None:
+    """At 0.7 K1 misses one of two and K2 none, without false alarms; P_miss is 1/4 from there on."""
+    asked = ("--measures", "TWV@.7,p_miss@1e-3")
+    outcome = swsdask("score", files.reference, files.run, *asked, "--format", "json")
+    assert outcome.code == 0, outcome.err
+    assert long_form(json.loads(outcome.out)) == {"twv@0.7": 0.75, "p_miss@0.001": 0.25}
+    assert "0.7500" in swsdask("score", files.reference, files.run, *asked).out
+    assert "twv@0.7" in swsdask("score", files.reference, files.run, *asked, "--dry-run").out
+    refused = swsdask("score", files.reference, files.run, "--measures", "twv@")
+    assert refused.code == 2
+    assert "Ask for twv@0.5, or set thresholds=[0.5]" in refused.err
+
+
 def test_report_again_from_results(swsdask: Call, files: Files, tmp_path: Path) -> None:
     out = tmp_path / "results"
     swsdask("score", files.reference, files.run, "--out", out)

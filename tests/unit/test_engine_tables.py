@@ -58,7 +58,15 @@ def test_order_of_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "kept"), [(["a"], ["a"]), (["b@"], ["b@0.5"]), ([], []), (["a", "b@"], ["a", "b@0.5"])]
+    ("names", "kept"),
+    [
+        (["a"], ["a"]),
+        (["b@"], ["b@0.5"]),
+        (["b@0.5"], ["b@0.5"]),
+        (["b@1.0"], []),
+        ([], []),
+        (["a", "b@"], ["a", "b@0.5"]),
+    ],
 )
 def test_only_what_was_asked_for(names: list[str], kept: list[str]) -> None:
     measure = Given(Value("all", None, "a", 1.0), Value("all", None, "b@0.5", 2.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swsdask.errors import SettingsError
-from swsdask.measures import MEASURES, interpretation, select, system_notes
+from swsdask.measures import MEASURES, interpretation, select, system_notes, with_points
 from swsdask.model.application import asked_thresholds, weights
 from swsdask.statistics.counts import Counts
 from tests.worlds import make_reference, make_trials, settings, statistics
@@ -29,10 +29,31 @@ def test_families_come_in_canonical_order() -> None:
 def test_unknown_names() -> None:
     with pytest.raises(SettingsError, match=r"'mtvw' is unknown. Nearest: mtwv\."):
         select(["atwv", "mtvw"])
-    with pytest.raises(SettingsError, match=r"set evaluation.thresholds = \[0.5\] and ask for 'twv@'"):
-        select(["twv@0.5"])
-    with pytest.raises(SettingsError, match=r"set evaluation.p_fa_points = \[1e-3\]"):
-        select(["p_miss@1e-3"])
+    with pytest.raises(SettingsError, match="'atwv@1' is unknown"):
+        select(["atwv@1"])
+
+
+def test_a_name_with_a_point_adds_it_to_the_settings() -> None:
+    names, asked = with_points(["twv@.5", "atwv", "p_miss@1e-3", "twv@1", "twv@0.5"], settings(thresholds=[2.0, 1.0]))
+    assert names == ["twv@0.5", "atwv", "p_miss@0.001", "twv@1.0", "twv@0.5"]
+    assert asked == settings(thresholds=[2.0, 1.0, 0.5], p_fa_points=[0.001])
+    assert [family.names[-1] for family in select(names)] == ["actual_threshold", "twv@", "p_miss@"]
+    assert with_points(None, settings()) == (None, settings())
+    assert with_points(["twv@"], settings(thresholds=[2.0]))[0] == ["twv@"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("twv@", r"no point is set. Ask for twv@0.5, or set thresholds=\[0.5\]"),
+        ("p_miss@", r"Ask for p_miss@0.001, or set p_fa_points=\[0.001\]"),
+        ("twv@high", "'twv@high': expected a number after the @; found 'high'. Write twv@0.5"),
+        ("p_miss@nan", "Write p_miss@0.001"),
+    ],
+)
+def test_what_is_no_point(name: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        with_points(["atwv", name], settings())
 
 
 def test_the_operating_point_comes_from_the_whole() -> None:
