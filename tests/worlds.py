@@ -13,10 +13,14 @@ from swsdask.model.application import asked_thresholds, weights
 from swsdask.model.settings import EvaluationSettings, build_settings
 from swsdask.model.trials import AlignmentRule, Condition, Detections, Reference, Trials
 from swsdask.statistics.counts import Counts
+from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.hits import Hits
 from swsdask.statistics.ladder import Ladder
+from swsdask.statistics.moments import Moments, ZoomedMoments
 from swsdask.statistics.onsets import Onsets, PointsBefore
 from swsdask.statistics.query_ladder import QueryLadder
+from swsdask.statistics.ranks import PooledRanks, QueryRanks
+from swsdask.statistics.tied_ranks import HitPlaces, TiedRanks
 
 Row = tuple[int, int, float, int, bool]
 """A trial: query, group of documents, score, decision, whether it is mapped to a target."""
@@ -91,10 +95,25 @@ def unaligned(trials: Trials) -> Trials:
 
 
 def statistics(cells: Iterable[Sequence[Row]], reference: Reference, tree: int | None = None) -> dict[type, Any]:
-    """Every statistic of a system, by cells that are merged in order, or by a random tree."""
+    """Every statistic that a system needs, by cells that are merged in order, or by a random tree."""
     made = [make_trials(rows) for rows in cells]
     found: dict[type, Any] = {}
-    for kind in (Counts, Hits, Ladder, QueryLadder, Onsets, PointsBefore):
+    kinds: tuple[Any, ...] = (
+        Counts,
+        Hits,
+        Entropy,
+        Moments,
+        Ladder,
+        QueryLadder,
+        ZoomedMoments,
+        Onsets,
+        PointsBefore,
+        QueryRanks,
+        PooledRanks,
+        HitPlaces,
+        TiedRanks,
+    )
+    for kind in kinds:
         prepared = kind.prepare(found, reference)
         if prepared is None:
             continue

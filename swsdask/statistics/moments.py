@@ -27,6 +27,9 @@ _FINE_ENOUGH = 32.0
 
 _SPREADS = 2.0**-900, 2.0**900
 
+_NOTHING_TO = 2.0**-30
+"""How little is next to nothing."""
+
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -136,7 +139,11 @@ def _layer_of(query: I32, group: I16, reference: Reference) -> I32:
 
 
 def _spread(score: F64, centre: float) -> float:
-    """Twice the median distance of some scores from `centre`, their median; or the least distance, if that is 0."""
+    """Twice the median distance of some scores from `centre`, their median; or the least distance, where that is 0.
+
+    Equal scores have no spread, and anything may be close to them: then it is next to nothing.
+    """
     away = np.sort(np.abs(score / 2 - centre / 2))
-    spread = 4.0 * float(away[len(away) // 2]) or 4.0 * float(away[away > 0].min(initial=np.inf))
-    return float(np.clip(spread, *_SPREADS)) if np.isfinite(spread) else 1.0
+    half = float(away[len(away) // 2]) or float(away[away > 0].min(initial=np.inf))
+    spread = 4.0 * half if half < np.inf else _NOTHING_TO * max(abs(centre), _NOTHING_TO)
+    return float(np.clip(spread, *_SPREADS))

@@ -35,6 +35,7 @@ def test_effective_prior_and_bayes_threshold_of_sws2013() -> None:
     weights = build_settings(load_preset("sws2013")).evaluation.operating_point.resolve(1, 100)
     assert weights.effective_prior == pytest.approx(0.0147805, abs=5e-8)
     assert weights.bayes_threshold == pytest.approx(4.199555, abs=5e-7)
+    assert weights.prior_log_odds == -weights.bayes_threshold
     assert weights.exact_beta == Fraction(99985, 1500)
 
 
