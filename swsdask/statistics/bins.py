@@ -52,19 +52,24 @@ class Bins:
     @classmethod
     def of(cls, zoom: Zoom, scores: Scores, without: Scores, n_layers: int) -> Self:
         """The bins of some scores, `without` those that are among them but do not count."""
+        there = np.zeros(n_layers + 1, np.bool_)
+        there[scores.layer] = True
+        there[-1] = False
+        here = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
         n_side = reach(scores.score, zoom.centre, zoom.unit)
-        line = np.zeros(2 * n_side * n_layers, np.int32)
+        line = np.zeros(2 * n_side * np.count_nonzero(there), np.int32)
         sums = np.empty((min(len(line), len(scores.score)), SUMS), np.int64)
         n_lines = 0
         for part, times in ((scores, 1), (without, -1)):
+            layer = here[part.layer]
             n_lines = add_powers(
-                part.bounds, part.layer, part.score, zoom.centre, zoom.unit, times, n_side, line, sums, n_lines
+                part.bounds, layer, part.score, zoom.centre, zoom.unit, times, n_side, line, sums, n_lines
             )
         place = np.flatnonzero(line)
         ordered = sums[line[place] - 1]
         filled = ordered[:, 0] > 0
-        layer, at = np.divmod(place[filled], 2 * n_side)
-        return cls(layer * _SPAN + _SPAN // 2 + at - n_side, ordered[filled])
+        which, at = np.divmod(place[filled], 2 * n_side)
+        return cls(np.flatnonzero(there)[which] * _SPAN + _SPAN // 2 + at - n_side, ordered[filled])
 
     def merge(self, other: Self) -> Self:
         """The bins of both parts together."""
