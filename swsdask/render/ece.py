@@ -19,8 +19,8 @@ CURVES = {
 }
 """The curves, in the order in which they are drawn, and what they are."""
 
-WIDTH, HEIGHT = 320, 236
-LEFT, RIGHT, TOP, BOTTOM = 54, 8, 8, 46
+WIDTH, HEIGHT = 320, 240
+LEFT, RIGHT, TOP, BOTTOM = 54, 8, 8, 50
 _HIGHEST = 1.25
 _MOST_X_TICKS = 8
 

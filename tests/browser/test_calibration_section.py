@@ -1,0 +1,58 @@
+"""The report's section on calibration, laid out by a real browser. Skips, and says so, where there is no Chromium."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from swsdask.render.html import page
+from tests.browser.test_report_page import CHROMIUM, POLICY, open_page
+from tests.unit.test_render_ece import calibrated_systems
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
+
+
+def found(script: str, folder: Path) -> str:
+    acted = POLICY.sub("", page(calibrated_systems())).replace(
+        "</body>", f"<script>document.title = String((() => {{ {script} }})())</script></body>"
+    )
+    opened = open_page(acted, folder)
+    assert opened.console == []
+    title = re.search(r"<title>(.*?)</title>", opened.dom, re.DOTALL)
+    assert title is not None
+    return title.group(1)
+
+
+def test_plots_are_drawn_where_they_can_be_read(tmp_path: Path) -> None:
+    said = found(
+        """
+        const plots = [...document.querySelectorAll(".condition:not([hidden]) .ece")];
+        const box = (element) => element.getBoundingClientRect();
+        const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+        const clear = plots.every((plot) => {
+          const texts = [...plot.querySelectorAll("text")].map(box);
+          return texts.every((a, i) => texts.slice(i + 1).every((b) => apart(a, b)));
+        });
+        const inside = plots.every((plot) => box(plot).right <= document.documentElement.clientWidth);
+        const wide = plots.every((plot) => box(plot).width > 200);
+        return [plots.length, clear, inside, wide].join();
+        """,
+        tmp_path,
+    )
+    assert said == "6,true,true,true"
+
+
+def test_its_table_sorts(tmp_path: Path) -> None:
+    said = found(
+        """
+        const table = document.querySelector(".calibration table");
+        const column = () => [...table.tBodies[0].rows].map((row) => Number(row.cells[1].dataset.value));
+        table.querySelectorAll("thead button")[1].click();
+        const values = column();
+        return [values.length, String(values) === String([...values].sort((a, b) => b - a))].join();
+        """,
+        tmp_path,
+    )
+    assert said == "3,true"
