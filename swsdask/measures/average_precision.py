@@ -1,16 +1,40 @@
-"""Average precision of the rankings that scores make.
+"""Average precision of the rankings that scores make: AP of one ranking of everything, MAP over queries.
 
-Trials are sorted by score, descending; trials of equal score form a group. With H and F the hits and false alarms down
-to the end of a group, its precision is P = H / (H + F), and AP = (1/R) sum over groups of (hits in the group) x P', R
-being all targets, retrieved or not, and P' the interpolated precision: the highest P from this group down to the last.
+Trials are sorted by score, descending; g runs over groups of equal scores, with H_g the hits and F_g the false alarms
+down to the end of a group, P_g = H_g / (H_g + F_g) its precision, and R all targets, retrieved or not:
 
-- `ap`: of one ranking of all trials; per query, of that query's trials.
-- `map`: the average of the AP of the queries with targets; one without detections has AP = 0.
+    AP = (1/R) sum over g of (H_g - H_(g-1)) Q_g
 
-Groups without hits have a lower precision than the last one before them that has some, so only scores of hits matter.
+- `ap`: of one ranking of all trials of the queries that averages count; per query, of that query's trials. NaN without
+  targets.
+- `map`: the average of the AP of queries. `map_n_averaged` are averaged; `map_n_no_relevant` queries of the condition
+  are left out because they have no targets, `map_n_missing` because they have no trials.
 
-QUIRK, under `compat = "kwseval"`: precision is not interpolated, and within a group false alarms come first and hits
-one by one: each hit is credited with (its rank among hits) / (that rank + F).
+An event is a trial: an occurrence or a detection (virtual trials), a (query, segment) or a (query, document) with the
+best score of the pair.
+
+Settings, in `[evaluation.average_precision]`:
+
+- `integration`: "step", Q_g = P_g (default), or "trapezoid", Q_g = (P_(g-1) + P_g) / 2, Q_1 = P_1. A group without hits
+  is a group.
+- `interpolation`: "max" (default) first replaces P_g by the highest P_h, h >= g (seed: "interpolated precision",
+  Eq. 5.7 of the thesis that it quotes), or "none".
+- `ties`: what equal scores are. "group" (default): one group. "best" and "worst": a ranking of single trials with
+  targets first or last. "document-descending", "document-ascending": single trials ordered by the id of their document
+  (by code points; unknown documents have the id ""), those of one document by start, and where that is equal too,
+  targets first; in the ranking of all queries, what is still equal is ordered by query. "expected": the expected AP
+  over all orders of equal scores; with "max" it takes the highest, from each rank on, of the precision that is expected
+  if a hit is at that rank, not the expectation of the highest.
+- `score_dtype`: "float32" rounds scores before they are compared, as tools written in C do.
+- `no_relevant`: queries of the condition without targets are left out of MAP ("exclude", default), count as AP = 0 if
+  they have trials ("zero"), or make it NaN ("nan"). Whether their trials are in the ranking of all queries is said by
+  the evaluation's `no_targets`, as everywhere.
+- `missing`: queries with targets and without trials count as AP = 0 ("zero", default) or are left out ("skip").
+
+Presets (files of `conf/`, to be joined to an evaluation's own: `--preset quesst2014,trec`): simplekwseval,
+kws-assessment, trec, sklearn, kwseval. `compat = "kwseval"` implies the last one's rule: false alarms come first.
+
+Sources: thesis chapter 5.2 (Eq. 5.1-5.7); McSherry and Najork, ECIR 2008, for expected AP.
 """
 
 from __future__ import annotations
@@ -21,55 +45,52 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from swsdask.measures import query_sweep, sweep
+from swsdask.measures.averaged import averaged
 from swsdask.measures.base import Value
+from swsdask.measures.precision_steps import steps
+from swsdask.measures.rankings import NEEDS, Ranking, rankings
+from swsdask.model.ranking import AveragePrecisionSettings
 from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import F64, I64, Reference
+from swsdask.model.trials import Reference
 from swsdask.statistics.base import Statistic
 
 
 class AveragePrecision:
-    """ap, map."""
+    """ap, map, and over how many queries."""
 
-    names: ClassVar[tuple[str, ...]] = ("ap", "map")
-    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*sweep.NEEDS, *query_sweep.NEEDS)))
+    names: ClassVar[tuple[str, ...]] = ("ap", "map", "map_n_averaged", "map_n_no_relevant", "map_n_missing")
+    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
     def values(
         self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
     ) -> Iterator[Value]:
         """Overall; ap per query as well."""
-        credit = _hits_one_by_one if settings.compat == "kwseval" else _interpolated
-        together = sweep.sweeps(statistics, reference)
-        apart = query_sweep.query_sweeps(statistics, reference)
-        for (population, line), (_, lines) in zip(together, apart, strict=True):
-            steps = np.flatnonzero(line.step)
-            pooled = fsum(credit(line.hits[steps], line.false_alarms[steps])) / (population.n_target or np.nan)
-            of_query = np.full(reference.n_queries, np.nan)
-            for query in np.flatnonzero(population.queries & (population.targets > 0)).tolist():
-                rows = lines.rows(query)
-                steps = rows.start + np.flatnonzero(lines.new_hits[rows])
-                of_query[query] = fsum(credit(lines.hits[steps], lines.false_alarms[steps])) / population.targets[query]
-            averaged = of_query[~np.isnan(of_query)]
-            mean = fsum(averaged) / (len(averaged) or np.nan)
-            yield from population.overall({"ap": pooled, "map": mean})
-            yield from population.by_query(reference, {"ap": of_query})
+        options = settings.average_precision
+        for population, found in rankings(statistics, reference):
+            queries = averaged(population, found, options)
+            of_query = {query: average_precision(found.of_query[query], options) for query in queries.listed}
+            numbers = {
+                "ap": average_precision(found.pooled, options),
+                "map": queries.mean(of_query),
+                "map_n_averaged": queries.n_averaged,
+                "map_n_no_relevant": queries.n_no_relevant,
+                "map_n_missing": queries.n_missing,
+            }
+            yield from population.overall(numbers)
+            yield from queries.by_query(reference, {"ap": of_query})
 
 
-def _interpolated(hits: I64, false_alarms: I64) -> F64:
-    """What groups add to R AP, from hits and false alarms down to each: groups by ascending score."""
-    precision: F64 = np.maximum.accumulate(hits / (hits + false_alarms))
-    return _new(hits) * precision
-
-
-def _hits_one_by_one(hits: I64, false_alarms: I64) -> F64:
-    """What single hits add to R AP, false alarms of equal score in front of them."""
-    in_front = np.repeat(false_alarms, _new(hits))
-    rank = np.arange(len(in_front), 0, -1)
-    credit: F64 = rank / (rank + in_front)
-    return credit
-
-
-def _new(hits: I64) -> I64:
-    """The hits of each group itself."""
-    new: I64 = -np.diff(hits, append=0)
-    return new
+def average_precision(ranking: Ranking, options: AveragePrecisionSettings) -> float:
+    """AP of one ranking; NaN where nothing is relevant."""
+    highest = 0.0
+    areas = []
+    for hits, _, precision, before in steps(ranking, options.ties):
+        if options.interpolation == "max" and len(precision):
+            precision = np.maximum(np.maximum.accumulate(precision[::-1])[::-1], highest)
+            before = np.maximum(before, precision)
+            highest = precision[0]
+        height = precision
+        if options.integration == "trapezoid":
+            height = np.where(np.isnan(before), precision, (before + precision) / 2)
+        areas.append(fsum(hits * height))
+    return fsum(areas) / ranking.relevant if ranking.relevant else np.nan

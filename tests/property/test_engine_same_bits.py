@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from swsdask.engine import plan
 from swsdask.engine.serial import SerialExecutor
 from swsdask.engine.threads import ThreadExecutor
+from swsdask.model.ranking import RankRule
 from swsdask.model.trials import Reference
 from tests import engines
 from tests.alignment import Row
@@ -41,6 +43,8 @@ def evaluations(draw: st.DrawFn) -> tuple[Reference, dict[str, list[Row]]]:
         objective=draw(st.sampled_from(["nist", "score"])),
         outside=draw(st.sampled_from(["drop", "false_alarm"])),
     )
+    order = draw(st.sampled_from([None, "document-descending", "document-ascending"]))
+    evaluated = replace(evaluated, ranking=RankRule(order, draw(st.booleans())))
     names = draw(st.permutations(["a", "b", "c"]))
     return evaluated, {name: draw(st.lists(ROWS, max_size=25)) for name in names[: draw(st.integers(1, 3))]}
 
@@ -85,10 +89,14 @@ def test_tables_do_not_depend_on_how_they_were_computed(
 ) -> None:
     evaluated, systems = world
     executor, rows_per_task = way
-    whole = engines.score(engines.archive_of(systems), evaluated, SerialExecutor())
+    ties = {"ties": evaluated.ranking.order or "group"}
+    whole = engines.score(
+        engines.archive_of(systems), evaluated, SerialExecutor(), engines.settings(average_precision=ties)
+    )
     cut = engines.archive_of(systems, random.Random(seed))
     try:
-        assert engines.score(cut, evaluated, executor, engines.settings(rows_per_task)) == whole
+        using = engines.settings(rows_per_task, average_precision=ties)
+        assert engines.score(cut, evaluated, executor, using) == whole
     finally:
         executor.close()
 

@@ -173,18 +173,6 @@ def test_quirk_of_pooled_false_alarms() -> None:
         assert quirk[None, "p_fa_pooled"] == 2 / (24 - 6)
 
 
-def test_average_precision() -> None:
-    """The example of six rows that tells conventions of ties apart, R = 4."""
-    flags = [(3.0, False), (2.0, True), (2.0, False), (2.0, True), (1.0, True), (1.0, False)]
-    rows: list[Row] = [(0, 0, s, 1, mapped) for s, mapped in flags]
-    reference = make_reference([[4]], {"all": ([True], [True], 50)})
-    assert scored(rows, reference, ASKED)["q0", "ap"] == 0.375
-    assert scored(rows, reference, settings(compat="kwseval"))["q0", "ap"] == pytest.approx(1 / 3)
-    rows = [(0, 0, s, 1, mapped) for s, mapped in [(3.0, False), (2.0, True), (1.0, True)]]
-    assert scored(rows, reference, ASKED)["q0", "ap"] == pytest.approx(2 * (2 / 3) / 4)
-    assert scored(rows, reference, settings(compat="kwseval"))["q0", "ap"] == pytest.approx((1 / 2 + 2 / 3) / 4)
-
-
 def test_without_decisions() -> None:
     undefined = scored([*ROWS[:-1], (*ROWS[-1][:3], -1, False)], REFERENCE, ASKED)
     by_decision = {"n_hit", "n_miss", "n_false_alarm", "n_correct_nondetection", "p_miss", "p_fa", "p_miss_pooled"}

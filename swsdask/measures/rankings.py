@@ -1,0 +1,150 @@
+"""Rankings by score: of each query, and of all trials together, as the places of their hits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from swsdask.measures.population import Population, populations
+from swsdask.model.trials import I64, Bool, Condition, Reference
+from swsdask.statistics.base import Statistic
+from swsdask.statistics.hits import Hits
+from swsdask.statistics.ranks import PooledRanks, QueryRanks, ranked
+from swsdask.statistics.strata import class_layers, class_targets
+from swsdask.statistics.tied_ranks import HitPlaces, TiedRanks
+
+NEEDS: tuple[type[Statistic], ...] = (Hits, QueryRanks, PooledRanks, HitPlaces, TiedRanks)
+"""The statistics that rankings are made of; the last two only where a rule orders equal scores."""
+
+_KNOWN: WeakKeyDictionary[QueryRanks, dict[Condition, Rankings]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The groups of equal scores that hold hits, from the highest score: equally long int64 columns.
+
+    `new` are the hits of a group, `above` the false alarms of higher scores, `through` those of its own as well.
+    `in_front`, by hit, are the false alarms in front of it, where a rule orders equal scores, else None. `relevant` is
+    the number of targets, `retrieved` that of trials.
+    """
+
+    new: I64
+    above: I64
+    through: I64
+    in_front: I64 | None
+    relevant: int
+    retrieved: int
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """Of one condition: `pooled`, of the queries that averages count, and `of_query` for each query of the list."""
+
+    pooled: Ranking
+    of_query: list[Ranking]
+
+
+def rankings(statistics: Mapping[type[Statistic], Any], reference: Reference) -> Iterator[tuple[Population, Rankings]]:
+    """The rankings of every condition. Those of a statistic are made once and kept for as long as it is."""
+    known = _KNOWN.setdefault(statistics[QueryRanks], {})
+    for population in populations(reference):
+        condition = population.condition
+        if condition not in known:
+            known[condition] = Rankings(
+                _pooled(statistics, reference, population), list(_of_queries(statistics, reference, population))
+            )
+        yield population, known[condition]
+
+
+def _of_queries(
+    statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
+) -> Iterator[Ranking]:
+    ranks: QueryRanks = statistics[QueryRanks]
+    hits: Hits = statistics[Hits]
+    groups = population.condition.groups
+    targets = reference.targets[:, groups].sum(axis=1).tolist()
+    inside = groups[hits.group]
+    score, query = ranked(hits.score[inside], reference.ranking), hits.query[inside]
+    order = np.lexsort((score, query))
+    score, query = score[order], query[order]
+    bounds = np.searchsorted(query, np.arange(reference.n_queries + 1))
+    counts, tied = ranks.counts[:, groups].sum(axis=1), ranks.tied[:, groups].sum(axis=1)
+    in_front = _own_in_front(statistics, reference, population)
+    for number, relevant in enumerate(targets):
+        rows = slice(ranks.offsets[number], ranks.offsets[number + 1])
+        own = score[bounds[number] : bounds[number + 1]]
+        new = np.bincount(np.searchsorted(ranks.rungs[rows], own), minlength=rows.stop - rows.start)
+        yield _ranking(counts[rows], tied[rows], new, None if in_front is None else in_front[number], relevant)
+
+
+def _pooled(statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population) -> Ranking:
+    ranks: PooledRanks = statistics[PooledRanks]
+    hits: Hits = statistics[Hits]
+    lines = _lines(reference, population)
+    inside = population.queries[hits.query] & population.condition.groups[hits.group]
+    rung = np.searchsorted(ranks.rungs, ranked(hits.score[inside], reference.ranking))
+    new = np.bincount(rung, minlength=len(ranks.rungs))
+    counts, tied = ranks.counts[:, lines].sum(axis=1), ranks.tied[:, lines].sum(axis=1)
+    in_front = None
+    if TiedRanks in statistics:
+        places: HitPlaces = statistics[HitPlaces]
+        ties: TiedRanks = statistics[TiedRanks]
+        chosen = population.queries[places.query] & population.condition.groups[places.group]
+        columns = places.score[chosen], places.place[chosen], places.query[chosen]
+        tie = np.searchsorted(ties.keys.scores, columns[0])
+        number = ties.keys.pooled_keys(*columns)
+        in_front = _within_ties(ties.pooled[:, lines].sum(axis=1), ties.keys.tie_of_pooled)[number]
+        in_front = in_front[np.lexsort((number, -tie))]
+    return _ranking(counts, tied, new, in_front, population.n_target)
+
+
+def _own_in_front(
+    statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
+) -> list[I64] | None:
+    """By query, the false alarms of its own score in front of each hit, hits from the first to the last."""
+    if TiedRanks not in statistics:
+        return None
+    places: HitPlaces = statistics[HitPlaces]
+    ties: TiedRanks = statistics[TiedRanks]
+    chosen = population.condition.groups[places.group]
+    score, query = places.score[chosen], places.query[chosen]
+    number = ties.keys.own_keys(score, places.place[chosen], query)
+    tied = _within_ties(ties.own[:, population.condition.groups].sum(axis=1), ties.keys.tie_of_own)[number]
+    order = np.lexsort((number, -score, query))
+    return np.split(tied[order], np.searchsorted(query[order], np.arange(1, reference.n_queries)))
+
+
+def _within_ties(counts: I64, tie: I64) -> I64:
+    """Sums of `counts` from the first key of each tie to each key; `tie` is that of every key, ascending."""
+    sums = np.cumsum(counts)
+    before: I64 = np.append(0, sums)[np.searchsorted(tie, tie)]
+    within: I64 = sums - before
+    return within
+
+
+def _ranking(counts: I64, tied: I64, new: I64, tied_in_front: I64 | None, relevant: int) -> Ranking:
+    """From the columns of rungs, ascending, the last one inf."""
+    accepted, hits = _from(np.append(counts[1:], 0)), _from(new)
+    steps = np.flatnonzero(new)[::-1]
+    through, new = (accepted - hits)[steps], new[steps]
+    above = through - (tied[steps] - new)
+    in_front = None if tied_in_front is None else np.repeat(above, new) + tied_in_front
+    return Ranking(new, above, through, in_front, relevant, int(counts.sum()))
+
+
+def _from(counts: I64) -> I64:
+    """Sums of counts from each place to the last."""
+    sums: I64 = np.cumsum(counts[::-1])[::-1]
+    return sums
+
+
+def _lines(reference: Reference, population: Population) -> Bool:
+    """The layers of classes that a condition holds: bool [n_layers]."""
+    layer, n_layers = class_layers(reference)
+    lines = np.zeros(n_layers, np.bool_)
+    lines[layer[class_targets(reference)[population.number] >= 0]] = True
+    return lines

@@ -1,0 +1,171 @@
+"""AP, MAP and their kin against rankings that are written out, in exact arithmetic, under every option."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations, product
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdask.model.settings import EvaluationSettings
+from tests.rankings import Event, scored
+
+DOCUMENTS = ("b", "Z", "a-1", "é", "a", "B")
+CLOSE = 0.1 + 1e-12
+SCORES = [-2.5, 0.0, -0.0, 0.1, CLOSE, 0.5, 3.0]
+
+
+class Step(NamedTuple):
+    """A place of a ranking: how many hits it has, hits and rank down to it, and the same in front of it."""
+
+    hits: Fraction
+    precision: Fraction
+    before: Fraction | None
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[int, list[Event]]:
+    """The number of queries, and (query, document, score or None where it is not retrieved, relevant)."""
+    n_queries = draw(st.integers(1, 3))
+    pairs = [(query, document) for query in range(n_queries) for document in DOCUMENTS]
+    kept = draw(st.lists(st.sampled_from(pairs), unique=True, min_size=1, max_size=11))
+    scores = draw(st.lists(st.sampled_from(SCORES), min_size=1, max_size=3))
+    scored_pairs = st.one_of(st.none(), st.sampled_from(scores), st.sampled_from(scores))
+    return n_queries, [Event(query, document, draw(scored_pairs), draw(st.booleans())) for query, document in kept]
+
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "ties": st.sampled_from(["group", "best", "worst", "expected", "document-descending", "document-ascending"]),
+        "interpolation": st.sampled_from(["max", "none"]),
+        "integration": st.sampled_from(["step", "trapezoid"]),
+        "no_relevant": st.sampled_from(["exclude", "zero", "nan"]),
+        "missing": st.sampled_from(["zero", "skip"]),
+        "score_dtype": st.sampled_from(["float64", "float32"]),
+    }
+)
+
+
+def groups(events: Sequence[Event], single: bool) -> list[list[Event]]:
+    """The retrieved events by score, from the highest, in the order of the run."""
+
+    def score(event: Event) -> float:
+        return float(np.float32(event.score)) if single else float(event.score or 0.0)
+
+    found = [event for event in events if event.score is not None]
+    return [[e for e in found if score(e) == s] for s in sorted({score(e) for e in found}, reverse=True)]
+
+
+def in_order(group: list[Event], ties: str) -> list[bool]:
+    if ties in ("best", "worst"):
+        return sorted((e.relevant for e in group), reverse=ties == "best")
+    if ties == "document-ascending":
+        return [e.relevant for e in sorted(group, key=lambda e: (e.document, e.query))]
+    if ties == "document-descending":
+        return [e.relevant for e in sorted(group, key=lambda e: ([-ord(c) for c in e.document] + [0], e.query))]
+    return [e.relevant for e in group]
+
+
+def single_steps(flags: Sequence[bool]) -> Iterator[Step]:
+    hits = 0
+    for rank, flag in enumerate(flags, 1):
+        before = Fraction(hits, rank - 1) if rank > 1 else None
+        hits += flag
+        yield Step(Fraction(flag), Fraction(hits, rank), before)
+
+
+def group_steps(ranked: list[list[Event]]) -> Iterator[Step]:
+    hits = rank = 0
+    for group in ranked:
+        before = Fraction(hits, rank) if rank else None
+        new = sum(e.relevant for e in group)
+        hits, rank = hits + new, rank + len(group)
+        yield Step(Fraction(new), Fraction(hits, rank), before)
+
+
+def orders(group: list[Event]) -> list[list[bool]]:
+    """Every order of a group's relevance, all equally likely."""
+    hits = sum(e.relevant for e in group)
+    return [[place in chosen for place in range(len(group))] for chosen in combinations(range(len(group)), hits)]
+
+
+def expected_steps(ranked: list[list[Event]]) -> Iterator[Step]:
+    """At each rank that a hit may have, the averages over the orders that have one there."""
+    hits = rank = 0
+    for group in ranked:
+        made = orders(group)
+        for place in range(len(group)):
+            there = [order for order in made if order[place]]
+            if there:
+                down = [hits + sum(order[: place + 1]) for order in there]
+                at = rank + place + 1
+                precision = Fraction(sum(down), at * len(there))
+                before = Fraction(sum(d - 1 for d in down), (at - 1) * len(there)) if at > 1 else None
+                yield Step(Fraction(len(there), len(made)), precision, before)
+        hits, rank = hits + sum(e.relevant for e in group), rank + len(group)
+
+
+def area(steps: Sequence[Step], relevant: int, interpolation: str, integration: str) -> Fraction:
+    total = Fraction(0)
+    for number, (hits, precision, before) in enumerate(steps):
+        if interpolation == "max":
+            precision = max(step.precision for step in steps[number:])
+            before = None if before is None else max(before, precision)
+        total += hits * ((precision + before) / 2 if integration == "trapezoid" and before is not None else precision)
+    return total / relevant
+
+
+def average_precision(events: Sequence[Event], ties: str, interpolation: str, integration: str, single: bool) -> float:
+    relevant = sum(e.relevant for e in events)
+    if not relevant:
+        return math.nan
+    ranked = groups(events, single)
+    if ties == "group":
+        return float(area(list(group_steps(ranked)), relevant, interpolation, integration))
+    if ties == "expected" and interpolation == "max":
+        return float(area(list(expected_steps(ranked)), relevant, interpolation, integration))
+    if ties == "expected":
+        every = [[flag for part in order for flag in part] for order in product(*map(orders, ranked))]
+        areas = [area(list(single_steps(flags)), relevant, interpolation, integration) for flags in every]
+        return float(sum(areas, Fraction(0)) / len(areas))
+    flags = [flag for group in ranked for flag in in_order(group, ties)]
+    return float(area(list(single_steps(flags)), relevant, interpolation, integration))
+
+
+def same(value: float, exact: float) -> bool:
+    return value == pytest.approx(exact, abs=1e-12, nan_ok=True)
+
+
+@settings(max_examples=400)
+@given(runs(), OPTIONS, st.sampled_from(["exclude", "false_alarms_only"]))
+def test_average_precision(run: tuple[int, list[Event]], options: dict[str, str], no_targets: str) -> None:
+    n_queries, events = run
+    asked = EvaluationSettings(trials="document", no_targets=no_targets, average_precision=options)
+    found = scored(asked, n_queries, DOCUMENTS, events)
+    ways = options["ties"], options["interpolation"], options["integration"], options["score_dtype"] == "float32"
+    of_query = {query: [e for e in events if e.query == query] for query in range(n_queries)}
+    exact = {query: average_precision(own, *ways) for query, own in of_query.items()}
+    has_targets = {query for query, own in of_query.items() if any(e.relevant for e in own)}
+    has_trials = {query for query, own in of_query.items() if any(e.score is not None for e in own)}
+    without = set(of_query) - has_targets
+    ranked = has_targets if options["missing"] == "zero" else has_targets & has_trials
+    zeros = without & has_trials if options["no_relevant"] == "zero" else set()
+    not_defined = without if options["no_relevant"] == "nan" else set()
+    averaged = [exact[query] for query in ranked] + [0.0] * len(zeros) + [math.nan] * len(not_defined)
+    assert same(found["all", None, "map"], math.fsum(averaged) / len(averaged) if averaged else math.nan)
+    assert found["all", None, "map_n_averaged"] == len(averaged)
+    assert found["all", None, "map_n_no_relevant"] == len(without - zeros - not_defined)
+    assert found["all", None, "map_n_missing"] == len(has_targets - ranked)
+    pooled = set(of_query) if no_targets == "false_alarms_only" else has_targets
+    assert same(found["all", None, "ap"], average_precision([e for e in events if e.query in pooled], *ways))
+    for query, value in exact.items():
+        if query in ranked | has_targets:
+            assert same(found["all", f"q{query}", "ap"], value)
+        elif query in zeros:
+            assert found["all", f"q{query}", "ap"] == 0.0

@@ -1,0 +1,136 @@
+"""AP and MAP: examples whose values are known, presets, and the tools that the presets are named for."""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from fractions import Fraction
+
+import pytest
+import pytrec_eval
+from sklearn.metrics import average_precision_score
+
+from swsdask.model.presets import load_preset
+from swsdask.model.settings import EvaluationSettings, build_settings
+from tests.rankings import Event, scored
+
+PRESETS = ("simplekwseval", "kws-assessment", "trec", "sklearn", "kwseval")
+K1_K2 = [
+    Event(0, "D1", 1.0, True),
+    Event(0, "D2", 0.1, False),
+    Event(0, "D3", 0.1, False),
+    Event(1, "D1", 0.05, True),
+    Event(1, "D2", 0.0, False),
+    Event(1, "D3", 0.0, False),
+]
+"""Table 5.6: AP .75, MAP 1."""
+
+TIES = [
+    Event(0, "d1", 3.0, False),
+    Event(0, "d2", 2.0, True),
+    Event(0, "d3", 2.0, False),
+    Event(0, "d4", 2.0, True),
+    Event(0, "d5", 1.0, True),
+    Event(0, "d6", 1.0, False),
+    Event(0, "d7", None, True),
+]
+"""Six scores that tell the rules for ties apart, R = 4."""
+
+
+def of_preset(name: str, **evaluation: object) -> EvaluationSettings:
+    return build_settings(load_preset(name), explicit={"evaluation": {"trials": "document", **evaluation}}).evaluation
+
+
+def with_options(**options: object) -> EvaluationSettings:
+    return build_settings(explicit={"evaluation": {"trials": "document", "average_precision": options}}).evaluation
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_table_of_the_thesis(preset: str) -> None:
+    found = scored(of_preset(preset), 2, ["D1", "D2", "D3"], K1_K2)
+    assert found["all", None, "ap"] == 0.75
+    assert found["all", None, "map"] == 1.0
+    assert found["all", None, "map_n_averaged"] == 2
+
+
+def test_table_of_the_thesis_in_trapezoids() -> None:
+    found = scored(with_options(interpolation="none", integration="trapezoid"), 2, ["D1", "D2", "D3"], K1_K2)
+    assert found["all", None, "ap"] == pytest.approx(0.708333, abs=5e-7)
+
+
+@pytest.mark.parametrize(
+    ("ties", "value"),
+    [
+        ("group", Fraction(3, 8)),
+        ("expected", Fraction(31, 80)),
+        ("best", Fraction(53, 120)),
+        ("worst", Fraction(1, 3)),
+        ("document-ascending", (Fraction(1, 2) + Fraction(2, 4) + Fraction(3, 5)) / 4),
+        ("document-descending", (Fraction(1, 2) + Fraction(2, 4) + Fraction(3, 6)) / 4),
+    ],
+)
+def test_rules_for_ties(ties: str, value: Fraction) -> None:
+    found = scored(with_options(ties=ties, interpolation="none"), 1, [e.document for e in TIES], TIES)
+    assert found["all", "q0", "ap"] == pytest.approx(float(value), abs=1e-12)
+
+
+def test_single_precision() -> None:
+    events = [Event(0, "a", 0.1 + 1e-12, False), Event(0, "b", 0.1, True), Event(0, "c", 1e300, False)]
+    events += [Event(0, "d", 2e300, True)]
+    found = scored(with_options(interpolation="none"), 1, "abcd", events)
+    assert found["all", "q0", "ap"] == (1 / 1 + 2 / 4) / 2
+    found = scored(with_options(interpolation="none", score_dtype="float32"), 1, "abcd", events)
+    assert found["all", "q0", "ap"] == (1 / 2 + 2 / 4) / 2
+
+
+def random_run(seed: int) -> list[Event]:
+    chance = random.Random(seed)
+    levels = [round(chance.uniform(-2, 2), 3) for _ in range(chance.randint(2, 9))]
+    events = []
+    for query in range(4):
+        share = chance.choice([0.0, 0.2, 0.6])
+        for document in range(30):
+            if chance.random() < 0.8:
+                events.append(Event(query, f"D{document}", chance.choice(levels), chance.random() < share))
+    return events
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_like_scikit_learn(seed: int) -> None:
+    events = random_run(seed)
+    found = scored(of_preset("sklearn"), 4, [f"D{n}" for n in range(30)], events)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        own = [
+            average_precision_score(
+                [e.relevant for e in events if e.query == q], [e.score for e in events if e.query == q]
+            )
+            for q in range(4)
+        ]
+        pooled = average_precision_score([e.relevant for e in events], [e.score for e in events])
+    for query, value in enumerate(own):
+        assert found["all", f"q{query}", "ap"] == pytest.approx(value, abs=1e-12)
+    assert found["all", None, "map"] == pytest.approx(math.fsum(own) / 4, abs=1e-12)
+    if any(e.relevant for e in events):
+        assert found["all", None, "ap"] == pytest.approx(pooled, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_like_trec_eval(seed: int) -> None:
+    events = random_run(seed)
+    events = [e._replace(score=None if e.query == 3 and seed % 3 == 0 else e.score) for e in events]
+    found = scored(of_preset("trec"), 4, [f"D{n}" for n in range(30)], events)
+    judged: dict[str, dict[str, int]] = {f"q{q}": {} for q in range(4)}
+    run: dict[str, dict[str, float]] = {}
+    for event in events:
+        judged[f"q{event.query}"][event.document] = int(event.relevant)
+        if event.score is not None:
+            run.setdefault(f"q{event.query}", {})[event.document] = event.score
+    theirs = pytrec_eval.RelevanceEvaluator(judged, {"map"}).evaluate(run)
+    assert found["all", None, "map_n_averaged"] == len(theirs)
+    assert found["all", None, "map"] == pytest.approx(
+        math.fsum(values["map"] for values in theirs.values()) / len(theirs), abs=1e-12
+    )
+    for query, values in theirs.items():
+        assert found["all", query, "ap"] == pytest.approx(values["map"], abs=1e-12)
