@@ -26,6 +26,7 @@ COMMANDS = {
     "convert": "Rewrite a run in another format.",
     "report": "Write report.html from the results of a score.",
     "presets": "List the presets, or print one.",
+    "simulate": "Simulate systems: how measures behave.",
 }
 """Every command with its short help, so that `--help` need not import them."""
 

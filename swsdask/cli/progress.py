@@ -15,7 +15,8 @@ class LogLines:
 
     EVERY_S = 10.0
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "rows") -> None:
+        self._unit = unit
         self._rows = self._done = 0
         self._phase = ""
         self._began = self._said = time.monotonic()
@@ -24,7 +25,7 @@ class LogLines:
         """Log the phase."""
         self._phase, self._rows, self._done = phase, rows, 0
         self._began = self._said = time.monotonic()
-        self._say(f"{phase}: {rows:,} rows" if rows else phase)
+        self._say(f"{phase}: {rows:,} {self._unit}" if rows else phase)
 
     def advance(self, rows: int) -> None:
         """Log rows done, rows/s and time left, now and then."""
@@ -34,7 +35,8 @@ class LogLines:
             self._said = now
             rate = self._done / (now - self._began)
             left = (self._rows - self._done) / rate if rate else float("inf")
-            self._say(f"{self._phase}: {self._done:,}/{self._rows:,} rows, {rate:,.0f} rows/s, {left:.0f} s left")
+            done = f"{self._done:,}/{self._rows:,} {self._unit}, {_speed(rate, self._unit)}"
+            self._say(f"{self._phase}: {done}, {left:.0f} s left")
 
     def _say(self, line: str) -> None:
         print(f"swsdask: {line}", file=sys.stderr, flush=True)  # noqa: T201
@@ -43,11 +45,12 @@ class LogLines:
 class Bar:
     """A bar with rows/s and the time left, by rich."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "rows") -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
+        self._unit = unit
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -68,21 +71,25 @@ class Bar:
         """Move the bar."""
         self._bar.advance(self._task, rows)
         speed = self._bar.tasks[0].speed
-        self._bar.update(self._task, rate=f"{speed:,.0f} rows/s" if speed else "")
+        self._bar.update(self._task, rate=_speed(speed, self._unit) if speed else "")
 
     def close(self) -> None:
         """Take the bar away."""
         self._bar.stop()
 
 
+def _speed(rate: float, unit: str) -> str:
+    return f"{rate:,.{0 if rate >= 10 else 1}f} {unit}/s"
+
+
 @contextmanager
-def progress() -> Iterator[Progress]:
-    """A bar if stderr is a terminal, else log lines."""
+def progress(unit: str = "rows") -> Iterator[Progress]:
+    """A bar if stderr is a terminal, else log lines; `unit` is what it counts."""
     if sys.stderr.isatty():
-        bar = Bar()
+        bar = Bar(unit)
         try:
             yield bar
         finally:
             bar.close()
     else:
-        yield LogLines()
+        yield LogLines(unit)

@@ -12,7 +12,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from swsdask.model.results import Result
@@ -23,10 +22,10 @@ from swsdask.render.ece import CURVES
 from swsdask.render.faces import LEADERBOARD, face, shown
 from swsdask.render.figures import figures
 from swsdask.render.load import processing_load
+from swsdask.render.pages import TEMPLATES, environment, style
 from swsdask.render.provenance import provenance, runs
 from swsdask.render.replacing import replacing
 
-_TEMPLATES = Path(__file__).resolve().parent / "templates"
 _BAR_WIDTH = 140
 
 
@@ -43,20 +42,13 @@ def write_report(result: Result, path: Path) -> None:
 
 def page(result: Result) -> str:
     """The report as text."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    template = environment().get_template("report.html.j2")
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     found = board(result.table)
     drawn = figures(result.curves, found)
     calibrated = calibration(result.curves, found)
     queries, left_out = by_query(result.table, found)
-    return environment.get_template("report.html.j2").render(
+    return template.render(
         title=_title(found),
         facts=_facts(found, found.conditions[0]) if found.conditions else [],
         signature=str(result.manifest.get("signature", "")),
@@ -74,7 +66,7 @@ def page(result: Result) -> str:
         runs=runs(result.manifest),
         provenance=provenance(result.manifest),
         data={"faces": _faces(found, queries), "by_condition": by_condition(found), "by_query": queries},
-        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        style=style(),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )

@@ -43,7 +43,7 @@ POINTS_PER_REPLICATE = N_POINTS * N_SYSTEMS * len(N_ONSETS)
 FUNCTIONS: tuple[tuple[str, Penalty], ...] = (
     *((f"triangular ±{width}", triangular(width, width)) for width in range(10, 1, -1)),
     *((f"rectangular ±{width}", rectangular(width)) for width in range(10, 0, -1)),
-    *((f"Gaussian {sigma:g}", gaussian(sigma, CUT)) for sigma in np.linspace(5.0, 2.0, 9).tolist()),
+    *((f"Gaussian sigma {sigma:g}", gaussian(sigma, CUT)) for sigma in np.linspace(5.0, 2.0, 9).tolist()),
 )
 """The source's penalty functions in its order, by name; distances in points."""
 
