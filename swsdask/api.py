@@ -383,5 +383,10 @@ def _differences(settings: Settings) -> str:
     """The settings that are not the defaults, in one line."""
     chosen = settings.evaluation.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
     point = chosen.pop("operating_point", {})
-    pairs = [*chosen.items(), *point.items()]
+    pairs = [pair for key, value in chosen.items() for pair in _flat(key, value)] + list(point.items())
     return " ".join(f"{key}={value}" for key, value in pairs) or "defaults"
+
+
+def _flat(key: str, value: Any) -> list[tuple[str, Any]]:
+    """A setting, or those of a table of settings, named as `--set` takes them."""
+    return [(f"{key}.{name}", each) for name, each in value.items()] if isinstance(value, dict) else [(key, value)]

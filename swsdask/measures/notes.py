@@ -13,6 +13,7 @@ from swsdask.model.settings import EvaluationSettings, Weights
 from swsdask.model.trials import Reference
 from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
+from swsdask.statistics.onsets import onset_counts
 
 LISTED = 20
 """How many ids a note spells out; the others are counted."""
@@ -82,6 +83,11 @@ def _left_out(reference: Reference, whole: Population, settings: EvaluationSetti
             f"{len(full)} queries without non-target trials have no P_fa and are left out of its average: "
             f"{_listed(full)}."
         )
+    silent = [
+        reference.query_ids[q] for q in np.flatnonzero(whole.queries & (onset_counts(reference).sum(axis=1) == 0))
+    ]
+    if silent:
+        yield f"{len(silent)} queries without onsets have no GAP and are left out of mGAP: {_listed(silent)}."
 
 
 def _listed(ids: Sequence[str]) -> str:

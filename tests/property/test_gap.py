@@ -16,6 +16,7 @@ from swsdask.engine.progress import Unseen
 from swsdask.engine.score import score_systems
 from swsdask.engine.serial import SerialExecutor
 from swsdask.engine.threads import ThreadExecutor
+from swsdask.measures import interpretation
 from swsdask.measures.gap import GeneralisedAveragePrecision
 from swsdask.model.penalty import Penalty, ReplayRule, gaussian, rectangular, table, triangular
 from swsdask.model.settings import EngineSettings, EvaluationSettings
@@ -167,3 +168,12 @@ def test_of_two_equally_near_onsets_the_one_that_earns_more_is_used() -> None:
 def test_a_nearer_onset_that_earns_nothing_hides_a_farther_one() -> None:
     early_only = triangular(50, 1)
     assert one_query([(0, 105, 1.0)], [(0, 100), (0, 120)], early_only) == 0.0
+
+
+def test_queries_without_onsets_are_told() -> None:
+    evaluated = engines.evaluation([(0, 0, 1, 10, 14)], [0, 0], n_queries=2)
+    every = replace(evaluated.conditions[0], queries=np.array([True, True]))
+    asked = EvaluationSettings(no_targets="false_alarms_only")
+    notes = interpretation(replace(evaluated, conditions=(every,)), asked)
+    assert "1 queries without onsets have no GAP and are left out of mGAP: q1." in notes
+    assert "onsets" not in " ".join(interpretation(evaluated, asked))
