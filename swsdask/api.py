@@ -43,6 +43,7 @@ from swsdask.measures import interpretation, select, with_points
 from swsdask.model.presets import load_preset
 from swsdask.model.results import Result
 from swsdask.model.settings import Settings, build_settings
+from swsdask.model.wording import counted
 
 Location = str | os.PathLike[str]
 """A path or an fsspec URL."""
@@ -67,8 +68,9 @@ class Evaluation:
     settings: Settings
 
     def __repr__(self) -> str:
-        counts = f"{self.archive.documents.num_rows:,} excerpts, {self.archive.queries.num_rows:,} queries"
-        return f"<Evaluation: {counts}, {len(self.systems)} runs; {_differences(self.settings)}>"
+        excerpts, queries = self.archive.documents.num_rows, self.archive.queries.num_rows
+        held = f"{counted(excerpts, 'excerpts')}, {counted(queries, 'queries')}, {counted(len(self.systems), 'runs')}"
+        return f"<Evaluation: {held}; {_differences(self.settings)}>"
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -217,8 +219,11 @@ def plan(
         names = [name for family in families for name in family.names] if measures is None else measures
         lines = [
             _manifest(archive, systems, settings, measures, by)["signature"],
-            *(f"{run.system}: {run.rows:,} detections" for run in held),
-            *(f"{c.name}: {int(c.queries.sum())} queries, {c.n_trials:,} trials each" for c in reference.conditions),
+            *(f"{run.system}: {counted(run.rows, 'detections')}" for run in held),
+            *(
+                f"{c.name}: {counted(int(c.queries.sum()), 'queries')}, {counted(c.n_trials, 'trials')} each"
+                for c in reference.conditions
+            ),
             f"measures: {', '.join(names)}",
             *notes,
         ]

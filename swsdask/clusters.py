@@ -35,6 +35,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 import swsdask
 from swsdask.errors import ClusterError, SettingsError
 from swsdask.model.presets import conf_directory
+from swsdask.model.wording import counted
 
 ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 << 20}
 """Where glibc's allocator ends by itself in a process that uses arrays of megabytes. Dask sets the second so low that
@@ -102,7 +103,8 @@ class _Running(_Cluster):
                 client.wait_for_workers(self.workers, timeout=self.timeout_s)
             except TimeoutError as error:
                 raise ClusterError(
-                    f"the scheduler at {what} has fewer than {self.workers} workers after {self.timeout_s:g} seconds"
+                    f"the scheduler at {what} has fewer than {counted(self.workers, 'workers')} after "
+                    f"{counted(self.timeout_s, 'seconds', 'g')}"
                 ) from error
             _check_versions(client)
             yield client
@@ -133,7 +135,7 @@ class RunningByFile(_Running):
         deadline = time.monotonic() + self.timeout_s
         while not self.path.is_file():
             if time.monotonic() > deadline:
-                raise ClusterError(f"no scheduler wrote {self.path} within {self.timeout_s:g} seconds")
+                raise ClusterError(f"no scheduler wrote {self.path} within {counted(self.timeout_s, 'seconds', 'g')}")
             time.sleep(0.1)
         with self._connected(str(self.path), scheduler_file=str(self.path)) as client:
             yield client

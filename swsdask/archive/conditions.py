@@ -21,6 +21,7 @@ import pyarrow as pa
 from swsdask.archive.excerpts import document_ids
 from swsdask.errors import SettingsError
 from swsdask.model.trials import Bool
+from swsdask.model.wording import counted
 
 DOCUMENT_KEYS = {"source_type": "source_type", "document_language": "language"}
 """The keys of documents, and their columns in `model.schemas.DOCUMENTS`."""
@@ -127,7 +128,7 @@ def _matching(regex: str, ids: Sequence[str], key: str) -> Bool:
         raise SettingsError(f"condition key {key!r}: not a regular expression: {error}.") from None
     matching = np.array([pattern.search(identifier) is not None for identifier in ids], bool)
     if not matching.any():
-        raise SettingsError(f"condition key {key!r}: none of the {len(ids)} ids matches.")
+        raise SettingsError(f"condition key {key!r}: none of the {counted(len(ids), 'ids')} matches.")
     return matching
 
 

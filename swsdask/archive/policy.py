@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from swsdask.archive.base import Run
 from swsdask.errors import SHOWN, Problems
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.wording import counted
 
 
 def check_runs(runs: Iterable[Run], settings: EvaluationSettings) -> tuple[str, ...]:
@@ -31,10 +32,10 @@ def check_runs(runs: Iterable[Run], settings: EvaluationSettings) -> tuple[str, 
 def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:
     where = ", ".join(run.files) or run.system
     if run.unknown_queries and settings.unknown_queries == "error":
-        found = _listed("row", "of unknown queries", run.unknown_queries)
+        found = _listed("rows", "of unknown queries", run.unknown_queries)
         problems.add(where, None, "only queries of the list", found, "Mend the ids, or set unknown_queries=drop.")
     if run.unknown_documents and settings.unknown_documents == "error":
-        found = _listed("row", "in unknown documents", run.unknown_documents)
+        found = _listed("rows", "in unknown documents", run.unknown_documents)
         problems.add(where, None, "only documents of the ECF", found, "Mend the ids, or set unknown_documents=outside.")
     if run.outside and settings.outside == "error":
         found = f"{run.outside} outside them"
@@ -48,25 +49,19 @@ def _notes(run: Run, settings: EvaluationSettings) -> list[str]:
     elsewhere = run.outside - sum(run.unknown_documents.values())
     notes = []
     if run.unknown_queries:
-        notes.append(f"dropped: {_listed('detection', 'of unknown queries', run.unknown_queries)}")
+        notes.append(f"dropped: {_listed('detections', 'of unknown queries', run.unknown_queries)}")
     if run.unknown_documents:
         where = "in documents that the evaluation does not know"
-        notes.append(f"{fate}: {_listed('detection', where, run.unknown_documents)}")
+        notes.append(f"{fate}: {_listed('detections', where, run.unknown_documents)}")
     if elsewhere:
-        notes.append(f"{fate}: {_counted(elsewhere, 'detection')} outside the evaluated excerpts")
+        notes.append(f"{fate}: {counted(elsewhere, 'detections')} outside the evaluated excerpts")
     if run.rounded:
-        notes.append(f"rounded: {_counted(run.rounded, 'time')} finer than 0.1 ms")
-    if not run.has_decisions:
-        notes.append("not every detection has a decision: measures of decisions are not defined")
+        notes.append(f"rounded: {counted(run.rounded, 'times')} finer than 0.1 ms")
     return [f"{run.system}: {note}." for note in notes]
 
 
-def _listed(thing: str, which: str, rows: Mapping[str, int]) -> str:
+def _listed(things: str, which: str, rows: Mapping[str, int]) -> str:
     """How many things, and the first ids with theirs."""
     first = [f"{name} ({count})" for name, count in list(rows.items())[:SHOWN]]
-    more = f" and {_counted(len(rows) - SHOWN, 'more id')}" if len(rows) > SHOWN else ""
-    return f"{_counted(sum(rows.values()), thing)} {which}: {', '.join(first)}{more}"
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    more = f" and {counted(len(rows) - SHOWN, 'more ids')}" if len(rows) > SHOWN else ""
+    return f"{counted(sum(rows.values()), things)} {which}: {', '.join(first)}{more}"

@@ -27,6 +27,7 @@ from swsdask.archive.tasks import Executor, run_tasks
 from swsdask.errors import ExecutionError, Problems
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import I64, Detections
+from swsdask.model.wording import counted
 
 
 def write_runs(
@@ -145,12 +146,13 @@ def _write(share: Share, writer: FragmentWriter) -> list[Fragment]:
 def _whole(run: Run, fragments: tuple[Fragment, ...]) -> StoredRun:
     written = sum(sum(fragment.groups) for fragment in fragments)
     if written != run.rows:
-        raise ExecutionError(f"{run.system}: {run.rows} rows were read and {written} written; nothing was committed.")
+        found = f"{counted(run.rows, 'rows')} read and {written:,} written"
+        raise ExecutionError(f"{run.system}: {found}; nothing was committed.")
     return StoredRun(run, fragments)
 
 
 def _what(share: Share) -> str:
-    return f"wrote {share.rows} rows of {share.system}"
+    return f"wrote {counted(share.rows, 'rows')} of {share.system}"
 
 
 def _checked(sources: Sequence[RunSource], read: Sequence[Read], settings: EvaluationSettings) -> dict[str, Spilled]:

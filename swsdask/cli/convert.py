@@ -15,5 +15,6 @@ def command(run: str, target: str, system: str | None) -> None:
     *.kwslist.xml, *.stdlist.xml (also .gz, .zst), *.tsv, *.csv or *.parquet. Times and scores keep every digit.
     """
     from swsdask.formats.run_convert import convert
+    from swsdask.model.wording import counted
 
-    click.echo(f"{target}: {convert(run, target, system):,} detections")
+    click.echo(f"{target}: {counted(convert(run, target, system), 'detections')}")

@@ -46,6 +46,7 @@ def command(
     """
     from swsdask import api
     from swsdask.cli.progress import progress
+    from swsdask.model.wording import counted
 
     with progress() as shown:
         if cluster:
@@ -65,6 +66,6 @@ def command(
             codec=codec,
             progress=shown,
         )
-    click.echo(f"{archive}: version {written.version}, {len(written.runs)} runs")
+    click.echo(f"{archive}: version {written.version}, {counted(len(written.runs), 'runs')}")
     for run in written.runs:
-        click.echo(f"  {run.system}: {run.rows:,} detections")
+        click.echo(f"  {run.system}: {counted(run.rows, 'detections')}")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from swsdask.engine.progress import Progress
+from swsdask.model.wording import counted
 
 
 class LogLines:
@@ -25,7 +26,7 @@ class LogLines:
         """Log the phase."""
         self._phase, self._rows, self._done = phase, rows, 0
         self._began = self._said = time.monotonic()
-        self._say(f"{phase}: {rows:,} {self._unit}" if rows else phase)
+        self._say(f"{phase}: {counted(rows, self._unit)}" if rows else phase)
 
     def advance(self, rows: int) -> None:
         """Log rows done, rows/s and time left, now and then."""

@@ -18,13 +18,14 @@ def command(archive: str, version: int | None) -> None:
 
     from swsdask.archive.audio import HALF_TICKS_PER_SECOND, audio_time
     from swsdask.archive.store import open_archive
+    from swsdask.model.wording import counted
 
     opened = open_archive(archive, version)
     documents = opened.documents
     hours = sum(audio_time(documents, "none").values()) / HALF_TICKS_PER_SECOND / 3600
     click.echo(f"{archive}, version {opened.version}")
-    click.echo(f"  {len(set(documents['document'].to_pylist())):,} documents, {hours:.2f} h evaluated")
-    click.echo(f"  {opened.queries.num_rows:,} queries, {opened.words.num_rows:,} words spoken")
+    click.echo(f"  {counted(len(set(documents['document'].to_pylist())), 'documents')}, {hours:.2f} h evaluated")
+    click.echo(f"  {counted(opened.queries.num_rows, 'queries')}, {counted(opened.words.num_rows, 'words')} spoken")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     headings = (
         "System",
@@ -54,4 +55,4 @@ def command(archive: str, version: int | None) -> None:
     Console(width=width, highlight=False, markup=False).print(table)
     told = [run.system for run in opened.runs if run.resources is not None]
     if told:
-        click.echo(f"  Resources are told of {len(told)} of {len(opened.runs)} runs: {', '.join(told)}")
+        click.echo(f"  Resources are told of {len(told)} of {counted(len(opened.runs), 'runs')}: {', '.join(told)}")

@@ -19,6 +19,7 @@ def command(paths: tuple[str, ...], reference: str | None) -> None:
     """
     from swsdask import api
     from swsdask.archive.store import is_archive
+    from swsdask.model.wording import counted
 
     for path in paths:
         if is_archive(path):
@@ -27,8 +28,8 @@ def command(paths: tuple[str, ...], reference: str | None) -> None:
     for problem in report.problems:
         click.echo(str(problem), err=True)
     if report.total:
-        click.echo(f"swsdask: {report.total} problem{'s' if report.total > 1 else ''}", err=True)
+        click.echo(f"swsdask: {counted(report.total, 'problems')}", err=True)
         sys.exit(2)
     for file in report.files:
-        counts = ", ".join(f"{count:,} {what}" for what, count in file.counts.items() if count)
+        counts = ", ".join(counted(count, what) for what, count in file.counts.items() if count)
         click.echo(f"{file.file}: {file.format.value if file.format else 'unknown'}: {counts}")

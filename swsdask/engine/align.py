@@ -29,6 +29,7 @@ from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings
 from swsdask.model.ticks import TICKS_PER_SECOND
 from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials
+from swsdask.model.wording import counted
 
 Rows = NDArray[np.void]
 
@@ -129,7 +130,9 @@ def _align(numbered: tuple[int, Task], shared: tuple[Reference, ScoreRange]) -> 
         except SwsdaskError:
             raise
         except Exception as error:
-            raise execution_error(f"system {cell.system}: {cell.source} ({cell.rows:,} rows)", error) from error
+            raise execution_error(
+                f"system {cell.system}: {cell.source} ({counted(cell.rows, 'rows')})", error
+            ) from error
         mapped.append(np.asarray(trials.occurrence, np.int64))
     return {number: Aligned(_in_order(np.concatenate(rows)), np.concatenate(mapped))}
 

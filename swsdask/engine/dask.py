@@ -21,6 +21,7 @@ from distributed import CancelledError, Client, Future, KilledWorker
 from swsdask.engine.executor import TASKS_AHEAD, Item, Part, execution_error
 from swsdask.engine.tree import Tree
 from swsdask.errors import ClusterError, SwsdaskError
+from swsdask.model.wording import counted
 
 RETRIES = 2
 """How often a task that raised is tried again: storage on a network fails now and then."""
@@ -150,9 +151,8 @@ class _Watch:
         if self._alone_since is None:
             self._alone_since = now
         if now - self._alone_since >= self._patience_s:
-            raise ClusterError(
-                f"the cluster has had no scheduler or no workers for {self._patience_s:g} seconds. {RESUME}"
-            )
+            patience = counted(self._patience_s, "seconds", "g")
+            raise ClusterError(f"the cluster has had no scheduler or no workers for {patience}. {RESUME}")
 
     def _alive(self) -> bool:
         try:

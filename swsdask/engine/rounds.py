@@ -17,6 +17,7 @@ from swsdask.engine.plan import Task
 from swsdask.engine.tree import Tree
 from swsdask.errors import SwsdaskError
 from swsdask.model.trials import Reference, ScoreRange
+from swsdask.model.wording import counted
 from swsdask.statistics.base import OfDetections, Statistic
 
 _LARGE = 31 << 20
@@ -84,7 +85,9 @@ def statistics_of(task: Task, shared: tuple[Reference, Round]) -> dict[str, Foun
         except SwsdaskError:
             raise
         except Exception as error:
-            raise execution_error(f"system {cell.system}: {cell.source} ({cell.rows:,} rows)", error) from error
+            raise execution_error(
+                f"system {cell.system}: {cell.source} ({counted(cell.rows, 'rows')})", error
+            ) from error
         tree.add({cell.system: found})
     return tree.total() or {}
 

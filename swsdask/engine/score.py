@@ -132,5 +132,6 @@ def of_run(family: Measure, run: Run, archive: Archive) -> Measure:
 
 
 def _phase(first: int, count: int, every: int, number: int, of: int) -> str:
-    which = "" if count == every else f"systems {first}-{first + count - 1} of {every}, "
+    some = f"system {first}" if count == 1 else f"systems {first}-{first + count - 1}"
+    which = "" if count == every else f"{some} of {every}, "
     return f"{which}round {number} of {of}"

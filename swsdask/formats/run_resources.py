@@ -19,6 +19,7 @@ from swsdask.formats.run_header import system_of_file
 from swsdask.formats.sniff import RUNS, sniff
 from swsdask.model.resources import Resources
 from swsdask.model.runs import RunPiece
+from swsdask.model.wording import counted
 
 ENDING = "resources.toml"
 
@@ -79,7 +80,7 @@ def stray_resources(files: Iterable[str], runs: Iterable[str]) -> list[str]:
 def _check_common(common: str, folder: str, own: Sequence[str]) -> None:
     runs = sum(_is_run(file) for file in files_in(folder or "."))
     if own or runs > 1:
-        found = own[0] if own else f"{runs} runs"
+        found = own[0] if own else counted(runs, "runs")
         remedy = f"Name it after its run: NAME.{ENDING}."
         raise InputError(Problem(common, None, "one run in the folder, and one file for it", found, remedy))
 

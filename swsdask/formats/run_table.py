@@ -26,6 +26,7 @@ from swsdask.formats.run_gather import Batch, Gathering
 from swsdask.formats.run_header import read_header
 from swsdask.formats.run_values import FormatError, shown
 from swsdask.model.runs import RunPiece
+from swsdask.model.wording import counted
 
 NEEDED = ("query", "document", "start", "duration", "score")
 OPTIONAL = ("system", "channel", "decision")
@@ -114,7 +115,7 @@ class _Separated:
 
         def leave_out(row: pa_csv.InvalidRow) -> str:
             found = f"{row.actual_columns} in {shown(row.text)}"
-            fault = FormatError(f"{self._size} values", found, "Is a delimiter or a closing quote missing?")
+            fault = FormatError(counted(self._size, "values"), found, "Is a delimiter or a closing quote missing?")
             unread.append((block.first + row.number - 1, fault))
             return "skip"
 

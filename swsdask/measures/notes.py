@@ -11,6 +11,7 @@ from swsdask.measures.population import Population, populations
 from swsdask.model.application import weights
 from swsdask.model.settings import EvaluationSettings, Weights
 from swsdask.model.trials import Reference
+from swsdask.model.wording import counted
 from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.onsets import onset_counts
@@ -43,7 +44,8 @@ def system_notes(statistics: Mapping[type[Statistic], Any]) -> tuple[str, ...]:
     without = int(counts.mapped[..., -1].sum() + counts.unmapped[..., -1].sum())
     every = int(counts.mapped.sum() + counts.unmapped.sum())
     return (
-        f"{without} of {every} trials have no YES/NO decision: ATWV and what else depends on decisions is not defined.",
+        f"{without:,} of {counted(every, 'trials')} without a YES/NO decision: ATWV and what else depends on decisions "
+        "is not defined.",
     )
 
 
@@ -51,22 +53,23 @@ def _costs(whole: Population, point: Weights, settings: EvaluationSettings) -> I
     if whole.n_target == 0 or whole.n_target >= whole.n_queries * whole.condition.n_trials:
         return
     empirical = whole.n_target / (whole.n_queries * whole.condition.n_trials)
-    in_false_alarms = (1.0 - empirical) / (point.beta * empirical)
+    in_false_alarms = counted((1.0 - empirical) / (point.beta * empirical), "false alarms", ".6g")
     given = settings.operating_point
     if given.from_data is not None:
         yield (
-            f"One miss weighs as much as |Q| alpha = {in_false_alarms:.6g} false alarms (Eq. 19-20): the operating "
-            f"point comes from the data, P_target = N_true / N = {point.p_target:.6g}, |Q| = {whole.n_queries} queries."
+            f"One miss weighs as much as |Q| alpha = {in_false_alarms} (Eq. 19-20): the operating point comes from the "
+            f"data, P_target = N_true / N = {point.p_target:.6g}, |Q| = {counted(whole.n_queries, 'queries')}."
         )
         return
     if given.beta is None and given.effective_prior is None:
+        in_costs = counted(point.c_miss / point.c_fa, "false alarms", ".6g")
         yield (
             f"C_fa / C_miss = {point.c_fa / point.c_miss:.6g}: where P_target = {point.p_target:.6g} is how frequent "
-            f"targets are, one miss weighs as much as {point.c_miss / point.c_fa:.6g} false alarms (Eq. 16)."
+            f"targets are, one miss weighs as much as {in_costs} (Eq. 16)."
         )
     yield (
         f"Here the empirical prior of targets is {empirical:.6g} (Eq. 12), so one miss weighs as much as "
-        f"{in_false_alarms:.6g} false alarms (Eq. 15)."
+        f"{in_false_alarms} (Eq. 15)."
     )
 
 
@@ -74,14 +77,14 @@ def _left_out(reference: Reference, whole: Population, settings: EvaluationSetti
     without = [reference.query_ids[q] for q in np.flatnonzero(reference.targets.sum(axis=1) == 0)]
     if without:
         where = "all averages" if settings.no_targets == "exclude" else "the average P_miss"
-        yield f"{len(without)} queries without target trials are left out of {where}: {_listed(without)}."
+        yield f"Left out of {where}: {counted(len(without), 'queries')} without target trials ({_listed(without)})."
     if reference.n_unevaluated:
-        yield f"{reference.n_unevaluated} occurrences do not lie in the evaluated excerpts and do not count."
+        yield f"Not counted: {counted(reference.n_unevaluated, 'occurrences')} outside the evaluated excerpts."
     full = [reference.query_ids[q] for q in np.flatnonzero(whole.queries & (whole.nontargets <= 0))]
     if full:
         yield (
-            f"{len(full)} queries without non-target trials have no P_fa and are left out of its average: "
-            f"{_listed(full)}."
+            f"Left out of the average P_fa: {counted(len(full), 'queries')} without non-target trials, and so without "
+            f"P_fa ({_listed(full)})."
         )
     silent = [
         reference.query_ids[q] for q in np.flatnonzero(whole.queries & (onset_counts(reference).sum(axis=1) == 0))

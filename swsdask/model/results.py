@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from swsdask.model.wording import counted
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -68,7 +70,8 @@ class Result:
 
     def __repr__(self) -> str:
         systems = len(self.table["system"].unique())
-        return f"<Result: {systems} systems, {self.table.num_rows:,} numbers; {self.manifest.get('signature')}>"
+        held = f"{counted(systems, 'systems')}, {counted(self.table.num_rows, 'numbers')}"
+        return f"<Result: {held}; {self.manifest.get('signature')}>"
 
     @property
     def scores(self) -> pd.DataFrame:

@@ -9,8 +9,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdask.model.wording import counted
+
 COLOURS, DASHES = 6, 3
 """How many colours and ways of dashing a page has; the number tells systems apart beyond these."""
+
+FACTS = {"n_queries": "queries", "n_target": "targets"}
+"""Measures that are the same for all systems of a condition, and what they count."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,15 @@ class Board:
         """What stands for a system in every table and picture: its number, colour and dashes."""
         place = self.systems.index(system)
         return {"number": place + 1, "colour": place % COLOURS, "dash": place // COLOURS % DASHES}
+
+    def facts(self, condition: str) -> list[str]:
+        """What is the same for all systems of a condition: `449 queries`."""
+        known = {measure: value for (where, _, measure), value in self.values.items() if where == condition}
+        return [
+            counted(int(known[measure]), things)
+            for measure, things in FACTS.items()
+            if not math.isnan(known.get(measure, math.nan))
+        ]
 
     def ranked(self, condition: str) -> tuple[str, ...]:
         """The systems that have numbers in a condition, the best first: see `rank`."""

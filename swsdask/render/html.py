@@ -15,6 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from swsdask.model.results import Result
+from swsdask.model.wording import counted
 from swsdask.render.board import Board, board
 from swsdask.render.calibration import calibration
 from swsdask.render.cubes import by_condition, by_query
@@ -50,7 +51,7 @@ def page(result: Result) -> str:
     queries, left_out = by_query(result.table, found)
     return template.render(
         title=_title(found),
-        facts=_facts(found, found.conditions[0]) if found.conditions else [],
+        facts=found.facts(found.conditions[0]) if found.conditions else [],
         signature=str(result.manifest.get("signature", "")),
         version=str(result.manifest.get("swsdask", "")),
         notes=result.notes,
@@ -75,17 +76,7 @@ def page(result: Result) -> str:
 def _title(found: Board) -> str:
     if len(found.systems) == 1:
         return found.systems[0]
-    return f"{len(found.systems)} systems"
-
-
-def _facts(found: Board, condition: str) -> list[dict[str, str]]:
-    """What is the same for all systems of a condition."""
-    systems = found.ranked(condition)
-    return [
-        {"name": name, "value": shown(measure, found.value(condition, systems[0], measure))}
-        for measure, name in (("n_queries", "queries"), ("n_target", "targets"))
-        if measure in found.measures
-    ]
+    return counted(len(found.systems), "systems")
 
 
 def _section(found: Board, condition: str, drawn: list[dict[str, Any]]) -> dict[str, Any]:
@@ -119,7 +110,7 @@ def _section(found: Board, condition: str, drawn: list[dict[str, Any]]) -> dict[
     ]
     return {
         "name": condition,
-        "facts": _facts(found, condition),
+        "facts": found.facts(condition),
         "columns": [{"heading": face(m).heading, "title": face(m).title} for m in columns],
         "rows": rows,
         "has_bars": bool(bars),

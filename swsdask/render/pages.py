@@ -7,11 +7,13 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from swsdask.model.wording import counted
+
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 def environment() -> Environment:
-    """The templates; all text that goes into one is escaped, and JSON has no NaN."""
+    """The templates; all text that goes into one is escaped, and JSON has no NaN. `counted` is theirs to call."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -20,6 +22,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
+    made.globals["counted"] = counted
     return made
 
 

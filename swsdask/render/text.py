@@ -12,12 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.results import Result
-from swsdask.render.board import Board, board
+from swsdask.render.board import FACTS, Board, board
 from swsdask.render.faces import LEADERBOARD, face, shown
 
 _UNBOUNDED = 10_000
-_FACTS = ("n_queries", "n_target")
-"""What is the same for all systems of a condition."""
 
 
 def print_leaderboard(result: Result, console: Console | None = None) -> None:
@@ -37,7 +35,7 @@ def print_leaderboard(result: Result, console: Console | None = None) -> None:
     for condition in found.conditions:
         _print_condition(console, found, condition, groups)
     _print_line(console, "Signature", str(result.manifest.get("signature", "")))
-    columns = {measure for group in groups for measure in group} | set(_FACTS)
+    columns = {measure for group in groups for measure in group} | set(FACTS)
     _print_line(console, "Scored as well", ", ".join(m for m in found.measures if m not in columns))
     for note in result.notes:
         _print_line(console, "Note", note)
@@ -45,11 +43,7 @@ def print_leaderboard(result: Result, console: Console | None = None) -> None:
 
 def _print_condition(console: Console, found: Board, condition: str, groups: Sequence[Sequence[str]]) -> None:
     systems = found.ranked(condition)
-    facts = (
-        f"  {shown(measure, found.value(condition, systems[0], measure))} {face(measure).heading.lower()}"
-        for measure in _FACTS
-        if measure in found.measures
-    )
+    facts = (f"  {fact}" for fact in found.facts(condition))
     console.print(Text.assemble((condition, "bold"), *facts))
     table = _table(found, condition, systems, [])
     columns: list[str] = []

@@ -42,7 +42,7 @@ def test_objects_look_short(files: Files) -> None:
     evaluation = sws.open(files.reference, preset="sws2013")
     assert repr(evaluation).startswith("<Evaluation: 2 excerpts, 3 queries, 0 runs; outside=false_alarm")
     result = sws.score(evaluation, runs=files.run)
-    assert repr(result).startswith("<Result: 1 systems, ")
+    assert repr(result).startswith("<Result: 1 system, ")
     assert len(repr(result)) < 200
 
 

@@ -170,5 +170,5 @@ def test_progress_tells_which_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert [phase for phase, _, _ in seen.phases] == [
         "systems 1-2 of 3, round 1 of 1",
-        "systems 3-3 of 3, round 1 of 1",
+        "system 3 of 3, round 1 of 1",
     ]

@@ -80,22 +80,22 @@ def test_costs_in_plain_words() -> None:
     notes = interpretation(reference, settings(operating_point={"from_data": "sws2012"}))
     assert "|Q| alpha = 2.02041 false alarms (Eq. 19-20)" in notes[0]
     notes = interpretation(reference, settings(operating_point={"beta": 99.0}))
-    assert "one miss weighs as much as 1 false alarms (Eq. 15)" in notes[0]
+    assert "one miss weighs as much as 1 false alarm (Eq. 15)" in notes[0]
     assert "Eq. 16" not in " ".join(notes)
 
 
 def test_who_is_left_out() -> None:
     notes = " ".join(interpretation(REFERENCE, settings()))
-    assert "1 queries without target trials are left out of all averages: q1." in notes
-    assert "1 queries without non-target trials have no P_fa and are left out of its average: q3." in notes
+    assert "Left out of all averages: 1 query without target trials (q1)." in notes
+    assert "Left out of the average P_fa: 1 query without non-target trials, and so without P_fa (q3)." in notes
     notes = " ".join(interpretation(REFERENCE, settings(no_targets="false_alarms_only")))
-    assert "left out of the average P_miss: q1." in notes
+    assert "Left out of the average P_miss: 1 query" in notes
     many = make_reference([[1]] + [[0]] * 30, {"all": ([True] + [False] * 30, [True], 9)})
-    assert "q20 and 10 more." in " ".join(interpretation(many, settings()))
+    assert "q20 and 10 more)." in " ".join(interpretation(many, settings()))
 
 
 def test_absent_decisions_are_told() -> None:
     found = statistics([[(0, 0, 1.0, 1, True), (0, 0, 1.0, -1, False)]], REFERENCE)
-    assert "1 of 2 trials have no YES/NO decision" in system_notes(found)[0]
+    assert "1 of 2 trials without a YES/NO decision" in system_notes(found)[0]
     assert system_notes({Counts: Counts.from_trials(make_trials([]), REFERENCE, None)}) == ()
     assert system_notes({}) == ()

@@ -116,7 +116,7 @@ def test_no_section_without_cnxe_and_no_pictures_without_curves() -> None:
     without = replace(calibrated_systems(), curves=plain.curves)
     assert all(section["open"] == [] for section in calibration(without.curves, board(without.table)).values())
     assert 'class="calibration"' in page(without)
-    assert "further systems are not drawn" not in page(without)
+    assert "Not drawn:" not in page(without)
 
 
 def test_many_systems_are_folded_and_then_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,8 +127,8 @@ def test_many_systems_are_folded_and_then_not_drawn(monkeypatch: pytest.MonkeyPa
     assert [len(section[part]) for part in ("open", "folded")] == [1, 1]
     assert section["not_drawn"] == 1
     text = page(result)
-    assert "1 more systems" in text
-    assert "1 further systems are not drawn; their curves are in curves.parquet." in text
+    assert "1 more system<" in text
+    assert "Not drawn: 1 further system; all curves are in curves.parquet." in text
 
 
 def test_a_prior_beyond_the_grid_has_no_line_and_a_curve_beyond_the_frame_stays_finite() -> None:
