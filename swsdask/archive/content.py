@@ -3,7 +3,8 @@
 Every row is hashed with the ids of its query and document, and the hashes are added modulo 2^128 (as two lanes of 64
 bits): so the hash depends neither on the order of rows nor on how the input was cut, compressed, coded or formatted,
 and the hashes of parts add up. Rows count as they were read, with queries and documents that the evaluation does not
-know. It guards against accidents, not against an adversary.
+know. Whether rows have positions (see `archive.file_order`) is hashed too, but not which: a run read with them is
+another content than the same run without. It guards against accidents, not against an adversary.
 """
 
 from __future__ import annotations
@@ -29,22 +30,24 @@ _MODULUS = 1 << 64
 class RowSum:
     """The sum of the hashes of some rows."""
 
-    def __init__(self, rows: int = 0, lanes: tuple[int, ...] = (0,) * _LANES) -> None:
+    def __init__(self, rows: int = 0, lanes: tuple[int, ...] = (0,) * _LANES, positions: bool = False) -> None:
         self.rows = rows
         self.lanes = lanes
+        self.positions = positions
 
     @classmethod
     def of(cls, piece: RunPiece) -> Self:
         """The sum over a piece."""
-        return cls(len(piece), tuple(_lane(piece, lane) for lane in range(_LANES)))
+        return cls(len(piece), tuple(_lane(piece, lane) for lane in range(_LANES)), piece.position is not None)
 
     def __add__(self, other: RowSum) -> RowSum:
         lanes = zip(self.lanes, other.lanes, strict=True)
-        return RowSum(self.rows + other.rows, tuple((mine + theirs) % _MODULUS for mine, theirs in lanes))
+        sums = tuple((mine + theirs) % _MODULUS for mine, theirs in lanes)
+        return RowSum(self.rows + other.rows, sums, self.positions or other.positions)
 
     def digest(self, declared: tuple[float, float] | None, resources: Resources | None = None) -> str:
         """32 hexadecimal digits: of these rows, of the score range that the run declares and what its system took."""
-        told = () if resources is None else (resources.to_json(),)
+        told = (*(() if resources is None else (resources.to_json(),)), *(("positions",) if self.positions else ()))
         said = (CONTENT_VERSION, self.rows, self.lanes, declared, *told)
         return xxhash.xxh3_128_hexdigest(repr(said).encode())
 

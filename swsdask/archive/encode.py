@@ -134,6 +134,7 @@ def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
         start=piece.start,
         duration=piece.duration,
         decision=piece.decision,
+        position=piece.position,
     )
     document = piece.document
     known = query != _UNKNOWN_QUERY

@@ -11,17 +11,23 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from swsdask.archive.order import cut, pair_starts
-from swsdask.model.schemas import DETECTIONS
+from swsdask.model.schemas import DETECTIONS, PLACED_DETECTIONS
 from swsdask.model.trials import Detections
 
 _DICTIONARY = ["query", "document", "channel", "decision", "inside"]
-_ENCODINGS = {"start": "DELTA_BINARY_PACKED", "duration": "DELTA_BINARY_PACKED", "score": "BYTE_STREAM_SPLIT"}
-_DTYPES = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in DETECTIONS}
+_ENCODINGS = {
+    "start": "DELTA_BINARY_PACKED",
+    "duration": "DELTA_BINARY_PACKED",
+    "score": "BYTE_STREAM_SPLIT",
+    "position": "DELTA_BINARY_PACKED",
+}
+_DTYPES = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in PLACED_DETECTIONS}
 
 
 def as_table(rows: Detections) -> pa.Table:
-    """All columns of some rows as an Arrow table of `model.schemas.DETECTIONS`, without a copy."""
-    return pa.Table.from_arrays([pa.array(getattr(rows, name)) for name in DETECTIONS.names], schema=DETECTIONS)
+    """All columns of some rows as an Arrow table, without a copy: of `DETECTIONS`, or with positions."""
+    schema = DETECTIONS if rows.position is None else PLACED_DETECTIONS
+    return pa.Table.from_arrays([pa.array(getattr(rows, name)) for name in schema.names], schema=schema)
 
 
 def write_fragment(rows: Detections, rows_per_group: int, codec: str) -> tuple[pa.Buffer, list[int]]:
@@ -34,10 +40,10 @@ def write_fragment(rows: Detections, rows_per_group: int, codec: str) -> tuple[p
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
-        DETECTIONS,
+        table.schema,
         compression=codec,
         use_dictionary=_DICTIONARY,
-        column_encoding=_ENCODINGS,
+        column_encoding={name: _ENCODINGS[name] for name in table.schema.names if name in _ENCODINGS},
         write_statistics=True,
     ) as writer:
         for group in groups:
@@ -68,7 +74,7 @@ def read_groups(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[s
 def _constant(metadata: pq.RowGroupMetaData, name: str) -> int | None:
     if name == "score":
         return None
-    statistics = metadata.column(DETECTIONS.get_field_index(name)).statistics
+    statistics = metadata.column(PLACED_DETECTIONS.get_field_index(name)).statistics
     if statistics is None or not statistics.has_min_max or statistics.min != statistics.max:
         return None
     return int(statistics.min)

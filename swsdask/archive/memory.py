@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from swsdask.archive.base import Run
 from swsdask.archive.encode import Codes, Tally, encode
+from swsdask.archive.file_order import file_order
 from swsdask.archive.occurrences import find_occurrences
 from swsdask.archive.order import cut, in_order, joined, pair_starts
 from swsdask.archive.sources import RunSource, note_claims
@@ -89,16 +90,17 @@ def read_into_memory(
 ) -> MemoryArchive:
     """An archive of an evaluation and the runs of some sources.
 
-    Raises `InputError` with everything that is wrong with the sources, and with unknown queries and documents where the
-    settings call them an error.
+    Raises `InputError` with everything that is wrong with the sources, with unknown queries and documents where the
+    settings call them an error, and with trials that are there twice under `compat = "mediaeval"`.
     """
     codes = Codes.of(tables.documents, tables.queries, tables.words)
     problems = Problems()
     rows: dict[str, list[Detections]] = {}
     tallies: dict[str, Tally] = {}
     claims: dict[str, list[RunSource]] = {}
-    for source in sources:
-        for piece in source.read(problems):
+    in_files = file_order(sources, codes, settings.compat)
+    for number, source in enumerate(sources):
+        for piece in in_files.read(number, problems) if in_files else source.read(problems):
             system = piece.header.system
             part, tally = encode(piece, codes)
             rows.setdefault(system, []).append(part)
@@ -109,8 +111,10 @@ def read_into_memory(
     for tally in tallies.values():
         tally.note_unknown(settings, problems)
     problems.raise_if_any()
+    detections = {system: in_order(joined(rows.pop(system))) for system in sorted(tallies)}
+    for system, ordered in detections.items():
+        if in_files:
+            in_files.check_once(system, ordered)
     return MemoryArchive(
-        tables=tables,
-        runs=tuple(tallies[system].run() for system in sorted(tallies)),
-        detections={system: in_order(joined(rows.pop(system))) for system in sorted(tallies)},
+        tables=tables, runs=tuple(tallies[system].run() for system in sorted(tallies)), detections=detections
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from swsdask.archive.file_order import FileOrder
 from swsdask.archive.fragment import write_fragment
 from swsdask.archive.layout import Layout, fragment_name
 from swsdask.archive.order import in_order
@@ -41,13 +42,17 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class FragmentWriter:
-    """How fragments are written; `bucket_of_query` and `n_documents` are the archive's."""
+    """How fragments are written; `bucket_of_query` and `n_documents` are the archive's.
+
+    Where the file order counts, `in_files`, every trial must be there once.
+    """
 
     storage: Storage
     folder: str
     bucket_of_query: I64
     n_documents: int
     layout: Layout
+    in_files: FileOrder | None = None
 
     def write(self, share: Share) -> list[Fragment]:
         """Write the rows of a share; its fragments in canonical order of their rows."""
@@ -77,7 +82,10 @@ class FragmentWriter:
 
     def _fragment(self, share: Share, part: int, rows: Detections) -> Fragment:
         name = fragment_name(share.content, share.first, share.last, part)
-        content, groups = write_fragment(in_order(rows), self.layout.rows_per_group, self.layout.codec)
+        ordered = in_order(rows)
+        if self.in_files:
+            self.in_files.check_once(share.system, ordered)
+        content, groups = write_fragment(ordered, self.layout.rows_per_group, self.layout.codec)
         self.storage.write(name, content)
         return Fragment(name, tuple(groups))
 

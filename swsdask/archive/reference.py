@@ -76,6 +76,8 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
         class_of=class_of,
         n_classes=n_classes,
         conditions=conditions,
+        file_order=settings.compat == "mediaeval",
+        impute=settings.impute if isinstance(settings.impute, float) else None,
     )
     return replace(
         reference,

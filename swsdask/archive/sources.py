@@ -26,6 +26,10 @@ class RunSource(Protocol):
         """The rows, in pieces; what is wrong with them is added to `problems`."""
         ...
 
+    def line_of(self, system: str, row: int) -> int | None:
+        """The line in the file of one of a system's rows here, counted from 0, where that can be told."""
+        ...
+
 
 def note_claims(claims: Mapping[str, Sequence[RunSource]], problems: Problems) -> None:
     """Add a problem for each system that two files say they are of.

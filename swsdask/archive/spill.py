@@ -42,7 +42,7 @@ def spill(
     counts = np.bincount(partition, minlength=partitions)
     batch = pa.RecordBatch.from_struct_array(as_table(rows.take(order)).to_struct_array().combine_chunks())
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, DETECTIONS) as writer:
+    with pa.ipc.new_file(sink, batch.schema) as writer:
         for end, count in zip(np.cumsum(counts).tolist(), counts.tolist(), strict=True):
             writer.write_batch(batch.slice(end - count, count))
     name = f"{folder}/{new_token()}.arrow"
@@ -52,17 +52,17 @@ def spill(
 
 def take_up(storage: Storage, files: Iterable[SpillFile], partitions: Sequence[int]) -> Detections:
     """All rows of some partitions, in no particular order."""
-    parts = [_no_rows()]
+    parts = []
     for file in files:
         wanted = [number for number in partitions if file.rows[number]]
         if wanted:
             reader = pa.ipc.open_file(storage.open_arrow(file.name))
             parts += [_as_rows(reader.get_batch(number)) for number in wanted]
-    return joined(parts)
+    return joined(parts or [_no_rows()])
 
 
 def _as_rows(batch: pa.RecordBatch) -> Detections:
-    return Detections(**{name: batch[name].to_numpy() for name in DETECTIONS.names})
+    return Detections(**{name: batch[name].to_numpy() for name in batch.schema.names})
 
 
 def _no_rows() -> Detections:

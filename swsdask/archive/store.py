@@ -42,12 +42,20 @@ class StoredCell:
         for file, numbers in self.groups:
             try:
                 with self.storage.open_parquet(file) as parquet:
+                    if "position" in wanted and "position" not in parquet.schema_arrow.names:
+                        raise self._without_order()
                     for name, arrays in read_groups(parquet, numbers, wanted).items():
                         found[name] += arrays
             except (OSError, pa.ArrowException) as error:
                 raise ArchiveError(f"{self.storage.url}/{file}: cannot be read: {error}") from error
         return Detections(
             **{name: arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for name, arrays in found.items()}
+        )
+
+    def _without_order(self) -> ArchiveError:
+        return ArchiveError(
+            f"{self.storage.url}: expected a run of {self.system!r} with the order of its rows, which compat=mediaeval "
+            "needs; found one ingested without. Ingest it again: --compat mediaeval --replace."
         )
 
 

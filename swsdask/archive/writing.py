@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from swsdask.archive.base import Run
 from swsdask.archive.change import Change
 from swsdask.archive.encode import Codes, Tally, encode
+from swsdask.archive.file_order import FileOrder, file_order
 from swsdask.archive.layout import Layout, buckets_of
 from swsdask.archive.order import joined
 from swsdask.archive.partition import FragmentWriter, Share, shares
@@ -57,11 +58,13 @@ def write_runs(
     bucket_of_query = buckets_of(codes.query_ids, buckets)
     folder = temporary_folder()
     try:
-        spiller = Spiller(storage, folder, codes, bucket_of_query, buckets, layout.rows_in_memory)
-        read = run_tasks(executor, _spill, sources, spiller, lambda source: f"read {source.file}", progress)
+        in_files = file_order(sources, codes, settings.compat)
+        spiller = Spiller(storage, folder, codes, bucket_of_query, buckets, layout.rows_in_memory, in_files)
+        numbered = list(enumerate(sources))
+        read = run_tasks(executor, _spill, numbered, spiller, lambda each: f"read {each[1].file}", progress)
         runs = _checked(sources, read, settings)
         new = {system: run for system, run in runs.items() if change.is_new(system, run.tally.content)}
-        writer = FragmentWriter(storage, folder, bucket_of_query, len(codes.document_ids), layout)
+        writer = FragmentWriter(storage, folder, bucket_of_query, len(codes.document_ids), layout, in_files)
         work = [
             share
             for system, run in new.items()
@@ -98,7 +101,10 @@ class Read:
 
 @dataclass(frozen=True, eq=False)
 class Spiller:
-    """How sources are read: coded by `codes`, spilled to `folder` by bucket."""
+    """How sources are read: coded by `codes`, spilled to `folder` by bucket.
+
+    Where the file order counts, `in_files`, rows get positions.
+    """
 
     storage: Storage
     folder: str
@@ -106,14 +112,15 @@ class Spiller:
     bucket_of_query: I64
     buckets: int
     rows_in_memory: int
+    in_files: FileOrder | None = None
 
-    def read(self, source: RunSource) -> Read:
-        """Read a whole source."""
+    def read(self, number: int, source: RunSource) -> Read:
+        """Read a whole source, the one of that number."""
         problems = Problems()
         runs: dict[str, Spilled] = {}
         waiting: dict[str, list[Detections]] = {}
         held = 0
-        for piece in source.read(problems):
+        for piece in self.in_files.read(number, problems) if self.in_files else source.read(problems):
             system = piece.header.system
             rows, tally = encode(piece, self.codes)
             found = Spilled(tally, ())
@@ -135,8 +142,8 @@ class Spiller:
         waiting.clear()
 
 
-def _spill(source: RunSource, spiller: Spiller) -> Read:
-    return spiller.read(source)
+def _spill(numbered: tuple[int, RunSource], spiller: Spiller) -> Read:
+    return spiller.read(*numbered)
 
 
 def _write(share: Share, writer: FragmentWriter) -> list[Fragment]:

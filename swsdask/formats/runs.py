@@ -71,6 +71,16 @@ class RunPart:
             pieces = read_span(self.file, self.span, problems, rows_per_piece)
         return pieces if self.resources is None else with_resources(pieces, self.resources, problems)
 
+    def line_of(self, system: str, row: int) -> int | None:
+        """The line of one of a system's rows, counted from 0; None where a table does not begin a piece with it."""
+        before = 0
+        for piece in self.read(Problems(), rows_per_piece=max(row, 1)):
+            if piece.header.system == system:
+                if before == row:
+                    return piece.document_lines[int(piece.document[0])]
+                before += len(piece)
+        return None
+
 
 def split_run(url: str, n_parts: int, *, system: str | None = None) -> list[RunPart]:
     """At most `n_parts` parts of about the same size, which read one after the other are the run.

@@ -31,7 +31,8 @@ class RunPiece:
     the line where each first stands (None: the format has no lines). The columns: `query`, `document` int32 codes,
     `channel` int8, `start`, `duration` int32 ticks, `score` float64 finite, `decision` int8 (1 YES, 0 NO, -1 absent).
     `rounded` counts times finer than a tick. `listed` are the queries the file lists, with or without rows; all of them
-    are among `queries`.
+    are among `queries`. `position` int64, where it counts, ascends with the rows of all pieces (see
+    `archive.file_order`).
     """
 
     header: RunHeader
@@ -49,6 +50,7 @@ class RunPiece:
     decision: NDArray[np.int8]
     rounded: int = 0
     listed: tuple[str, ...] = ()
+    position: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.query)

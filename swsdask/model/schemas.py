@@ -83,3 +83,7 @@ DETECTIONS = pa.schema(
 )
 """`decision`: 1 YES, 0 NO, -1 not given. `inside`: 1 where the detection lies entirely inside one excerpt of its
 (document, channel), else 0."""
+
+PLACED_DETECTIONS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=False))
+"""Detections read under `compat = "mediaeval"`: `position` ascends in the order in which the run's files have the rows,
+which nothing else depends on."""

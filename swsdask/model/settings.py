@@ -36,7 +36,7 @@ COMPAT_IMPLIES: dict[str, dict[str, Any]] = {
         "unknown_queries": "drop",
         "score_scale": "run",
     },
-    "mediaeval": {},
+    "mediaeval": {"impute": "error"},
 }
 """Settings that an official tool's compatibility mode sets unless they are given explicitly."""
 
@@ -157,7 +157,8 @@ class EvaluationSettings(_Settings):
     unknown_documents: Literal["error", "outside"] = "error"
     unknown_queries: Literal["error", "drop"] = "error"
     no_targets: Literal["exclude", "false_alarms_only"] = "exclude"
-    impute: Literal["min"] | float = "min"
+    impute: Literal["min", "error"] | float = "min"
+    """The score of trials that a run leaves out: its lowest score, or a number; or that is an error."""
     compat: Compat = "none"
     text_filters: tuple[TextFilter, ...] = ()
     thresholds: tuple[float, ...] = ()
@@ -167,6 +168,15 @@ class EvaluationSettings(_Settings):
     operating_point: OperatingPoint = OperatingPoint()
     average_precision: AveragePrecisionSettings = AveragePrecisionSettings()
     gap: GapSettings = GapSettings()
+
+    @model_validator(mode="after")
+    def _of_document_trials(self) -> Self:
+        if self.trials != "document":
+            if self.compat == "mediaeval":
+                raise ValueError('compat = "mediaeval" goes with trials = "document": its tool knows no others')
+            if self.impute == "error":
+                raise ValueError('impute = "error" goes with trials = "document": no run lists all others')
+        return self
 
 
 class EngineSettings(_Settings):

@@ -26,7 +26,8 @@ class Detections:
     """Detections of one system in one cell: equally long columns, rows clustered by query, in any order within it.
 
     Codes are those of the archive's tables, times are ticks. A column that was not read is None.
-    `decision` is 1 YES, 0 NO, -1 not given; `inside` is 1 where the detection lies entirely inside an excerpt.
+    `decision` is 1 YES, 0 NO, -1 not given; `inside` is 1 where the detection lies entirely inside an excerpt;
+    `position` ascends in the order in which the run's files have the rows.
     """
 
     query: I32
@@ -37,6 +38,7 @@ class Detections:
     duration: I32 | None = None
     decision: I8 | None = None
     inside: I8 | None = None
+    position: I64 | None = None
 
     def __len__(self) -> int:
         return len(self.query)
@@ -121,7 +123,8 @@ class Reference:
     `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. `replay` is how GAP
     takes time. The last
     `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were found but do not count.
-    `ranking` is how rankings treat equal scores.
+    `ranking` is how rankings treat equal scores. `file_order` tells whether the order in the files of a run counts;
+    `impute` is the score of trials that a run leaves out, None: its lowest.
     """
 
     rule: AlignmentRule
@@ -146,6 +149,8 @@ class Reference:
     ranking: RankRule = DEFAULT_RANKING
     n_without_excerpts: int = 0
     n_unevaluated: int = 0
+    file_order: bool = False
+    impute: float | None = None
 
     @property
     def n_queries(self) -> int:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections import Counter
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -283,8 +282,8 @@ def test_blocks_are_exact_in_number_and_sorted_together(blocks: DetectionBlocks)
 
 def test_blocks_have_the_dtypes_of_the_schema(blocks: DetectionBlocks) -> None:
     block = blocks.block(0)
-    for field in fields(block):
-        assert getattr(block, field.name).dtype == schemas.DETECTIONS.field(field.name).type.to_pandas_dtype()
+    for field in schemas.DETECTIONS:
+        assert getattr(block, field.name).dtype == field.type.to_pandas_dtype()
 
 
 def test_no_query_and_document_is_cut(blocks: DetectionBlocks) -> None:
