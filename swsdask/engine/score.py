@@ -11,6 +11,7 @@ import pyarrow as pa
 from swsdask.archive.audio import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.archive.base import Archive, Run
 from swsdask.engine.align import align_systems
+from swsdask.engine.complete import check_complete
 from swsdask.engine.executor import Executor
 from swsdask.engine.plan import groups, tasks
 from swsdask.engine.progress import Progress, Unseen
@@ -24,6 +25,7 @@ from swsdask.model.resources import SECONDS_PER_HOUR
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
 from swsdask.model.settings import EngineSettings, Settings
 from swsdask.model.trials import Reference
+from swsdask.statistics.counts import Counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +52,16 @@ def score_archive(
 ) -> Tables:
     """The numbers of some systems of an archive, in the order of `systems`.
 
-    `measures` are the names that are asked for (None: all that `families` yield). Raises what `score_systems` does.
+    `measures` are the names that are asked for (None: all that `families` yield). Raises what `score_systems` does,
+    and `InputError` for a run that leaves out trials where `impute` calls that an error.
     """
     scores, curves, notes = [SCORES.empty_table()], [CURVES.empty_table()], []
     runs = {run.system: run for run in archive.runs}
     for system, found in score_systems(
         archive, systems, reference, families, executor, settings.engine, progress or Unseen()
     ):
+        if settings.evaluation.impute == "error" and Counts in found:
+            check_complete(archive, runs[system], found[Counts], reference)
         its_families = [of_run(family, runs[system], archive) for family in families]
         scores.append(score_table(system, found, its_families, measures, reference, settings.evaluation))
         curves.append(curve_table(system, found, reference, settings.evaluation))

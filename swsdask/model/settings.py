@@ -254,4 +254,6 @@ def _explain(error: Any) -> str:
             parent = parent.model_fields[part].annotation
         near = difflib.get_close_matches(str(error["loc"][-1]), list(parent.model_fields), n=1, cutoff=0.0)
         return f"setting {path}: unknown key. Nearest valid key: {near[0]}."
+    if error["type"] == "value_error":
+        return f"setting {path}: {error['ctx']['error']}."
     return f"setting {path}: {error['msg']}; found {error['input']!r}."

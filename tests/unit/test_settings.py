@@ -115,3 +115,17 @@ def test_settings_files(tmp_path: object) -> None:
 
 def test_settings_are_frozen_and_hashable() -> None:
     assert hash(EvaluationSettings()) == hash(EvaluationSettings())
+
+
+def test_compat_mediaeval_refuses_missing_trials_unless_their_score_is_given() -> None:
+    quesst = load_preset("quesst2014")
+    assert build_settings(quesst).evaluation.impute == "min"
+    assert build_settings(quesst, "mediaeval").evaluation.impute == "error"
+    given = build_settings(quesst, "mediaeval", {"evaluation": {"impute": -10}}).evaluation
+    assert given.impute == -10.0
+
+
+@pytest.mark.parametrize("explicit", [{"compat": "mediaeval", "impute": "min"}, {"impute": "error"}])
+def test_missing_trials_are_an_error_among_document_trials_only(explicit: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match=r'^setting evaluation: .* goes with trials = "document"'):
+        build_settings(load_preset("sws2013"), None, {"evaluation": explicit})
