@@ -6,9 +6,12 @@ import numpy as np
 from numba import float64, int16, int32, int64, njit, void
 
 from swsdask.kernels.gap import PENALTY, renew, use_nearest
+from swsdask.kernels.rungs import cut_rungs, find_slots
 from swsdask.kernels.signatures import column, several
 from swsdask.model.penalty import Penalty
 from swsdask.model.trials import F64, I16, I32, I64
+
+_BLOCK = 512
 
 _NEAR = several(int64[::1], int32[::1])(
     column(int32),
@@ -106,13 +109,25 @@ def use_onsets(group: I32, point: I64, begins: I64, onset: I64, at: F64, value: 
 
 
 @njit()
-def _ranks_after(score: float, document: int, start: int, than: float, than_document: int, than_start: int) -> bool:
-    """Whether a point ranks after another: by score from the highest, document (none comes last), start."""
-    if score != than:
-        return score < than
+def _ranks_after(document: int, start: int, than_document: int, than_start: int) -> bool:
+    """Whether a point ranks after another of equal score: by document (none comes last), then start."""
     if document != than_document:
         return than_document >= 0 and (document < 0 or document > than_document)
     return start > than_start
+
+
+@njit()
+def _ascending(scores: F64) -> tuple[F64, I64]:
+    """The distinct ones of falling scores, ascending with inf behind them, and where each comes first (inf: -1)."""
+    rungs = np.empty(len(scores) + 1, np.float64)
+    first = np.empty(len(scores) + 1, np.int64)
+    n = 0
+    for place in range(len(scores) - 1, -1, -1):
+        if n == 0 or scores[place] != rungs[n - 1]:
+            n += 1
+        rungs[n - 1], first[n - 1] = scores[place], place
+    rungs[n], first[n] = np.inf, -1
+    return rungs[: n + 1], first[: n + 1]
 
 
 @njit(_BEFORE, cache=True, nogil=True)
@@ -133,18 +148,35 @@ def count_before(
     The first columns are those of the points, `group` being that of their documents. The chosen points of query q, in
     rank order, are rows offsets[q] .. offsets[q + 1] of the columns `of_score`, `of_document`, `of_start`.
     """
-    for row in range(len(query)):
-        low, end = offsets[query[row]], offsets[query[row] + 1]
-        if low == end or score[row] < of_score[end - 1]:
+    slots = np.empty(_BLOCK, np.int32)
+    row = 0
+    while row < len(query):
+        q, at = query[row], row
+        while row < len(query) and query[row] == q:
+            row += 1
+        begin, end = offsets[q], offsets[q + 1]
+        if begin == end:
             continue
-        high = end
-        while low < high:
-            middle = (low + high) >> 1
-            if _ranks_after(
-                of_score[middle], of_document[middle], of_start[middle], score[row], document[row], start[row]
-            ):
-                high = middle
-            else:
-                low = middle + 1
-        if low < end:
-            counts[low, group[row]] += 1
+        scores, first = _ascending(of_score[begin:end])
+        rungs = cut_rungs(scores)
+        while at < row:
+            block = score[at : min(at + _BLOCK, row)]
+            find_slots(block, rungs, slots)
+            for number in range(len(block)):
+                slot = slots[number]
+                if slot == 0:
+                    continue
+                place = begin + first[slot - 1]
+                if block[number] == scores[slot - 1]:
+                    stop = begin + first[slot - 2] if slot > 1 else end
+                    d, t = document[at + number], start[at + number]
+                    while place < stop:
+                        middle = (place + stop) >> 1
+                        if _ranks_after(of_document[middle], of_start[middle], d, t):
+                            stop = middle
+                        else:
+                            place = middle + 1
+                    if place == end:
+                        continue
+                counts[place, group[at + number]] += 1
+            at += len(block)

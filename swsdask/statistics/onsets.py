@@ -120,7 +120,7 @@ class PointsBefore(OfDetections):
         document, start = _points(trials)
         count_before(
             trials.query,
-            groups(trials, np.arange(len(trials))),
+            np.zeros(len(trials), np.int16) if trials.group is None else trials.group,
             trials.score,
             document,
             start,
