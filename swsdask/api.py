@@ -129,7 +129,7 @@ def ingest(
     resolved = build_settings(load_preset(preset) if preset else None, compat, settings)
     given = reference is not None or any((ecf, rttm, queries))
     runs = _named(runs)
-    layout = Layout(codec=codec) if buckets is None else Layout(buckets=buckets, codec=codec)
+    layout = Layout(buckets=buckets, codec=codec)
     with _executor(resolved, executor, _rows_about(_run_files(runs))) as workers:
         return ingest_files(
             os.fspath(archive),
@@ -352,7 +352,7 @@ def _with_runs(
             yield loaded, [run.system for run in loaded.runs]
             return
         with tempfile.TemporaryDirectory(prefix="swsdask-") as folder:
-            layout = Layout() if buckets is None else Layout(buckets=buckets)
+            layout = Layout(buckets=buckets)
             loaded = write_runs(Storage(folder, {}), tables, sources, settings, layout=layout, executor=executor)
             yield loaded, [run.system for run in loaded.runs]
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from swsdask.archive.encode import Codes
-from swsdask.archive.layout import Layout, table_name
+from swsdask.archive.layout import BUCKETS, Layout, table_name
 from swsdask.archive.manifest import Manifest, commit, latest
 from swsdask.archive.occurrences import find_occurrences
 from swsdask.archive.reference import whole_ticks
@@ -20,6 +20,7 @@ from swsdask.archive.stored_runs import StoredRun, from_table, to_table
 from swsdask.archive.tables import ReferenceTables
 from swsdask.errors import ArchiveError
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.wording import counted
 
 
 class Change:
@@ -46,14 +47,19 @@ class Change:
     ) -> Change:
         """Begin with the archive that is there, or with a new one of `tables`, of which nothing is written yet.
 
-        Raises `ArchiveError` if the archive there has another reference, if there is neither, or where the storage
-        cannot be written safely.
+        Raises `ArchiveError` if the archive there has another reference or other buckets than the layout asks for, if
+        there is neither, or where the storage cannot be written safely.
         """
         storage.check_writable()
         base, _ = latest(storage)
         if base is not None:
             if tables is not None:
                 _check_same_reference(storage, base.inputs, tables.inputs)
+            if layout.buckets not in (None, base.buckets):
+                raise ArchiveError(
+                    f"{storage.url}: expected {counted(base.buckets, 'query buckets')}, which this archive was made "
+                    f"with; found {layout.buckets}. Leave that out, or make another archive."
+                )
             return cls(storage, base, replace=replace)
         if tables is None:
             raise ArchiveError(
@@ -67,7 +73,7 @@ class Change:
             "segments": tables.segments,
             "occurrences": find_occurrences(tables.words, tables.queries, find_gap, settings.text_filters),
         }
-        blank = Manifest(0, layout.buckets, find_gap, settings.text_filters, {}, tables.inputs)
+        blank = Manifest(0, layout.buckets or BUCKETS, find_gap, settings.text_filters, {}, tables.inputs)
         return cls(storage, blank, made_of, replace=replace)
 
     def codes(self) -> Codes:

@@ -26,6 +26,9 @@ FORMAT_VERSION = 1
 HASH_VERSION = 1
 """The hash of `bucket_of`: xxh3_64 of the id's UTF-8 bytes, seed 0."""
 
+BUCKETS = 64
+"""Query buckets of a new archive, unless others are asked for."""
+
 TEMPORARY = "temporary"
 TABLES = "tables"
 DETECTION_FILES = "detections"
@@ -37,12 +40,12 @@ _MANIFEST = re.compile(r"manifest-(\d{8})\.json")
 class Layout:
     """How an archive's files are cut and encoded. It never changes a number.
 
-    `buckets` counts for a new archive only. A fragment has about `rows_per_fragment` rows, which are sorted in
-    memory; a row group at most `rows_per_group`; `rows_in_memory` are gathered before they are spilled. `codec` is
-    lz4 or zstd.
+    `buckets` counts for a new archive (None: `BUCKETS`), which keeps them; asking another number of an archive is an
+    error. A fragment has about `rows_per_fragment` rows, which are sorted in memory; a row group at most
+    `rows_per_group`; `rows_in_memory` are gathered before they are spilled. `codec` is lz4 or zstd.
     """
 
-    buckets: int = 64
+    buckets: int | None = None
     rows_per_group: int = 1_000_000
     rows_per_fragment: int = 8_000_000
     rows_in_memory: int = 2_000_000

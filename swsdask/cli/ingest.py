@@ -19,7 +19,9 @@ from swsdask.cli.options import engine_options, explicit_settings, reference_opt
     "--replace", is_flag=True, help="Let a run whose content changed take the place of the one in the archive."
 )
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of a new archive (64).")
-@click.option("--codec", type=click.Choice(["lz4", "zstd"]), default="lz4", help="lz4 reads faster, zstd is smaller.")
+@click.option(
+    "--codec", type=click.Choice(["lz4", "zstd"]), default="lz4", help="Of new runs: lz4 reads faster, zstd is smaller."
+)
 @engine_options
 def command(
     archive: str,
@@ -45,9 +47,11 @@ def command(
     A run that is there already with the same content is left alone. Either everything is committed or nothing.
     """
     from swsdask import api
+    from swsdask.archive.store import is_archive, open_archive
     from swsdask.cli.progress import progress
     from swsdask.model.wording import counted
 
+    there = {run.system: run.content for run in open_archive(archive).runs} if is_archive(archive) else {}
     with progress() as shown:
         if cluster:
             shown.begin(f"connecting to {cluster}", 0)
@@ -68,4 +72,5 @@ def command(
         )
     click.echo(f"{archive}: version {written.version}, {counted(len(written.runs), 'runs')}")
     for run in written.runs:
-        click.echo(f"  {run.system}: {counted(run.rows, 'detections')}")
+        known = ", already there" if there.get(run.system) == run.content else ""
+        click.echo(f"  {run.system}: {counted(run.rows, 'detections')}{known}")

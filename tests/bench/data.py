@@ -11,7 +11,7 @@ from pathlib import Path
 from swsdask.archive.base import Run
 from swsdask.archive.change import Change
 from swsdask.archive.fragment import write_fragment
-from swsdask.archive.layout import Layout, fragment_name
+from swsdask.archive.layout import BUCKETS, Layout, fragment_name
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.archive.stored_runs import Fragment, StoredRun
@@ -167,7 +167,7 @@ def _lay(url: str, shape: Shape) -> Callable[[], None]:
 
 def _fragment(storage: Storage, rows: Detections, number: int, layout: Layout) -> Fragment:
     content, groups = write_fragment(rows, layout.rows_per_group, layout.codec)
-    name = fragment_name("simulated", 0, layout.buckets - 1, number)
+    name = fragment_name("simulated", 0, BUCKETS - 1, number)
     storage.write(name, content)
     return Fragment(name, tuple(groups))
 

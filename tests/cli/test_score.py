@@ -112,10 +112,16 @@ def test_the_form_of_a_run_changes_no_number(swsdask: Call, files: Files, tmp_pa
 
 def test_archive(swsdask: Call, files: Files, tmp_path: Path) -> None:
     archive = tmp_path / "archive"
-    assert swsdask("ingest", archive, files.reference, "--run", files.run).code == 0
+    new = swsdask("ingest", archive, files.reference, "--run", files.run)
+    assert new.code == 0
+    assert new.out == f"{archive}: version 1, 1 run\n  first: 4 detections\n"
     again = swsdask("ingest", archive, "--run", files.run)
     assert again.code == 0
-    assert "version 1" in again.out
+    assert again.out == f"{archive}: version 1, 1 run\n  first: 4 detections, already there\n"
+    refused = swsdask("ingest", archive, "--run", files.run, "--buckets", "8")
+    assert refused.code == 2
+    assert "expected 64 query buckets, which this archive was made with; found 8. Leave that out" in refused.err
+    assert swsdask("ingest", archive, "--run", files.run, "--buckets", "64").code == 0
     files.write("first.kwslist.xml", RUN.replace("0.9", "0.95"))
     changed = swsdask("ingest", archive, "--run", files.run)
     assert changed.code == 2
