@@ -19,7 +19,9 @@ from swsdask.measures.occurrence_value import OccurrenceWeightedValue
 from swsdask.measures.operating_point import OperatingPoint
 from swsdask.measures.optimum_twv import OptimumTwv
 from swsdask.measures.points import family_name, with_points
+from swsdask.measures.precision_recall import PrecisionRecall
 from swsdask.measures.processing_load import ProcessingLoad
+from swsdask.measures.ranked_precision import RankedPrecision
 from swsdask.measures.supremum_twv import SupremumTwv
 from swsdask.measures.threshold_twv import ThresholdTwv
 from swsdask.measures.totals import Totals
@@ -38,7 +40,9 @@ MEASURES: tuple[Measure, ...] = (
     ThresholdTwv(),
     DetectionErrorTradeoff(),
     OccurrenceWeightedValue(),
+    PrecisionRecall(),
     AveragePrecision(),
+    RankedPrecision(),
     GeneralisedAveragePrecision(),
     ProcessingLoad(),
 )

@@ -27,7 +27,7 @@ DEFAULT_RANKING = RankRule()
 
 
 class AveragePrecisionSettings(BaseModel):
-    """See `measures.average_precision`. `ranks` are those at which precision is asked for."""
+    """See `measures.average_precision`. `ranks` and `recalls` are those at which precision is asked for."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
 
@@ -38,6 +38,7 @@ class AveragePrecisionSettings(BaseModel):
     missing: Literal["zero", "skip"] = "zero"
     score_dtype: Literal["float64", "float32"] = "float64"
     ranks: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (5, 10)
+    recalls: tuple[Annotated[float, Field(ge=0, le=1)], ...] = tuple(tenths / 10 for tenths in range(11))
 
     def rule(self) -> RankRule:
         """What statistics need."""

@@ -28,9 +28,10 @@ class OwnRungs:
 class QueryLadder:
     """Trials of one system between rungs, query by query.
 
-    The rungs of a query are ascending distinct scores with inf behind them: of its hits, and its highest score in each
-    group of documents. Those of query q are rungs[offsets[q] : offsets[q + 1]], and `counts` int64 [len(rungs),
-    n_groups] holds in the same rows its trials with a score >= the rung before (none: any) and < this one.
+    The rungs of a query are ascending distinct scores with inf behind them: of its hits, its highest score in each
+    group of documents, and `Reference.thresholds`. Those of query q are rungs[offsets[q] : offsets[q + 1]], and
+    `counts` int64 [len(rungs), n_groups] holds in the same rows its trials with a score >= the rung before (none: any)
+    and < this one.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits)
@@ -47,8 +48,9 @@ class QueryLadder:
         highest: F64 = found[Counts].highest
         every_query = np.arange(reference.n_queries, dtype=np.int64)
         tops, _ = np.nonzero(np.isfinite(highest))
-        query = np.concatenate([hits.query.astype(np.int64), tops, every_query])
-        score = np.concatenate([hits.score, highest[np.isfinite(highest)], np.full(reference.n_queries, np.inf)])
+        everywhere = np.append(np.asarray(reference.thresholds, np.float64), np.inf)
+        query = np.concatenate([hits.query.astype(np.int64), tops, np.repeat(every_query, len(everywhere))])
+        score = np.concatenate([hits.score, highest[np.isfinite(highest)], np.tile(everywhere, reference.n_queries)])
         order = np.lexsort((score, query))
         query, score = query[order], score[order]
         new = np.ones(len(query), np.bool_)

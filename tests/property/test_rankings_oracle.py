@@ -169,3 +169,90 @@ def test_average_precision(run: tuple[int, list[Event]], options: dict[str, str]
             assert same(found["all", f"q{query}", "ap"], value)
         elif query in zeros:
             assert found["all", f"q{query}", "ap"] == 0.0
+
+
+def expected_hits(ranked: list[list[Event]], rank: int) -> Fraction:
+    """Hits among the first so many trials, averaged over the orders of equal scores."""
+    hits = Fraction(0)
+    for group in ranked:
+        made, here = orders(group), max(0, min(rank, len(group)))
+        hits += Fraction(sum(sum(order[:here]) for order in made), len(made))
+        rank -= len(group)
+    return hits
+
+
+def at_recall(steps: Sequence[Step], relevant: int, recall: Fraction) -> Fraction:
+    hits, best = Fraction(0), Fraction(0)
+    for step in steps:
+        hits += step.hits
+        if hits >= recall * relevant and step.hits:
+            best = max(best, step.precision)
+    return best
+
+
+def ranked_precision(
+    events: Sequence[Event], ties: str, single: bool, rank: int, tenths: int
+) -> tuple[float, float, float]:
+    """R-precision, precision at a rank, precision at a recall."""
+    relevant = sum(e.relevant for e in events)
+    if not relevant:
+        return math.nan, math.nan, math.nan
+    ranked = groups(events, single)
+    recall = Fraction(tenths, 10)
+    if ties in ("group", "expected"):
+        at_ranks = [float(expected_hits(ranked, k) / k) for k in (relevant, rank)]
+        return (*at_ranks, float(at_recall(list(group_steps(ranked)), relevant, recall)))
+    flags = [flag for group in ranked for flag in in_order(group, ties)]
+    at_ranks = [float(Fraction(sum(flags[:k]), k)) for k in (relevant, rank)]
+    return (*at_ranks, float(at_recall(list(single_steps(flags)), relevant, recall)))
+
+
+@settings(max_examples=250)
+@given(runs(), OPTIONS, st.integers(1, 12), st.integers(0, 10))
+def test_ranked_precision(run: tuple[int, list[Event]], options: dict[str, str], rank: int, tenths: int) -> None:
+    n_queries, events = run
+    points = {"ranks": [rank], "recalls": [tenths / 10]}
+    asked = EvaluationSettings(trials="document", average_precision={**options, **points, "no_relevant": "exclude"})
+    names = ("r_precision", f"precision_at_rank@{rank}", f"precision_at_recall@{tenths / 10!r}")
+    found = scored(asked, n_queries, DOCUMENTS, events, names)
+    averaged = []
+    for query in range(n_queries):
+        own = [e for e in events if e.query == query]
+        if any(e.relevant for e in own):
+            exact = ranked_precision(own, options["ties"], options["score_dtype"] == "float32", rank, tenths)
+            assert all(same(found["all", f"q{query}", name], value) for name, value in zip(names, exact, strict=True))
+            if options["missing"] == "zero" or any(e.score is not None for e in own):
+                averaged.append(exact)
+    for name, *values in zip(names, *averaged, strict=True):
+        assert same(found["all", None, name], math.fsum(values) / len(values) if values else math.nan)
+
+
+@settings(max_examples=150)
+@given(runs(), st.sampled_from(SCORES))
+def test_precision_and_recall(run: tuple[int, list[Event]], theta: float) -> None:
+    n_queries, events = run
+    asked = EvaluationSettings(trials="document", thresholds=[theta])
+    names = ("precision@", "recall@", "f1@", "best_f1", "best_f1_threshold")
+    found = scored(asked, n_queries, DOCUMENTS, events, names)
+    of_query: dict[str | None, list[Event]] = {f"q{q}": [e for e in events if e.query == q] for q in range(n_queries)}
+    counted = {name: own for name, own in of_query.items() if any(e.relevant for e in own)}
+    counted[None] = [e for own in counted.values() for e in own]
+    for name, own in counted.items():
+        relevant = sum(e.relevant for e in own)
+        retrieved = [e for e in own if e.score is not None]
+        accepted = [e for e in retrieved if (e.score or 0.0) >= theta]
+        hits = sum(e.relevant for e in accepted)
+        values = {kind: found["all", name, f"{kind}@{theta!r}"] for kind in ("precision", "recall", "f1")}
+        assert same(values["precision"], hits / len(accepted) if accepted else math.nan)
+        assert same(values["recall"], hits / relevant if relevant else math.nan)
+        assert same(values["f1"], 2 * hits / (len(accepted) + relevant) if relevant else math.nan)
+        if not relevant:
+            assert math.isnan(found["all", name, "best_f1"])
+            continue
+        tried = []
+        for threshold in {math.inf, *(e.score or 0.0 for e in retrieved)}:
+            taken = [e.relevant for e in retrieved if (e.score or 0.0) >= threshold]
+            tried.append((-Fraction(2 * sum(taken), len(taken) + relevant), threshold))
+        best, threshold = min(tried)
+        assert same(found["all", name, "best_f1"], float(-best))
+        assert found["all", name, "best_f1_threshold"] == (threshold if best else math.inf)

@@ -86,7 +86,8 @@ def test_query_ladder(world: World) -> None:
         rows = [row for row in world.rows if row[0] == q]
         tops = {max(row[2] for row in rows if row[1] == g) for g in {row[1] for row in rows}}
         rungs = ladder.rungs[ladder.offsets[q] : ladder.offsets[q + 1]].tolist()
-        assert rungs == sorted({row[2] for row in rows if row[4]} | tops | {math.inf})
+        hits = {row[2] for row in rows if row[4]}
+        assert rungs == sorted(hits | tops | set(reference.thresholds) | {math.inf})
         low = -math.inf
         for slot, high in enumerate(rungs):
             for g in range(reference.n_groups):

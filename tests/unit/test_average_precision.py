@@ -116,21 +116,33 @@ def test_like_scikit_learn(seed: int) -> None:
         assert found["all", None, "ap"] == pytest.approx(pooled, abs=1e-12)
 
 
+def mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_like_trec_eval(seed: int) -> None:
     events = random_run(seed)
     events = [e._replace(score=None if e.query == 3 and seed % 3 == 0 else e.score) for e in events]
-    found = scored(of_preset("trec"), 4, [f"D{n}" for n in range(30)], events)
     judged: dict[str, dict[str, int]] = {f"q{q}": {} for q in range(4)}
     run: dict[str, dict[str, float]] = {}
     for event in events:
         judged[f"q{event.query}"][event.document] = int(event.relevant)
         if event.score is not None:
             run.setdefault(f"q{event.query}", {})[event.document] = event.score
-    theirs = pytrec_eval.RelevanceEvaluator(judged, {"map"}).evaluate(run)
+    recalls = [tenths / 10 for tenths in range(11)]
+    names = {"ap": "map", "r_precision": "Rprec", "precision_at_rank@5": "P_5", "precision_at_rank@10": "P_10"}
+    names |= {f"precision_at_recall@{recall!r}": f"iprec_at_recall_{recall:.2f}" for recall in recalls}
+    asked = ["map", "map_n_averaged", *names]
+    found = scored(of_preset("trec"), 4, [f"D{n}" for n in range(30)], events, asked)
+    theirs = pytrec_eval.RelevanceEvaluator(judged, {"map", "Rprec", "P", "iprec_at_recall"}).evaluate(run)
     assert found["all", None, "map_n_averaged"] == len(theirs)
-    assert found["all", None, "map"] == pytest.approx(
-        math.fsum(values["map"] for values in theirs.values()) / len(theirs), abs=1e-12
-    )
-    for query, values in theirs.items():
-        assert found["all", query, "ap"] == pytest.approx(values["map"], abs=1e-12)
+    assert found["all", None, "map"] == pytest.approx(mean([values["map"] for values in theirs.values()]), abs=1e-12)
+    for ours, name in names.items():
+        for query, values in theirs.items():
+            relevant = sum(judged[query].values())
+            if name.startswith("iprec") and int(float(name[-4:]) * relevant + 0.9) != math.ceil(
+                Fraction(name[-4:]) * relevant
+            ):
+                continue
+            assert found["all", query, ours] == pytest.approx(values[name], abs=1e-12), name

@@ -38,6 +38,9 @@ def test_a_name_with_a_point_adds_it_to_the_settings() -> None:
     assert names == ["twv@0.5", "atwv", "p_miss@0.001", "twv@1.0", "twv@0.5"]
     assert asked == settings(thresholds=[2.0, 1.0, 0.5], p_fa_points=[0.001])
     assert [family.names[-1] for family in select(names)] == ["actual_threshold", "twv@", "p_miss@"]
+    names, asked = with_points(["precision_at_rank@7", "f1@1"], settings())
+    assert names == ["precision_at_rank@7", "f1@1.0"]
+    assert (asked.average_precision.ranks, asked.thresholds) == ((5, 10, 7), (1.0,))
     assert with_points(None, settings()) == (None, settings())
     assert with_points(["twv@"], settings(thresholds=[2.0]))[0] == ["twv@"]
 
@@ -49,6 +52,9 @@ def test_a_name_with_a_point_adds_it_to_the_settings() -> None:
         ("p_miss@", r"Ask for p_miss@0.001, or set p_fa_points=\[0.001\]"),
         ("twv@high", "'twv@high': expected a number after the @; found 'high'. Write twv@0.5"),
         ("p_miss@nan", "Write p_miss@0.001"),
+        ("precision_at_rank@2.5", "a whole number from 1 after the @; found '2.5'. Write precision_at_rank@10"),
+        ("precision_at_rank@0", "expected a whole number from 1"),
+        ("precision_at_recall@1.5", "expected a number from 0 to 1 after the @"),
     ],
 )
 def test_what_is_no_point(name: str, told: str) -> None:

@@ -177,6 +177,7 @@ def test_without_decisions() -> None:
     undefined = scored([*ROWS[:-1], (*ROWS[-1][:3], -1, False)], REFERENCE, ASKED)
     by_decision = {"n_hit", "n_miss", "n_false_alarm", "n_correct_nondetection", "p_miss", "p_fa", "p_miss_pooled"}
     by_decision |= {"p_fa_pooled", "atwv", "actual_threshold", "c_det", "c_norm", "occurrence_weighted_value"}
+    by_decision |= {"precision", "recall", "f1"}
     for key, value in undefined.items():
         if key[1] in by_decision:
             assert math.isnan(value), key

@@ -1,0 +1,128 @@
+"""Precision and recall at thresholds, F1 and its best threshold, and the precision-recall curve.
+
+With H hits among A accepted trials and R targets: precision = H / A, recall = H / R (Eq. 5.1-5.4 of the thesis), and
+F1 = 2 H / (A + R), their harmonic mean. Over all queries the counts are added up first (Eq. 5.5-5.6). Precision is not
+defined (NaN) where nothing is accepted, recall and F1 without targets; F1 of accepting nothing is 0.
+
+- `precision`, `recall`, `f1`: of the trials with decision YES; NaN where a trial has no decision.
+- `precision@THETA`, `recall@THETA`, `f1@THETA`: of the trials with score >= each of the settings' `thresholds`.
+- `best_f1`: the highest F1 that a threshold gives, `best_f1_threshold` the lowest such (inf without hits). Between the
+  scores of hits only false alarms are added, so it is one of these.
+
+Each over all queries and per query. Curves, of all queries, x = recall and y = precision at the score of each hit, from
+the highest on, and at the lowest score of all: "precision_recall", and "precision_recall_interpolated", where precision
+is the highest at this recall or a higher one (Eq. 5.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from swsdask.measures import query_sweep, sweep
+from swsdask.measures.base import Curve, Value
+from swsdask.measures.outcomes import outcomes, undefined_without
+from swsdask.measures.population import ratio
+from swsdask.measures.query_sweep import QuerySweep
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import F64, I64, Reference
+from swsdask.statistics.base import Statistic
+from swsdask.statistics.counts import Counts
+
+NEEDS: tuple[type[Statistic], ...] = sweep.NEEDS
+"""The statistics that the curves are made of."""
+
+_RATES = ("precision", "recall", "f1")
+
+
+class PrecisionRecall:
+    """precision, recall, f1, by decision and at thresholds; best_f1 and its threshold."""
+
+    names: ClassVar[tuple[str, ...]] = (*_RATES, *(f"{name}@" for name in _RATES), "best_f1", "best_f1_threshold")
+    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*sweep.NEEDS, *query_sweep.NEEDS)))
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall and per query."""
+        counts: Counts = statistics[Counts]
+        defined = undefined_without(counts.has_decisions)
+        together = sweep.sweeps(statistics, reference)
+        apart = query_sweep.query_sweeps(statistics, reference)
+        for (population, line), (_, lines) in zip(together, apart, strict=True):
+            n_target = np.array([population.n_target])
+            found = outcomes(counts, population)
+            hits, accepted = found.hit, found.hit + found.false_alarm
+            counted = population.queries
+            numbers = _rates(hits[counted].sum(keepdims=True), accepted[counted].sum(keepdims=True), n_target)
+            numbers = {name: value * defined for name, value in numbers.items()}
+            columns = {name: value * defined for name, value in _rates(hits, accepted, population.targets).items()}
+            for theta in settings.thresholds:
+                at, rows = slice(place := line.place(theta + 0.0), place + 1), _rows(lines, theta)
+                for found_rates, rates in (
+                    (numbers, _rates(line.hits[at], line.hits[at] + line.false_alarms[at], n_target)),
+                    (
+                        columns,
+                        _rates(lines.hits[rows], lines.hits[rows] + lines.false_alarms[rows], population.targets),
+                    ),
+                ):
+                    found_rates |= {f"{name}@{theta!r}": value for name, value in rates.items()}
+            numbers["best_f1"], numbers["best_f1_threshold"] = _best(
+                line.thresholds, line.hits, line.false_alarms, np.array([0, len(line.hits)]), n_target
+            )
+            columns["best_f1"], columns["best_f1_threshold"] = _best(
+                lines.thresholds, lines.hits, lines.false_alarms, lines.offsets, population.targets
+            )
+            yield from population.overall({name: float(value[0]) for name, value in numbers.items()})
+            yield from population.by_query(reference, columns)
+
+
+def curves(statistics: Mapping[type[Statistic], Any], reference: Reference) -> Iterator[Curve]:
+    """Both curves of every condition that has targets, from the highest threshold to the lowest."""
+    for population, line in sweep.sweeps(statistics, reference):
+        accepted = line.hits + line.false_alarms
+        at = line.vertices[accepted[line.vertices] > 0]
+        if not population.n_target:
+            continue
+        recall, precision = line.hits[at] / population.n_target, line.hits[at] / accepted[at]
+        name, threshold = population.condition.name, line.thresholds[at]
+        yield Curve(name, "precision_recall", threshold, recall, precision)
+        yield Curve(name, "precision_recall_interpolated", threshold, recall, _highest_from(precision))
+
+
+def _highest_from(precision: F64) -> F64:
+    """The highest value at each place or behind it."""
+    highest: F64 = np.maximum.accumulate(precision[::-1])[::-1]
+    return highest
+
+
+def _rates(hits: I64, accepted: I64, targets: I64) -> dict[str, F64]:
+    f1 = np.where(targets > 0, ratio(2 * hits, accepted + targets), np.nan)
+    return {"precision": ratio(hits, accepted), "recall": ratio(hits, targets), "f1": f1}
+
+
+def _rows(lines: QuerySweep, threshold: float) -> I64:
+    """The row of every query at a threshold that all queries have."""
+    rows: I64 = np.flatnonzero(lines.thresholds == threshold)
+    return rows
+
+
+def _best(thresholds: F64, hits: I64, false_alarms: I64, offsets: I64, targets: I64) -> tuple[F64, F64]:
+    """The highest F1 in rows offsets[i] .. offsets[i + 1], and the lowest threshold that has it.
+
+    Rows are by ascending threshold, the last one accepts nothing. Only rows whose hits the next row has not are looked
+    at: the others have the same hits as the next and no fewer false alarms.
+    """
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    f1 = ratio(2 * hits, hits + false_alarms + targets[query])
+    fewer = np.append(hits[1:], 0)
+    f1[hits == fewer] = -1.0
+    f1[offsets[1:] - 1] = 0.0
+    f1[np.isnan(f1)] = 0.0
+    highest = np.maximum.reduceat(f1, offsets[:-1])
+    at = np.flatnonzero(f1 == highest[query])
+    first = at[np.searchsorted(at, offsets[:-1])]
+    defined = np.where(targets > 0, 1.0, np.nan)
+    return highest * defined, thresholds[first] * defined
