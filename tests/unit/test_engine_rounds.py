@@ -43,9 +43,15 @@ def test_what_is_needed_and_all_it_comes_after_in_as_few_rounds_as_there_can_be(
 
 
 def test_every_threshold_measure_takes_two_rounds() -> None:
-    order = rounds(needed for family in select(None) for needed in family.needs)
-    assert [set(of) for of in order] == [{Counts, Hits, Onsets}, {Ladder, PointsBefore, QueryLadder}]
+    order = rounds(needed for family in select(["atwv", "mtwv", "otwv", "eer"]) for needed in family.needs)
+    assert [set(of) for of in order] == [{Counts, Hits}, {Ladder, QueryLadder}]
     assert [any(s.aligned for s in of) for of in order] == [True, False]
+
+
+def test_gap_takes_two_rounds_without_alignment() -> None:
+    order = rounds(needed for family in select(["mgap"]) for needed in family.needs)
+    assert order == [(Onsets,), (PointsBefore,)]
+    assert not any(s.aligned for of in order for s in of)
 
 
 class Sum:
