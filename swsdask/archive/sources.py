@@ -42,5 +42,5 @@ def note_claims(claims: Mapping[str, Sequence[RunSource]], problems: Problems) -
         if len(files) > 1 and any(source.system is None for source in sources):
             for file in files[1:]:
                 found = f"a run of {system!r}, as in {files[0]}"
-                remedy = "Leave one out, or rename one: swsdask convert RUN NEWRUN --system NAME."
+                remedy = "Leave one out, or give each as NAME=FILE (in Python {name: file})."
                 problems.add(file, None, "a run of another system", found, remedy)

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import click
 
-from swsdask.cli.options import engine_options, explicit_settings, reference_options, settings_options
+from swsdask.cli.options import engine_options, explicit_settings, given_runs, reference_options, settings_options
 
 
 @click.command(short_help="Write a reference and runs into an archive.")
 @click.argument("archive", metavar="ARCHIVE")
 @click.argument("reference", required=False, metavar="[REFERENCE]")
 @reference_options
-@click.option("--run", "runs", multiple=True, metavar="RUN", help="A file, directory, glob or URL. Repeatable.")
+@click.option(
+    "--run", "runs", multiple=True, metavar="RUN", help="A file, directory, glob or URL, or NAME=FILE. Repeatable."
+)
 @settings_options
 @click.option(
     "--replace", is_flag=True, help="Let a run whose content changed take the place of the one in the archive."
@@ -61,7 +63,7 @@ def command(
             ecf=ecf,
             rttm=rttm,
             queries=queries,
-            runs=list(runs) or None,
+            runs=given_runs(runs) or None,
             preset=preset,
             compat=compat,
             settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),

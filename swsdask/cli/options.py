@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from glob import glob
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +29,26 @@ def writable_directory(ctx: click.Context, param: click.Parameter, value: str | 
     if not os.access(there, os.W_OK | os.X_OK):
         raise click.BadParameter(f"no permission to write into {there}.", ctx, param)
     return path
+
+
+def given_runs(given: Sequence[str]) -> list[str] | dict[str, str]:
+    """RUNs as they are given, or, where they are NAME=FILE, each file by its name. What is there is no NAME=FILE.
+
+    Raises `click.UsageError` where only some are named, or two by one name.
+    """
+    from swsdask.model.ids import id_fault
+
+    named: dict[str, str] = {}
+    for each in given:
+        name, equals, file = each.partition("=")
+        if equals and file and not id_fault(name) and not os.path.exists(each) and not glob(each):
+            if name in named:
+                raise click.UsageError(f"{name} names two RUNs: {named[name]} and {file}. Give each its own name.")
+            named[name] = file
+    if named and len(named) < len(given):
+        name, file = next(iter(named.items()))
+        raise click.UsageError(f"Give all RUNs as NAME=FILE, as {name}={file}, or none.")
+    return named or list(given)
 
 
 def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:

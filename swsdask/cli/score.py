@@ -10,6 +10,7 @@ import click
 from swsdask.cli.options import (
     engine_options,
     explicit_settings,
+    given_runs,
     reference_options,
     settings_options,
     writable_directory,
@@ -61,7 +62,7 @@ def command(
     form: str,
     dry_run: bool,
 ) -> None:
-    """Score RUNs (files, directories, globs, URLs) against a REFERENCE.
+    """Score RUNs (files, directories, globs, URLs; or NAME=FILE each) against a REFERENCE.
 
     REFERENCE is a directory that holds one ECF, one RTTM and one query list, or an archive; with --ecf, --rttm and
     --queries all arguments are RUNs. Of an archive, RUNs may be the names of systems; without RUNs all are scored.
@@ -81,7 +82,7 @@ def command(
     )
     asked: dict[str, Any] = {
         "measures": [name.strip().lower() for name in measures.split(",") if name.strip()] if measures else None,
-        "runs": runs or None,
+        "runs": given_runs(runs) or None,
         "by": by,
     }
     if dry_run:

@@ -108,9 +108,52 @@ def test_a_run_can_be_renamed_when_two_have_one_name(swsdask: Call, files: Files
     other = files.write("other.kwslist.xml", RUN)
     outcome = swsdask("score", files.reference, files.run, other)
     assert outcome.code == 2
-    assert "swsdask convert" in outcome.err
+    assert "give each as NAME=FILE" in outcome.err
+    named = swsdask("score", files.reference, f"one={files.run}", f"other={other}", "--measures", "atwv")
+    assert named.code == 0, named.err
+    assert [line.split()[0] for line in named.out.splitlines() if "-7.7237" in line] == ["one", "other"]
     assert swsdask("convert", other, files.folder / "second.tsv", "--system", "second").code == 0
     assert swsdask("score", files.reference, files.run, files.folder / "second.tsv").code == 0
+
+
+def test_a_file_whose_name_looks_like_a_name_and_a_file(
+    swsdask: Call, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files.folder)
+    files.write("alpha=1.kwslist.xml", RUN)
+    for given, system in (
+        ("alpha=1.kwslist.xml", "first"),
+        ("alpha=*.xml", "first"),
+        ("beta=alpha=1.kwslist.xml", "beta"),
+        ("./alpha=1.kwslist.xml", "first"),
+    ):
+        outcome = swsdask("score", files.reference, given, "--dry-run")
+        assert f"{system}: 4 detections" in outcome.out, outcome.err
+    assert "first.xml: expected a file" in swsdask("score", files.reference, "alpha=first.xml").err
+    assert "expected a file; found a folder" in swsdask("score", files.reference, "alpha=reference").err
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["one=first.kwslist.xml", "first.kwslist.xml"], "all RUNs as NAME=FILE, as one=first.kwslist.xml, or none"),
+        (["one=first.kwslist.xml", "one=other.xml"], "one names two RUNs: first.kwslist.xml and other.xml"),
+    ],
+)
+def test_runs_are_named_all_or_none(
+    swsdask: Call, files: Files, monkeypatch: pytest.MonkeyPatch, given: list[str], told: str
+) -> None:
+    monkeypatch.chdir(files.folder)
+    outcome = swsdask("score", files.reference, *given)
+    assert outcome.code == 2
+    assert told in outcome.err
+    runs = [word for run in given for word in ("--run", run)]
+    assert told in swsdask("ingest", files.folder / "archive", files.reference, *runs).err
+
+
+def test_a_run_is_ingested_under_the_name_it_is_given(swsdask: Call, files: Files) -> None:
+    outcome = swsdask("ingest", files.folder / "archive", files.reference, "--run", f"mine={files.run}")
+    assert "  mine: 4 detections\n" in outcome.out, outcome.err
 
 
 @pytest.mark.parametrize(("target", "part"), [("x.docx", ".kwslist.xml"), ("nowhere/x.tsv", "no folder")])
