@@ -177,3 +177,11 @@ def test_queries_without_onsets_are_told() -> None:
     notes = interpretation(replace(evaluated, conditions=(every,)), asked)
     assert "1 queries without onsets have no GAP and are left out of mGAP: q1." in notes
     assert "onsets" not in " ".join(interpretation(evaluated, asked))
+
+
+def test_of_a_document_trial_the_best_detection_is_the_point() -> None:
+    evaluated = engines.evaluation([(0, 0, 1, 10, 14), (0, 1, 1, 10, 14)], [0, 0, 0], n_queries=1, trials="document")
+    rows: list[Row] = [(0, 0, 1, 15, 5, 3.0, 1, 1), (0, 0, 1, 10, 5, 2.0, 1, 1), (0, 1, 1, 10, 5, 1.0, 1, 1)]
+    evaluated = replace(evaluated, replay=ReplayRule(1, triangular(10, 10)))
+    found = scored(engines.archive_of({"a": rows}), evaluated, SerialExecutor())
+    assert float.fromhex(found["all None mgap"]) == (0.5 + (0.5 + 1.0) / 2) / 2
