@@ -10,7 +10,6 @@ import pyarrow as pa
 from swsdask.engine.rounds import Found
 from swsdask.measures import curves
 from swsdask.measures.base import Measure
-from swsdask.measures.det import DetectionErrorTradeoff
 from swsdask.measures.points import family_name
 from swsdask.model.results import CURVES, SCORES
 from swsdask.model.settings import EvaluationSettings
@@ -45,9 +44,7 @@ def score_table(
 
 
 def curve_table(system: str, found: Found, reference: Reference, settings: EvaluationSettings) -> pa.Table:
-    """The curves of one system as rows of `CURVES`, by condition; none where their statistics were not asked for."""
-    if not found.keys() >= set(DetectionErrorTradeoff.needs):
-        return CURVES.empty_table()
+    """The curves of one system as rows of `CURVES`: of each kind by condition, those whose statistics were found."""
     drawn = list(curves(found, reference, settings))
     points = [len(curve.threshold) for curve in drawn]
     return pa.table(

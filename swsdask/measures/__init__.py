@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from swsdask.errors import SettingsError
+from swsdask.measures import det, ece
 from swsdask.measures.actual_twv import ActualTwv
+from swsdask.measures.affine_calibration import AffineCalibration
 from swsdask.measures.average_precision import AveragePrecision
-from swsdask.measures.base import Measure
-from swsdask.measures.det import DetectionErrorTradeoff, curves
+from swsdask.measures.base import Curve, Measure
+from swsdask.measures.cross_entropy import CrossEntropy
+from swsdask.measures.det import DetectionErrorTradeoff
 from swsdask.measures.detection_cost import DetectionCost
 from swsdask.measures.error_rates import ErrorRates
 from swsdask.measures.gap import GeneralisedAveragePrecision
@@ -18,6 +22,7 @@ from swsdask.measures.notes import interpretation, system_notes
 from swsdask.measures.occurrence_value import OccurrenceWeightedValue
 from swsdask.measures.operating_point import OperatingPoint
 from swsdask.measures.optimum_twv import OptimumTwv
+from swsdask.measures.pav_calibration import PavCalibration
 from swsdask.measures.points import family_name, with_points
 from swsdask.measures.precision_recall import PrecisionRecall
 from swsdask.measures.processing_load import ProcessingLoad
@@ -25,6 +30,9 @@ from swsdask.measures.ranked_precision import RankedPrecision
 from swsdask.measures.supremum_twv import SupremumTwv
 from swsdask.measures.threshold_twv import ThresholdTwv
 from swsdask.measures.totals import Totals
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import Reference
+from swsdask.statistics.base import Statistic
 
 __all__ = ["MEASURES", "curves", "interpretation", "select", "system_notes", "with_points"]
 
@@ -40,6 +48,9 @@ MEASURES: tuple[Measure, ...] = (
     ThresholdTwv(),
     DetectionErrorTradeoff(),
     OccurrenceWeightedValue(),
+    CrossEntropy(),
+    AffineCalibration(),
+    PavCalibration(),
     PrecisionRecall(),
     AveragePrecision(),
     RankedPrecision(),
@@ -63,3 +74,12 @@ def select(names: Sequence[str] | None) -> list[Measure]:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
             raise SettingsError(f"measure {name!r} is unknown. Nearest: {near[0]}. Known: {', '.join(known)}.")
     return [family for family in MEASURES if not asked.keys().isdisjoint(family.names)]
+
+
+def curves(
+    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+) -> Iterator[Curve]:
+    """The curves whose statistics are there: of the detection error trade-off, of cross entropy over priors."""
+    for kind in (det, ece):
+        if statistics.keys() >= set(kind.NEEDS):
+            yield from kind.curves(statistics, reference, settings)

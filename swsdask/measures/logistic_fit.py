@@ -34,6 +34,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from swsdask.kernels import softplus as kernel
 from swsdask.model.trials import F64
 
 _FARTHEST = 1e16
@@ -45,28 +46,36 @@ _NEAR = 1e-24
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedScores:
-    """Scores with their weights: float64 [n] columns, in any order, a score in as many rows as it may be.
+class ScoreShares:
+    """Where the trials of both classes are: float64 [n] columns, in any order, a score in as many rows as it may be.
 
-    `target` adds up to P_tar over all rows, `nontarget` to 1 - P_tar.
+    `target` is the share of all target trials that a row stands for, `nontarget` of all others: both add up to 1.
     """
 
     score: F64
     target: F64
     nontarget: F64
 
+    def cost(self, prior_log_odds: float, gamma: float = 1.0, delta: float = 0.0) -> float:
+        """C of gamma s + delta, in nats."""
+        with np.errstate(over="ignore"):
+            x = gamma * self.score + (delta + prior_log_odds)
+            of_target, of_nontarget = self.target > 0.0, self.nontarget > 0.0
+            missed = np.sum(self.target[of_target] * kernel.softplus(-x[of_target]))
+            accepted = np.sum(self.nontarget[of_nontarget] * kernel.softplus(x[of_nontarget]))
+        return sigmoid(prior_log_odds) * float(missed) + sigmoid(-prior_log_odds) * float(accepted)
+
 
 class Shared(NamedTuple):
-    """The weights of targets and of non-targets at the one score that separated classes share."""
+    """The shares of targets and of non-targets that are at the one score which separated classes have in common."""
 
     target: float
     nontarget: float
 
-    @property
-    def cost(self) -> float:
-        """The least cost, in nats, of telling them apart by nothing but how much they weigh."""
-        both = self.target + self.nontarget
-        return math.fsum(part * math.log(both / part) for part in self if part > 0.0)
+    def cost(self, prior_log_odds: float) -> float:
+        """The least cost, in nats, of telling them apart by nothing but how many they are."""
+        weights = sigmoid(prior_log_odds) * self.target, sigmoid(-prior_log_odds) * self.nontarget
+        return math.fsum(weight * math.log(sum(weights) / weight) for weight in weights if weight > 0.0)
 
 
 @dataclass(frozen=True)
@@ -77,8 +86,8 @@ class Separation:
     falling: Shared | None
 
     @classmethod
-    def of(cls, scores: WeightedScores) -> Self:
-        """That of scores with some weight in each class."""
+    def of(cls, scores: ScoreShares) -> Self:
+        """That of some scores."""
         return cls(_rising(scores.score, scores), _rising(-scores.score, scores))
 
 
@@ -100,7 +109,7 @@ class Fit:
 
 def softplus(x: float) -> float:
     """log(1 + e^x): the cost (Eq. 37) of a non-target trial with posterior log-odds x; of a target trial at -x."""
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+    return float(kernel.softplus(np.array([x]))[0])
 
 
 def sigmoid(x: float) -> float:
@@ -115,20 +124,20 @@ def prior_entropy(prior_log_odds: float) -> float:
     return as_target + sigmoid(-prior_log_odds) * softplus(prior_log_odds)
 
 
-def fit(scores: WeightedScores, separation: Separation, prior_log_odds: float, *, nonnegative: bool = False) -> Fit:
+def fit(scores: ScoreShares, separation: Separation, prior_log_odds: float, *, nonnegative: bool = False) -> Fit:
     """The map with the least cost; with `nonnegative`, the least for gamma >= 0."""
     rising, falling = separation.rising, separation.falling
     nothing = Fit(0.0, 0.0, prior_entropy(prior_log_odds))
     if rising is not None and falling is not None:
         return nothing
     if rising is not None:
-        return Fit(math.inf, math.nan, rising.cost)
+        return Fit(math.inf, math.nan, rising.cost(prior_log_odds))
     if falling is not None:
-        return nothing if nonnegative else Fit(-math.inf, math.nan, falling.cost)
+        return nothing if nonnegative else Fit(-math.inf, math.nan, falling.cost(prior_log_odds))
     centre, unit = _centre_and_unit(scores)
     with np.errstate(over="ignore"):
         standard = np.clip((scores.score - centre) / unit, -_FARTHEST, _FARTHEST)
-    best = _minimum(WeightedScores(standard, scores.target, scores.nontarget), prior_log_odds)
+    best = _minimum(ScoreShares(standard, scores.target, scores.nontarget), prior_log_odds)
     return nothing if nonnegative and best.gamma < 0.0 else best.moved(centre, unit)
 
 
@@ -143,9 +152,8 @@ class _Expansion(NamedTuple):
     delta_delta: float
 
 
-def _expansion(scores: WeightedScores, gamma: float, offset: float) -> _Expansion:
-    """`offset` is delta and the prior log-odds together."""
-    score, target, nontarget = scores.score, scores.target, scores.nontarget
+def _expansion(score: F64, target: F64, nontarget: F64, gamma: float, offset: float) -> _Expansion:
+    """From weights of targets and non-targets; `offset` is delta and the prior log-odds together."""
     x = gamma * score + offset
     small = np.exp(-np.abs(x))
     posterior = np.where(x >= 0.0, 1.0, small) / (1.0 + small)
@@ -158,25 +166,26 @@ def _expansion(scores: WeightedScores, gamma: float, offset: float) -> _Expansio
     return _Expansion(*(float(np.sum(column)) for column in columns))
 
 
-def _minimum(scores: WeightedScores, prior_log_odds: float) -> Fit:
+def _minimum(scores: ScoreShares, prior_log_odds: float) -> Fit:
     """The one minimum, by Newton steps that are halved until they go down."""
-    gamma, delta = 0.0, 0.0
-    here = _expansion(scores, gamma, delta + prior_log_odds)
+    target, nontarget = sigmoid(prior_log_odds) * scores.target, sigmoid(-prior_log_odds) * scores.nontarget
+    gamma, offset = 0.0, prior_log_odds
+    here = _expansion(scores.score, target, nontarget, gamma, offset)
     for _ in range(_STEPS):
-        step_gamma, step_delta = _newton_step(here)
-        decrement = -(here.gamma * step_gamma + here.delta * step_delta)
+        d_gamma, d_offset = _newton_step(here)
+        decrement = -(here.gamma * d_gamma + here.delta * d_offset)
         if decrement <= _NEAR * here.value:
             break
         for halving in range(_HALVINGS):
             share = 0.5**halving
-            there = _expansion(scores, gamma + share * step_gamma, delta + share * step_delta + prior_log_odds)
+            there = _expansion(scores.score, target, nontarget, gamma + share * d_gamma, offset + share * d_offset)
             bound = here.value - share * _DECREASE * decrement + _ROUNDING * here.value
-            if there.value <= bound and there.delta_delta > 0.0:
+            if there.value <= bound and min(there.gamma_gamma, there.delta_delta) > 0.0:
                 break
         else:
             break
-        gamma, delta, here = gamma + share * step_gamma, delta + share * step_delta, there
-    return Fit(gamma, delta, here.value)
+        gamma, offset, here = gamma + share * d_gamma, offset + share * d_offset, there
+    return Fit(gamma, offset - prior_log_odds, here.value)
 
 
 def _newton_step(at: _Expansion) -> tuple[float, float]:
@@ -187,17 +196,16 @@ def _newton_step(at: _Expansion) -> tuple[float, float]:
     return step_gamma, -at.delta / at.delta_delta - mean * step_gamma
 
 
-def _centre_and_unit(scores: WeightedScores) -> tuple[float, float]:
+def _centre_and_unit(scores: ScoreShares) -> tuple[float, float]:
     """The middle of the overlap and its width, as a power of two."""
     score, of_target, of_nontarget = scores.score, scores.target > 0, scores.nontarget > 0
-    mean_target = np.sum(score * scores.target) / np.sum(scores.target)
-    if mean_target < np.sum(score * scores.nontarget) / np.sum(scores.nontarget):
+    if np.sum(score * scores.target) < np.sum(score * scores.nontarget):
         of_target, of_nontarget = of_nontarget, of_target
     low, high = float(score[of_target].min()) / 2, float(score[of_nontarget].max()) / 2
     return low + high, math.ldexp(1.0, min(math.frexp(high - low)[1] + 1, 1023))
 
 
-def _rising(score: F64, scores: WeightedScores) -> Shared | None:
+def _rising(score: F64, scores: ScoreShares) -> Shared | None:
     lowest_target, highest_nontarget = score[scores.target > 0].min(), score[scores.nontarget > 0].max()
     if lowest_target < highest_nontarget:
         return None

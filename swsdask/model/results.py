@@ -33,7 +33,8 @@ CURVES = pa.schema(
         pa.field("y", pa.float64(), nullable=False),
     ]
 )
-"""One row per point. `curve` is "det" (x = P_fa, y = P_miss, averaged over queries) or "det_pooled"."""
+"""One row per point. `curve` is "det" (x = P_fa, y = P_miss, averaged over queries) or "det_pooled"; or "ece_default",
+"ece_actual", "ece_affine" or "ece_pav" (x = prior log-odds, y = C_xe in bits)."""
 
 ALIGNMENT = pa.schema(
     [

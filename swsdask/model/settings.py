@@ -159,6 +159,8 @@ class EvaluationSettings(_Settings):
     no_targets: Literal["exclude", "false_alarms_only"] = "exclude"
     impute: Literal["min", "error"] | float = "min"
     """The score of trials that a run leaves out: its lowest score, or a number; or that is an error."""
+    nonnegative_gamma: bool = False
+    """Whether the affine map of C_nxe_min must not fall."""
     compat: Compat = "none"
     text_filters: tuple[TextFilter, ...] = ()
     thresholds: tuple[float, ...] = ()

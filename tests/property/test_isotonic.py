@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from swsdask.kernels.isotonic import pool_adjacent_violators
 from swsdask.measures.isotonic import isotonic_blocks
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
+from tests.recalibration import min_max_shares
 
 COUNTS = st.tuples(st.integers(0, 4), st.sampled_from([0, 1, 1, 2, 3, 10**9]))
 LADDERS = st.lists(COUNTS, max_size=14)
@@ -23,21 +24,6 @@ BOTH_CLASSES = LADDERS.filter(lambda rows: any(t for t, _ in rows) and any(n for
 
 def columns(rows: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([t for t, _ in rows], np.int64), np.array([n for _, n in rows], np.int64)
-
-
-def min_max_shares(rows: Sequence[tuple[int, int]]) -> list[Fraction]:
-    """Isotonic regression by its formula: at each row, the highest lower end of the lowest averages around it."""
-    shares = []
-    for at in range(len(rows)):
-        from_below = []
-        for begin in range(at + 1):
-            averages = []
-            for end in range(at + 1, len(rows) + 1):
-                target = sum(t for t, _ in rows[begin:end])
-                averages.append(Fraction(target, target + sum(n for _, n in rows[begin:end])))
-            from_below.append(min(averages))
-        shares.append(max(from_below))
-    return shares
 
 
 @given(rows=LADDERS)

@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from swsdask.measures.isotonic import isotonic_blocks
-from swsdask.measures.logistic_fit import Fit, Separation, WeightedScores, fit, prior_entropy, sigmoid, softplus
-
-Row = tuple[float, int, int]
-"""A score with its target and non-target trials."""
+from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, fit, prior_entropy, sigmoid, softplus
+from tests.recalibration import Row, exact_minimum, overlapping
 
 ROWS = st.lists(
     st.tuples(st.integers(-40, 40).map(lambda n: n / 4) | st.floats(-6, 6), st.integers(0, 3), st.integers(0, 60)),
@@ -28,13 +26,13 @@ ROWS = st.lists(
 LOG_ODDS = st.floats(-8, 4)
 
 
-def weighted(rows: Sequence[Row], eta: float) -> WeightedScores:
+def shares(rows: Sequence[Row]) -> ScoreShares:
     score, target, nontarget = (np.array(column, np.float64) for column in zip(*rows, strict=True))
-    return WeightedScores(score, sigmoid(eta) * target / target.sum(), sigmoid(-eta) * nontarget / nontarget.sum())
+    return ScoreShares(score, target / target.sum(), nontarget / nontarget.sum())
 
 
 def fitted(rows: Sequence[Row], eta: float, **more: Any) -> Fit:
-    scores = weighted(rows, eta)
+    scores = shares(rows)
     return fit(scores, Separation.of(scores), eta, **more)
 
 
@@ -45,52 +43,6 @@ def literal_cost(rows: Sequence[Row], eta: float, gamma: float, delta: float) ->
     missed = math.fsum(softplus(-(gamma * score + delta + eta)) for score in target) / len(target)
     accepted = math.fsum(softplus(gamma * score + delta + eta) for score in nontarget) / len(nontarget)
     return sigmoid(eta) * missed + sigmoid(-eta) * accepted
-
-
-def exact_minimum(rows: Sequence[Row], eta: float) -> tuple[Decimal, Decimal, Decimal]:
-    """C_nxe_min, gamma and delta to 50 digits: Newton in the scores' own units, from (0, 0), in short steps."""
-    one, log_odds = Decimal(1), Decimal(eta)
-    scores = [Decimal(score) for score, _, _ in rows]
-    prior = one / (one + (-log_odds).exp())
-    target = [prior * n / sum(row[1] for row in rows) for _, n, _ in rows]
-    nontarget = [(one - prior) * n / sum(row[2] for row in rows) for _, _, n in rows]
-
-    def cost(gamma: Decimal, delta: Decimal) -> Decimal:
-        odds = [(gamma * score + delta + log_odds).exp() for score in scores]
-        return sum(
-            (w * (one + one / o).ln() + v * (one + o).ln() for w, v, o in zip(target, nontarget, odds, strict=True)),
-            Decimal(0),
-        )
-
-    gamma, delta = Decimal(0), Decimal(0)
-    nothing = here = cost(gamma, delta)
-    while True:
-        g_gamma = g_delta = h_gg = h_gd = h_dd = Decimal(0)
-        for score, w, v in zip(scores, target, nontarget, strict=True):
-            posterior = one / (one + (-(gamma * score + delta + log_odds)).exp())
-            slope, curvature = v * posterior - w * (one - posterior), (w + v) * posterior * (one - posterior)
-            g_gamma, g_delta = g_gamma + slope * score, g_delta + slope
-            h_gg, h_gd, h_dd = h_gg + curvature * score * score, h_gd + curvature * score, h_dd + curvature
-        determinant = h_gg * h_dd - h_gd * h_gd
-        d_gamma = (h_gd * g_delta - h_dd * g_gamma) / determinant
-        d_delta = (h_gd * g_gamma - h_gg * g_delta) / determinant
-        decrement = -(g_gamma * d_gamma + g_delta * d_delta)
-        if decrement < Decimal("1e-40"):
-            return here / nothing, gamma, delta
-        stride = max(abs(d_gamma * score + d_delta) for score in scores)
-        share = min(one, 2 / stride)
-        while cost(gamma + share * d_gamma, delta + share * d_delta) > here - share * decrement / 1000:
-            share /= 2
-        d_gamma, d_delta = share * d_gamma, share * d_delta
-        gamma, delta = gamma + d_gamma, delta + d_delta
-        here = cost(gamma, delta)
-
-
-def overlapping(rows: Sequence[Row]) -> bool:
-    """Some target lies below a non-target, and some above one."""
-    targets = [row[0] for row in rows if row[1]]
-    nontargets = [row[0] for row in rows if row[2]]
-    return min(targets) < max(nontargets) and max(targets) > min(nontargets)
 
 
 def random_case(number: int) -> tuple[list[Row], float]:
@@ -129,6 +81,7 @@ def test_no_other_map_is_better(rows: list[Row], eta: float) -> None:
     found = fitted(rows, eta)
     spread = max(row[0] for row in rows) - min(row[0] for row in rows)
     assert found.cost == pytest.approx(literal_cost(rows, eta, found.gamma, found.delta), rel=1e-11)
+    assert found.cost == pytest.approx(shares(rows).cost(eta, found.gamma, found.delta), rel=1e-11)
     for by in (1e-4, 0.1, 3.0):
         for gamma, delta in ((by / spread, 0.0), (-by / spread, 0.0), (0.0, by), (0.0, -by), (by, -by), (-by, by)):
             other = literal_cost(rows, eta, found.gamma + gamma, found.delta + delta)
@@ -151,11 +104,12 @@ def test_scikit_learn_finds_the_same(number: int) -> None:
     chance = random.Random(number)
     rows = [(chance.gauss(1, 1), 1, 0) for _ in range(40)] + [(chance.gauss(-1, 1), 0, 7) for _ in range(100)]
     rows.append((-3.0, 5, 100_000))
-    scores = weighted(rows, -3.0)
+    scores = shares(rows)
+    weights = np.concatenate([sigmoid(-3.0) * scores.target, sigmoid(3.0) * scores.nontarget])
     fitting = linear_model.LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
     every = np.concatenate([scores.score, scores.score])[:, np.newaxis]
     is_target = np.repeat([1, 0], len(rows))
-    fitting.fit(every, is_target, sample_weight=np.concatenate([scores.target, scores.nontarget]) * len(rows))
+    fitting.fit(every, is_target, sample_weight=weights * len(rows))
     found = fitted(rows, -3.0)
     assert found.gamma == pytest.approx(fitting.coef_[0, 0], rel=1e-6)
     assert found.delta - 3.0 == pytest.approx(fitting.intercept_[0], rel=1e-6)

@@ -1,0 +1,69 @@
+"""Empirical cross entropy over priors (ECE): how much scores tell at applications other than the evaluation's.
+
+C_xe (`measures.cross_entropy`, Eq. 43 of the 2013 measures document) in bits as a function of x = logit(P_tar), for
+x = -10, -9.75 .. 10 and for the evaluation's operating point. The threshold of a point is the Bayes threshold -x.
+
+- "ece_default": the scores are 0, which is the prior entropy (Eq. 39).
+- "ece_actual": the scores as they are. Given non-target trials are taken as in `measures.affine_calibration`.
+- "ece_affine": mapped by the affine map that is best at the evaluation's operating point (gamma, delta of Eq. 44).
+- "ece_pav": mapped by the best rising map, which is the same at every prior.
+
+Where "ece_actual" lies above "ece_default" the scores do harm. A condition without trials of both classes has no
+curves. (Ramos and Gonzalez-Rodriguez 2013, "Reliable support: measuring calibration of likelihood ratios".)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from swsdask.measures import affine_calibration
+from swsdask.measures.affine_calibration import Affine, affine
+from swsdask.measures.base import Curve
+from swsdask.measures.censoring import censored
+from swsdask.measures.logistic_fit import prior_entropy
+from swsdask.measures.pav_calibration import pooled_blocks
+from swsdask.measures.sweep import sweeps
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import Reference
+from swsdask.statistics.base import Statistic
+from swsdask.statistics.counts import Counts
+from swsdask.statistics.moments import ZoomedMoments
+
+NEEDS = tuple(statistic for statistic in affine_calibration.NEEDS if statistic is not ZoomedMoments)
+"""The statistics without which there are no curves."""
+
+_GRID = np.arange(-40, 41) / 4
+
+
+def curves(
+    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+) -> Iterator[Curve]:
+    """The four curves of every condition, from the lowest prior to the highest."""
+    priors = np.union1d(_GRID, [reference.prior_log_odds])
+    for population, line in sweeps(statistics, reference):
+        trials = censored(statistics[Counts], population, settings)
+        if not trials.defined:
+            continue
+        fitted = affine(statistics, reference, population, line, trials, settings)
+        _, blocks = pooled_blocks(line, trials)
+        costs = {
+            "ece_default": [prior_entropy(x) for x in priors.tolist()],
+            "ece_actual": [fitted.scores.cost(x) for x in priors.tolist()],
+            "ece_affine": [_mapped(fitted, x) for x in priors.tolist()],
+            "ece_pav": [blocks.cost(trials.n_target, trials.n_nontarget, x) for x in priors.tolist()],
+        }
+        for name, cost in costs.items():
+            yield Curve(population.condition.name, name, -priors, priors, np.array(cost) / math.log(2.0))
+
+
+def _mapped(fitted: Affine, prior_log_odds: float) -> float:
+    """The cost after the best map; where gamma is infinite, of the score that the separated classes share."""
+    best = fitted.best_of_standard
+    if math.isfinite(best.gamma):
+        return fitted.standard.cost(prior_log_odds, best.gamma, best.delta)
+    shared = fitted.separation.rising if best.gamma > 0.0 else fitted.separation.falling
+    return 0.0 if shared is None else shared.cost(prior_log_odds)
