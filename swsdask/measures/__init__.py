@@ -26,6 +26,7 @@ from swsdask.measures.pav_calibration import PavCalibration
 from swsdask.measures.points import family_name, with_points
 from swsdask.measures.precision_recall import PrecisionRecall
 from swsdask.measures.processing_load import ProcessingLoad
+from swsdask.measures.query_offset import QueryOffset
 from swsdask.measures.ranked_precision import RankedPrecision
 from swsdask.measures.supremum_twv import SupremumTwv
 from swsdask.measures.threshold_twv import ThresholdTwv
@@ -42,6 +43,7 @@ MEASURES: tuple[Measure, ...] = (
     ActualTwv(),
     MaximumTwv(),
     OptimumTwv(),
+    QueryOffset(),
     SupremumTwv(),
     DetectionCost(),
     OperatingPoint(),

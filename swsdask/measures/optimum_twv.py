@@ -43,11 +43,10 @@ class OptimumTwv:
         """Overall; per query with the threshold."""
         point = weights(reference, settings)
         for population, sweep in query_sweeps(statistics, reference):
-            candidates = sweep.new_hits > 0
-            candidates[sweep.offsets[1:] - 1] = True
+            candidates = own_hits(sweep)
             if settings.compat == "kwseval":
                 _replace_reject_all(candidates, sweep, statistics[Counts], population)
-            best = _best_rows(sweep, population, candidates, point)
+            best = best_rows(sweep, population, candidates, point)
             misses, false_alarms = population.targets - sweep.hits[best], sweep.false_alarms[best]
             p_miss, p_fa = population.rates_of(misses, false_alarms)
             value = twv(p_miss, p_fa, point.beta)
@@ -63,6 +62,13 @@ class OptimumTwv:
             yield from population.by_query(reference, columns)
 
 
+def own_hits(sweep: QuerySweep) -> Bool:
+    """The rows at which the TWV of a query alone can peak: at its hits, and where everything is rejected."""
+    candidates = sweep.new_hits > 0
+    candidates[sweep.offsets[1:] - 1] = True
+    return candidates
+
+
 def _replace_reject_all(candidates: Bool, sweep: QuerySweep, counts: Counts, population: Population) -> None:
     """In the queries that have the condition's highest score, let that score stand for rejecting everything."""
     highest = counts.highest[:, population.condition.groups].max(axis=1, initial=-np.inf)
@@ -73,7 +79,7 @@ def _replace_reject_all(candidates: Bool, sweep: QuerySweep, counts: Counts, pop
         candidates[rows.start + int(np.searchsorted(sweep.thresholds[rows], highest[query]))] = True
 
 
-def _best_rows(sweep: QuerySweep, population: Population, candidates: Bool, point: Weights) -> I64:
+def best_rows(sweep: QuerySweep, population: Population, candidates: Bool, point: Weights) -> I64:
     """The row of every query with the least loss P_miss(q) + beta P_fa(q) among `candidates`, the first of equal ones.
 
     Without targets misses weigh nothing, without non-targets false alarms do not.

@@ -8,8 +8,9 @@
   whole condition in llr = logit(pav) - logit(|T_true| / |T|), and averaged over all trials. MediaEval's tool calls it
   the lower bound of C_nxe.
 
-QUIRK, under `compat = "mediaeval"`: the tool does not pool equal scores but takes trials one by one, in the order of the
-files (`measures.file_order`). A system with one score for everything has .9625 or 0 in it, by that order; pooled it has 1.
+QUIRK, under `compat = "mediaeval"`: the tool does not pool equal scores but takes trials one by one, in the order of
+the files (`measures.file_order`). A system with one score for everything can have 0 there, by that order; pooled it
+has 1.
 
 All are not defined (NaN) where C_nxe is not.
 """

@@ -46,6 +46,9 @@ FACES = {
     "otwv_p_miss": Face("P_miss", "Miss probability at the OTWV", _RATE, True),
     "otwv_p_fa": Face("P_fa", "False alarm probability at the OTWV", _RARE, True),
     "otwv_threshold": Face("Threshold", "The smallest score accepted at the OTWV", _SCORE),
+    "twv_query_offset": Face(
+        "TWV query offset", "Term-weighted value with an offset of the scores of each query", _RATE, False
+    ),
     "stwv": Face("STWV", "Supremum term-weighted value: false alarms and decisions ignored", _RATE, False),
     "stwv_p_miss": Face("P_miss", "Miss probability at the STWV: targets that no detection found", _RATE, True),
     "c_det": Face("C_Det", "Detection cost at the system's decisions", None, True),

@@ -1,0 +1,84 @@
+"""The numbers that depend on the order of a file, against a literal list of trials: any split gives the same bits."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import swsdask as sws
+from swsdask.archive.ingest import ingest
+from swsdask.archive.layout import Layout
+from swsdask.archive.reading import RunFile
+from swsdask.formats.reference import find_reference
+from tests.document_trials import Literal, World
+
+BETA = (1 - 0.0741289) / 0.0741289
+"""Of QUESST's effective prior, cut to seven decimals."""
+
+MEASURES = ["mtwv", "mtwv_rejected_threshold", "cnxe_min_pav", "cnxe_query_pav", "twv_query_offset"]
+BY = ["document_pattern:a", "document_pattern:b"]
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    documents = tuple(f"{kind}{number}" for number in range(draw(st.integers(1, 3))) for kind in "ab")
+    queries = tuple(f"q{number}" for number in range(draw(st.integers(1, 4))))
+    trials = [(q, d) for q in queries for d in documents]
+    targets = draw(st.sets(st.sampled_from(trials), min_size=1, max_size=len(trials) - 1))
+    given_trials = draw(st.permutations(trials))[: draw(st.integers(0, len(trials)))]
+    scores = st.sampled_from([-2.0, 0.0, 0.5, 1.0, 3.0])
+    run = tuple((q, d, draw(scores), draw(st.booleans())) for q, d in given_trials)
+    return World(documents, queries, frozenset(targets), run)
+
+
+def opened(source: str, impute: float) -> sws.Evaluation:
+    return sws.open(source, preset="quesst2014", compat="mediaeval", settings={"evaluation": {"impute": impute}})
+
+
+@given(world=worlds(), impute=st.sampled_from([-10.0, 0.0, 0.25, 1.0, 5.0]))
+@settings(max_examples=60, deadline=None)
+def test_numbers_of_a_literal_list(world: World, impute: float) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run = world.write(Path(folder))
+        result = sws.score(opened(folder, impute), MEASURES, runs=str(run), by=BY)
+    rows = result.table.to_pylist()
+    for name, documents in conditions(world).items():
+        found = {row["measure"]: row["value"] for row in rows if row["query"] is None and row["condition"] == name}
+        literal = Literal.of(world, impute, BETA, world.queries, documents)
+        if not len(literal.target) or literal.target.all():
+            continue
+        best, rejected = literal.maximum()
+        assert found["mtwv"] == pytest.approx(best, abs=1e-9)
+        assert found["mtwv_rejected_threshold"] == rejected
+        assert found["cnxe_min_pav"] == pytest.approx(literal.minimum(), abs=1e-9)
+        assert found["cnxe_query_pav"] == pytest.approx(literal.query_minimum(), abs=1e-9)
+        assert found["twv_query_offset"] == pytest.approx(literal.query_offset(), abs=1e-9)
+
+
+def conditions(world: World) -> dict[str, tuple[str, ...]]:
+    return {"all": world.documents} | {f"document~{kind}": of_kind(world, kind) for kind in "ab"}
+
+
+def of_kind(world: World, kind: str) -> tuple[str, ...]:
+    return tuple(document for document in world.documents if document[0] == kind)
+
+
+@given(world=worlds(), impute=st.sampled_from([-10.0, 0.5]), buckets=st.integers(1, 3))
+@settings(max_examples=15, deadline=None)
+def test_any_cells_give_the_same_bits(world: World, impute: float, buckets: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run = world.write(Path(folder))
+        evaluation = opened(folder, impute)
+        whole = sws.score(evaluation, MEASURES, runs=str(run), by=BY)
+        archive = f"{folder}/archive"
+        layout = Layout(buckets=buckets, rows_per_group=1, rows_in_memory=3, rows_per_fragment=4)
+        ingest(archive, find_reference(folder), [RunFile(str(run))], evaluation.settings.evaluation, layout=layout)
+        stored = sws.score(opened(archive, impute), MEASURES, by=BY)
+    assert np.array_equal(
+        stored.table["value"].to_numpy().view(np.uint64), whole.table["value"].to_numpy().view(np.uint64)
+    )
