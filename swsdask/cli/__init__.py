@@ -100,7 +100,7 @@ class WithoutWhatIsOnlyAskedFor(MetaPathFinder):
 
 
 def console() -> None:
-    """The installed command: `main` without what is only asked for."""
+    """The command as it is called: `main` without what is only asked for."""
     sys.meta_path.insert(0, WithoutWhatIsOnlyAskedFor())
     main()
 
@@ -111,7 +111,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         cli.main(arguments, prog_name="swsdask", standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         _fail("interrupted", 130)
     except click.ClickException as error:
         error.show()

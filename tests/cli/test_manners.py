@@ -44,6 +44,33 @@ def test_a_full_disk_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch, swsdas
     assert "out/scores.parquet: No space left on device" in outcome.err
 
 
+INTERRUPTED_AT = """
+import os, runpy, signal, sys
+
+class Interrupts:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.{handler})
+sys.meta_path.insert(0, Interrupts())
+sys.argv = ["swsdask", "presets"]
+runpy.run_module("swsdask", run_name="__main__")
+"""
+"""A command that is interrupted while it imports a module."""
+
+
+@pytest.mark.parametrize("module", ["swsdask.cli", "click", "swsdask.cli.presets"])
+def test_interrupted_while_it_loads(module: str) -> None:
+    script = INTERRUPTED_AT.format(module=module, handler="default_int_handler")
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr.strip()) == (130, "swsdask: interrupted")
+    script = INTERRUPTED_AT.format(module=module, handler="SIG_IGN")
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "sws2013" in ended.stdout
+
+
 @pytest.mark.parametrize(("out", "part"), [("s3://bucket/x", "URL"), ("first.kwslist.xml/x", "is a file")])
 def test_results_that_cannot_be_written_are_refused_before_the_work(
     swsdask: Call, files: Files, monkeypatch: pytest.MonkeyPatch, out: str, part: str
