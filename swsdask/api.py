@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from swsdask.archive.layout import Layout
 from swsdask.archive.memory import MemoryArchive, read_into_memory
 from swsdask.archive.policy import check_runs
 from swsdask.archive.reading import RunFile, read_reference, sources_of
-from swsdask.archive.reference import build_reference
+from swsdask.archive.reference import build_reference, whole_ticks
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.tables import ReferenceTables
@@ -66,6 +66,8 @@ class Evaluation:
 
     archive: Archive
     settings: Settings
+    files: ReferenceFiles | None = field(default=None, repr=False)
+    """Where the reference was read from, unless it is an archive's."""
 
     def __repr__(self) -> str:
         excerpts, queries = self.archive.documents.num_rows, self.archive.queries.num_rows
@@ -100,8 +102,8 @@ def open(  # noqa: A001
         return Evaluation(open_archive(os.fspath(source), version), resolved)
     if version is not None:
         raise SettingsError(f"version={version} goes with an archive; {source} is none.")
-    tables = read_reference(_reference_files(source, ecf, rttm, queries))
-    return Evaluation(MemoryArchive(tables, (), {}), resolved)
+    files = _reference_files(source, ecf, rttm, queries)
+    return Evaluation(MemoryArchive(read_reference(files), (), {}), resolved, files)
 
 
 def ingest(
@@ -250,6 +252,55 @@ def write(result: Result, directory: Location) -> None:
     from swsdask.render.outputs import write_outputs
 
     write_outputs(result, Path(directory))
+
+
+def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location) -> list[Path]:
+    """Write what MediaEval's tool would print into a local directory: score.out, or SYSTEM.score.out each; the paths.
+
+    For document trials only, and a result with the numbers that are printed (`render.mediaeval_output`); they are the
+    tool's under `compat = "mediaeval"`.
+    """
+    from swsdask.render.mediaeval_output import MEASURES, Loaded, write_mediaeval_output
+
+    settings, archive = evaluation.settings.evaluation, evaluation.archive
+    if settings.trials != "document":
+        raise SettingsError("MediaEval's output is of document trials: set trials=document.")
+    missing = set(MEASURES) - set(result.table["measure"].unique().to_pylist())
+    if missing:
+        raise SettingsError(f"MediaEval's output needs measures that were not asked for: {', '.join(sorted(missing))}.")
+    names = evaluation.files or ReferenceFiles("(archive)", "(archive)", "(archive)")
+    occurrences = archive.occurrences(whole_ticks("find_gap_s", settings.find_gap_s), settings.text_filters)
+    loaded = Loaded(
+        queries=os.path.basename(names.queries),
+        n_queries=archive.queries.num_rows,
+        ecf=os.path.basename(names.ecf),
+        n_excerpts=archive.documents.num_rows,
+        rttm=os.path.basename(names.rttm),
+        n_occurrences=occurrences.num_rows,
+    )
+    return write_mediaeval_output(result, loaded, Path(directory))
+
+
+def _settings(
+    preset: str | None, compat: str | None, explicit: Mapping[str, Any] | None, *, judged: bool = False
+) -> Settings:
+    """Settings from their layers; of `judged` documents, trials are documents unless a layer says otherwise.
+
+    Raises `SettingsError` where it does.
+    """
+    below: dict[str, Any] = {"evaluation": {"trials": "document"}} if judged else {}
+    resolved = build_settings(merge_layers(below, load_preset(preset) if preset else {}), compat, explicit)
+    if judged and resolved.evaluation.trials != "document":
+        raise SettingsError(
+            f"qrels judge documents: trials = {resolved.evaluation.trials!r} cannot be scored with them."
+        )
+    return resolved
+
+
+def _judged_files(qrels: Location, runs: Runs, others: Iterable[Any]) -> JudgedFiles:
+    if any(other is not None for other in others):
+        raise SettingsError("qrels are a whole reference: give no other one beside them.")
+    return JudgedFiles(os.fspath(qrels), tuple(file.url for file in _run_files(_named(runs))))
 
 
 def _reference_files(

@@ -39,6 +39,9 @@ from swsdask.cli.options import (
 @click.option(
     "--alignment", is_flag=True, help="Also write alignment.parquet: every trial and every missed occurrence."
 )
+@click.option(
+    "--mediaeval-output", is_flag=True, help="Also write score.out: the lines that MediaEval's tool prints (QUESST)."
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
 @click.option("--dry-run", is_flag=True, help="Check input and settings and tell the plan; score nothing.")
 def command(
@@ -59,6 +62,7 @@ def command(
     buckets: int | None,
     out: Path | None,
     alignment: bool,
+    mediaeval_output: bool,
     form: str,
     dry_run: bool,
 ) -> None:
@@ -70,6 +74,8 @@ def command(
     from swsdask import api
     from swsdask.cli.progress import progress
 
+    if mediaeval_output and out is None:
+        raise click.UsageError("--mediaeval-output goes with --out DIRECTORY, where score.out is written.")
     reference, runs = _reference_and_runs(paths, given=any((ecf, rttm, queries)))
     evaluation = api.open(
         reference,
@@ -80,8 +86,10 @@ def command(
         compat=compat,
         settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),
     )
+    if mediaeval_output and evaluation.settings.evaluation.trials != "document":
+        raise click.UsageError("--mediaeval-output goes with document trials: --preset quesst2014, or trials=document.")
     asked: dict[str, Any] = {
-        "measures": [name.strip().lower() for name in measures.split(",") if name.strip()] if measures else None,
+        "measures": _names(measures, mediaeval_output) if measures else None,
         "runs": given_runs(runs) or None,
         "by": by,
     }
@@ -93,7 +101,10 @@ def command(
             shown.begin(f"connecting to {cluster}", 0)
         result = api.score(evaluation, **asked, alignment=alignment, buckets=buckets, progress=shown)
     if out is not None:
+        written = ["scores.parquet", "scores.json", "curves.parquet", "manifest.json", "report.html"]
         api.write(result, out)
+        if mediaeval_output:
+            written += [path.name for path in api.write_mediaeval(result, evaluation, out)]
     if form == "json":
         from swsdask.render.outputs import scores_json
 
@@ -103,7 +114,17 @@ def command(
 
         print_leaderboard(result)
         if out is not None:
-            click.echo(f"\nWritten to {out}: scores.parquet, scores.json, curves.parquet, manifest.json, report.html")
+            click.echo(f"\nWritten to {out}: {', '.join(written)}")
+
+
+def _names(measures: str, mediaeval_output: bool) -> list[str]:
+    """The measures that are asked for, and those that MediaEval's output needs."""
+    names = [name.strip().lower() for name in measures.split(",") if name.strip()]
+    if mediaeval_output:
+        from swsdask.render.mediaeval_output import MEASURES
+
+        names += [name for name in MEASURES if name not in names]
+    return names
 
 
 def _reference_and_runs(paths: tuple[str, ...], given: bool) -> tuple[str | None, list[str]]:
