@@ -22,7 +22,7 @@ from swsdask.archive.ingest import ingest as ingest_files
 from swsdask.archive.layout import Layout
 from swsdask.archive.memory import MemoryArchive, read_into_memory
 from swsdask.archive.policy import check_runs
-from swsdask.archive.reading import RunFile, read_reference, sources_of
+from swsdask.archive.reading import JudgedFiles, RunFile, read_reference, sources_of
 from swsdask.archive.reference import build_reference, whole_ticks
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
@@ -42,7 +42,7 @@ from swsdask.formats.validate import validate as validate_files
 from swsdask.measures import interpretation, select, with_points
 from swsdask.model.presets import load_preset
 from swsdask.model.results import Result
-from swsdask.model.settings import Settings, build_settings
+from swsdask.model.settings import Settings, build_settings, merge_layers
 from swsdask.model.wording import counted
 
 Location = str | os.PathLike[str]
@@ -86,6 +86,8 @@ def open(  # noqa: A001
     ecf: Location | None = None,
     rttm: Location | None = None,
     queries: Location | None = None,
+    qrels: Location | None = None,
+    collection: Runs = None,
     preset: str | None = None,
     compat: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -93,11 +95,17 @@ def open(  # noqa: A001
 ) -> Evaluation:
     """Open an evaluation: an archive or a reference directory (path or URL), or the three files of a reference.
 
+    Or judgments of documents, `qrels`: TREC's or a table with query, document and relevance. `collection` are runs
+    whose documents are of the collection whether they were judged or not: give it all runs that are to be scored.
+
     `settings` is shaped as a settings file, e.g. {"evaluation": {"trials": "segment"}}; it wins over `compat`, which
     wins over `preset`. `version` is a version of an archive. Raises `InputError` with everything that is wrong with the
     reference files, `SettingsError`, `ArchiveError`.
     """
-    resolved = build_settings(load_preset(preset) if preset else None, compat, settings)
+    resolved = _settings(preset, compat, settings, judged=qrels is not None)
+    if qrels is not None:
+        judged = _judged_files(qrels, collection, (source, ecf, rttm, queries, version))
+        return Evaluation(MemoryArchive(read_reference(judged), (), {}), resolved)
     if source is not None and is_archive(os.fspath(source)):
         return Evaluation(open_archive(os.fspath(source), version), resolved)
     if version is not None:
@@ -113,6 +121,7 @@ def ingest(
     ecf: Location | None = None,
     rttm: Location | None = None,
     queries: Location | None = None,
+    qrels: Location | None = None,
     runs: Runs = None,
     preset: str | None = None,
     compat: str | None = None,
@@ -126,16 +135,18 @@ def ingest(
     """Write a reference and runs into the archive at a path or URL, made if there is none; the new version.
 
     A run that is there already, with the same content, is left alone; one whose content differs is an `ArchiveError`
-    unless `replace_runs`. Either everything is committed or nothing.
+    unless `replace_runs`. Either everything is committed or nothing. With judgments, `qrels`, documents are those that
+    were judged and those of `runs`: an archive of judgments takes later runs of these documents only.
     """
-    resolved = build_settings(load_preset(preset) if preset else None, compat, settings)
+    resolved = _settings(preset, compat, settings, judged=qrels is not None)
     given = reference is not None or any((ecf, rttm, queries))
+    judged = None if qrels is None else _judged_files(qrels, runs, (reference, ecf, rttm, queries))
     runs = _named(runs)
     layout = Layout(buckets=buckets, codec=codec)
     with _executor(resolved, executor, _rows_about(_run_files(runs))) as workers:
         return ingest_files(
             os.fspath(archive),
-            _reference_files(reference, ecf, rttm, queries) if given else None,
+            _reference_files(reference, ecf, rttm, queries) if given else judged,
             _run_files(runs),
             resolved.evaluation,
             replace=replace_runs,
@@ -279,6 +290,28 @@ def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location)
         n_occurrences=occurrences.num_rows,
     )
     return write_mediaeval_output(result, loaded, Path(directory))
+
+
+def _settings(
+    preset: str | None, compat: str | None, explicit: Mapping[str, Any] | None, *, judged: bool = False
+) -> Settings:
+    """Settings from their layers; of `judged` documents, trials are documents unless a layer says otherwise.
+
+    Raises `SettingsError` where it does.
+    """
+    below: dict[str, Any] = {"evaluation": {"trials": "document"}} if judged else {}
+    resolved = build_settings(merge_layers(below, load_preset(preset) if preset else {}), compat, explicit)
+    if judged and resolved.evaluation.trials != "document":
+        raise SettingsError(
+            f"qrels judge documents: trials = {resolved.evaluation.trials!r} cannot be scored with them."
+        )
+    return resolved
+
+
+def _judged_files(qrels: Location, runs: Runs, others: Iterable[Any]) -> JudgedFiles:
+    if any(other is not None for other in others):
+        raise SettingsError("qrels are a whole reference: give no other one beside them.")
+    return JudgedFiles(os.fspath(qrels), tuple(file.url for file in _run_files(_named(runs))))
 
 
 def _settings(

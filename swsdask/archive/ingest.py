@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from swsdask.archive.judged import JudgedFiles
 from swsdask.archive.layout import Layout
 from swsdask.archive.reading import RunFile, read_reference, sources_of
 from swsdask.archive.storage import Storage
@@ -17,7 +18,7 @@ from swsdask.model.settings import EvaluationSettings
 
 def ingest(
     url: str,
-    reference_files: ReferenceFiles | None,
+    reference_files: ReferenceFiles | JudgedFiles | None,
     run_files: Sequence[RunFile],
     settings: EvaluationSettings,
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from swsdask.archive.judged import JudgedFiles, read_judged
 from swsdask.archive.sources import RunSource
 from swsdask.archive.tables import ReferenceTables
 from swsdask.errors import Problems
@@ -16,7 +17,7 @@ from swsdask.formats.rttm import read_rttm
 from swsdask.formats.run_resources import resources_of_runs
 from swsdask.formats.runs import split_run
 
-__all__ = ["ReferenceFiles", "RunFile", "read_reference", "sources_of"]
+__all__ = ["JudgedFiles", "ReferenceFiles", "RunFile", "read_reference", "sources_of"]
 
 BYTES_PER_SOURCE = 1 << 28
 """About how much of a large file one task reads."""
@@ -30,9 +31,13 @@ class RunFile:
     system: str | None = None
 
 
-def read_reference(files: ReferenceFiles) -> ReferenceTables:
-    """The tables of three official files. Raises `InputError` with everything that is wrong with them."""
+def read_reference(files: ReferenceFiles | JudgedFiles) -> ReferenceTables:
+    """The tables of three official files, or of judgments. Raises `InputError` with everything wrong with them."""
     problems = Problems()
+    if isinstance(files, JudgedFiles):
+        judged = read_judged(files, problems)
+        problems.raise_if_any()
+        return judged
     documents = read_ecf(files.ecf, problems)
     words, segments = read_rttm(files.rttm, problems)
     queries = read_queries(files.queries, problems)

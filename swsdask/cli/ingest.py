@@ -6,13 +6,21 @@ from pathlib import Path
 
 import click
 
-from swsdask.cli.options import engine_options, explicit_settings, given_runs, reference_options, settings_options
+from swsdask.cli.options import (
+    engine_options,
+    explicit_settings,
+    given_runs,
+    qrels_option,
+    reference_options,
+    settings_options,
+)
 
 
 @click.command(short_help="Write a reference and runs into an archive.")
 @click.argument("archive", metavar="ARCHIVE")
 @click.argument("reference", required=False, metavar="[REFERENCE]")
 @reference_options
+@qrels_option
 @click.option(
     "--run", "runs", multiple=True, metavar="RUN", help="A file, directory, glob or URL, or NAME=FILE. Repeatable."
 )
@@ -31,6 +39,7 @@ def command(
     ecf: str | None,
     rttm: str | None,
     queries: str | None,
+    qrels: str | None,
     runs: tuple[str, ...],
     preset: str | None,
     settings_file: Path | None,
@@ -63,6 +72,7 @@ def command(
             ecf=ecf,
             rttm=rttm,
             queries=queries,
+            qrels=qrels,
             runs=given_runs(runs) or None,
             preset=preset,
             compat=compat,

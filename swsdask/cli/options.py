@@ -69,6 +69,12 @@ def reference_options(command: Command) -> Command:
     )(command)
 
 
+def qrels_option(command: Command) -> Command:
+    """--qrels."""
+    told = "Instead of a reference, judged documents: TREC qrels, or a table with query, document and relevance."
+    return click.option("--qrels", metavar="FILE", help=told)(command)
+
+
 def settings_options(command: Command) -> Command:
     """--preset, --settings, --set, --compat."""
     return _stack(

@@ -11,6 +11,7 @@ from swsdask.cli.options import (
     engine_options,
     explicit_settings,
     given_runs,
+    qrels_option,
     reference_options,
     settings_options,
     writable_directory,
@@ -20,6 +21,7 @@ from swsdask.cli.options import (
 @click.command(short_help="Score runs against a reference, or an archive's own runs.")
 @click.argument("paths", nargs=-1, metavar="[REFERENCE] RUN...")
 @reference_options
+@qrels_option
 @settings_options
 @click.option("--measures", metavar="A,B", help="Only these measures, e.g. atwv,twv@0.5,p_miss@0.001.")
 @click.option(
@@ -49,6 +51,7 @@ def command(
     ecf: str | None,
     rttm: str | None,
     queries: str | None,
+    qrels: str | None,
     preset: str | None,
     settings_file: Path | None,
     assignments: tuple[str, ...],
@@ -69,19 +72,22 @@ def command(
     """Score RUNs (files, directories, globs, URLs; or NAME=FILE each) against a REFERENCE.
 
     REFERENCE is a directory that holds one ECF, one RTTM and one query list, or an archive; with --ecf, --rttm and
-    --queries all arguments are RUNs. Of an archive, RUNs may be the names of systems; without RUNs all are scored.
+    --queries, or with --qrels, all arguments are RUNs. Of an archive, RUNs may be the names of systems; without RUNs
+    all are scored.
     """
     from swsdask import api
     from swsdask.cli.progress import progress
 
     if mediaeval_output and out is None:
         raise click.UsageError("--mediaeval-output goes with --out DIRECTORY, where score.out is written.")
-    reference, runs = _reference_and_runs(paths, given=any((ecf, rttm, queries)))
+    reference, runs = _reference_and_runs(paths, given=any((ecf, rttm, queries, qrels)))
     evaluation = api.open(
         reference,
         ecf=ecf,
         rttm=rttm,
         queries=queries,
+        qrels=qrels,
+        collection=given_runs(runs) if qrels else None,
         preset=preset,
         compat=compat,
         settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),
@@ -131,5 +137,5 @@ def _reference_and_runs(paths: tuple[str, ...], given: bool) -> tuple[str | None
     if given:
         return None, list(paths)
     if not paths:
-        raise click.UsageError("Give a REFERENCE directory or archive, or --ecf, --rttm and --queries.")
+        raise click.UsageError("Give a REFERENCE directory or archive, or --ecf, --rttm and --queries, or --qrels.")
     return paths[0], list(paths[1:])

@@ -17,7 +17,7 @@ from swsdask.formats.noting import noted
 from swsdask.formats.opening import is_local, storage_fault
 from swsdask.formats.run_gather import Batch, Gathering
 from swsdask.formats.run_header import read_header
-from swsdask.formats.run_table import IDS, choose_columns
+from swsdask.formats.run_table import IDS, choose_columns, with_times
 from swsdask.formats.run_values import FormatError, shown
 from swsdask.model.runs import RunPiece
 
@@ -43,7 +43,7 @@ def read_parquet_table(file: str, problems: Problems, rows_per_piece: int, syste
             return
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece)
         stored = {name: schema.names[place] for name, place in columns.items()}
-        yield from gathering.pieces(_batches(file, table, stored, problems))
+        yield from gathering.pieces(map(with_times, _batches(file, table, stored, problems)))
 
 
 def _open(file: str, stack: ExitStack) -> pq.ParquetFile:

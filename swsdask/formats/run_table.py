@@ -2,7 +2,8 @@
 
 A table's columns, in any order, named by its first line: `query`, `document`, `start`, `duration`, `score`; `system`
 (absent: the file's name names it), `channel` (absent: 1), `decision` (YES or NO; absent or empty: none). Times are in
-seconds. Other columns are passed over; the header's attribute `ignored_columns` names them.
+seconds; a table with a column `relevance`, of judged documents (see `formats.trec`), may have none. Other columns are
+passed over; the header's attribute `ignored_columns` names them.
 
 Kaldi's form has no first line; a line is query, document, start, end and score, with blanks between.
 """
@@ -29,6 +30,7 @@ from swsdask.model.runs import RunPiece
 from swsdask.model.wording import counted
 
 NEEDED = ("query", "document", "start", "duration", "score")
+TIMES = ("start", "duration")
 OPTIONAL = ("system", "channel", "decision")
 IDS = ("system", "query", "document", "channel", "decision")
 """The columns that have few different values."""
@@ -41,10 +43,7 @@ def read_text_table(file: str, problems: Problems, rows_per_piece: int, system: 
     """The pieces of a table in text; tabs separate if the first line has one, else commas."""
     with noted(problems):
         blocks = read_lines(file)
-        first = next(blocks)
-        head, _, rest = first.data.partition(b"\n")
-        delimiter = "\t" if b"\t" in head else ","
-        names = next(csv.reader([head.decode().strip("\r")], delimiter=delimiter), [])
+        delimiter, names, rest = first_line(next(blocks))
         try:
             columns, ignored = choose_columns(names)
             header = read_header(ignored, file, system)
@@ -52,8 +51,8 @@ def read_text_table(file: str, problems: Problems, rows_per_piece: int, system: 
             problems.add(file, 1, fault.expected, fault.found, fault.remedy)
             return
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece)
-        lines = _Separated(problems, delimiter, len(names), columns)
-        yield from gathering.pieces(lines.batches(chain((Lines(first.first + 1, rest),), blocks)))
+        lines = Separated(problems, delimiter, len(names), columns)
+        yield from gathering.pieces(map(with_times, lines.batches(chain((rest,), blocks))))
 
 
 def read_kaldi_results(file: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
@@ -65,19 +64,29 @@ def read_kaldi_results(file: str, problems: Problems, rows_per_piece: int, syste
         return
     gathering = Gathering(header, True, file, problems, rows_per_piece)
     columns = {name: place for place, name in enumerate(_KALDI_COLUMNS)}
-    lines = _Separated(problems, " ", len(columns), columns)
-    even = (Lines(block.first, _with_even_blanks(block.data)) for block in read_lines(file))
+    lines = Separated(problems, " ", len(columns), columns)
+    even = (Lines(block.first, with_even_blanks(block.data)) for block in read_lines(file))
     yield from gathering.pieces(lines.batches(even))
+
+
+def first_line(block: Lines) -> tuple[str, list[str], Lines]:
+    """What separates the values of a table, the names of its columns, and the lines behind the first."""
+    head, _, rest = block.data.partition(b"\n")
+    delimiter = "\t" if b"\t" in head else ","
+    names = next(csv.reader([head.decode().strip("\r")], delimiter=delimiter), [])
+    return delimiter, names, Lines(block.first + 1, rest)
 
 
 def choose_columns(names: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
     """Where the columns of detections are among those named, and the attributes that name the others.
 
-    Capital letters and blanks around a name do not count. Raises `FormatError` if one is missing or there twice.
+    Capital letters and blanks around a name do not count. Judged documents, those of a table with `relevance`, need no
+    times. Raises `FormatError` if one is missing or there twice.
     """
     plain = [name.strip().lower() for name in names]
+    needed = [name for name in NEEDED if "relevance" not in plain or name not in TIMES]
     known = {name: plain.index(name) for name in (*NEEDED, *OPTIONAL) if name in plain}
-    missing = [name for name in NEEDED if name not in known]
+    missing = [name for name in needed if name not in known]
     twice = [name for name in known if plain.count(name) > 1]
     if missing or twice:
         found = f"{shown(', '.join(names))}, no {' or '.join(missing)}" if missing else f"two columns {twice[0]}"
@@ -87,7 +96,7 @@ def choose_columns(names: Sequence[str]) -> tuple[dict[str, int], dict[str, str]
     return known, {"ignored_columns": ", ".join(ignored)} if ignored else {}
 
 
-class _Separated:
+class Separated:
     """Lines of values with a delimiter between them; `columns` tells where the known ones are among all."""
 
     def __init__(self, problems: Problems, delimiter: str, size: int, columns: Mapping[str, int]) -> None:
@@ -134,6 +143,13 @@ class _Separated:
         return _without_blank_lines(Batch(columns, lines, unread=tuple(unread)))
 
 
+def with_times(batch: Batch) -> Batch:
+    """The same rows, those without times at 0."""
+    absent = [name for name in TIMES if name not in batch.columns and "end" not in batch.columns]
+    zeros = pa.array(np.zeros(len(batch.columns["query"])))
+    return batch._replace(columns={**batch.columns, **dict.fromkeys(absent, zeros)})
+
+
 def _without_blank_lines(batch: Batch) -> Batch:
     """The rows of which any value is there."""
     if "" not in batch.columns["query"].dictionary.to_pylist() or batch.lines is None:
@@ -144,7 +160,7 @@ def _without_blank_lines(batch: Batch) -> Batch:
     return batch._replace(columns=columns, lines=batch.lines[kept])
 
 
-def _with_even_blanks(lines: bytes) -> bytes:
+def with_even_blanks(lines: bytes) -> bytes:
     """Lines with one blank between values, and none around them."""
     if not _UNEVEN_BLANKS.search(lines):
         return lines

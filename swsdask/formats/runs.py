@@ -1,4 +1,4 @@
-"""Runs in any form: lists of detections in NIST's XML, tables, results in Kaldi's form. Content tells which it is."""
+"""Runs in any form: detections in NIST's XML, tables, Kaldi's and TREC's results. Content tells which it is."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ def _reader(found: Format) -> Callable[[str, Problems, int, str | None], Iterato
         from swsdask.formats.run_parquet import read_parquet_table
 
         return read_parquet_table
+    if found is Format.TREC:
+        from swsdask.formats.trec import read_trec_run
+
+        return read_trec_run
     from swsdask.formats.run_table import read_kaldi_results, read_text_table
 
     return read_text_table if found is Format.TABLE else read_kaldi_results

@@ -22,10 +22,12 @@ class Format(Enum):
     TABLE = "a table of detections"
     PARQUET = "a Parquet file"
     KALDI = "results in Kaldi's form"
+    TREC = "a TREC run"
+    QRELS = "TREC judgments"
     RESOURCES = "a description of resources"
 
 
-RUNS = (Format.RUN_XML, Format.TABLE, Format.PARQUET, Format.KALDI)
+RUNS = (Format.RUN_XML, Format.TABLE, Format.PARQUET, Format.KALDI, Format.TREC)
 """What a run can be."""
 
 RTTM_TYPE = re.compile(
@@ -42,11 +44,12 @@ ROOTS = {
 }
 """Formats in XML, by the name of their root element."""
 
-_ANY_RUN = "a run (a list of detections, a table, Parquet or Kaldi's results)"
+_ANY_RUN = "a run (a list of detections, a table, Parquet, Kaldi's results or a TREC run)"
 _PLACES = {
     Format.ECF: "with --ecf",
     Format.RTTM: "with --rttm",
     Format.QUERIES: "with --queries",
+    Format.QRELS: "with --qrels",
     Format.RESOURCES: "beside its run and not by name",
 }
 _NAMES = {
@@ -70,6 +73,8 @@ _RESOURCES = re.compile(
 """The first line of a description of resources that is neither blank nor a comment."""
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KALDI_FIELDS = 5
+_TREC_RUN = re.compile(r"\S+\s+Q0\s+\S+\s+[0-9]+\s+\S+\s+\S+\s*", re.IGNORECASE)
+_QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]+\s*")
 
 
 def sniff(url: str) -> Format:
@@ -124,11 +129,14 @@ def _text_format(text: str) -> Format | None:
     fields = first.split()
     if RTTM_TYPE.fullmatch(fields[0]):
         return Format.RTTM
-    if {"query", "score"} <= {name.strip(' "').lower() for name in re.split(r"[\t,]", first)}:
+    names = {name.strip(' "').lower() for name in re.split(r"[\t,]", first)}
+    if "query" in names and not names.isdisjoint(("score", "relevance")):
         return Format.TABLE
+    if _TREC_RUN.fullmatch(first) and _is_number(fields[4]):
+        return Format.TREC
     if len(fields) == _KALDI_FIELDS and all(_is_number(field) for field in fields[2:]):
         return Format.KALDI
-    return None
+    return Format.QRELS if _QRELS.fullmatch(first) else None
 
 
 def _is_number(text: str) -> bool:

@@ -19,6 +19,7 @@ from swsdask.formats.run_files import find_runs
 from swsdask.formats.run_resources import find_resources
 from swsdask.formats.runs import read_run
 from swsdask.formats.sniff import RUNS, Format, sniff
+from swsdask.formats.trec import read_judgments
 from swsdask.model.resources import Phase, Resources
 
 MOST_PROBLEMS = 1_000_000
@@ -104,6 +105,8 @@ def _check(file: str, role: Format | None, known: _Known | None, problems: Probl
                 counts = _check_queries(file, problems)
             case Format.RESOURCES:
                 counts = _check_resources(file, problems)
+            case Format.QRELS:
+                counts = _check_judgments(file, problems)
             case _:
                 counts = _check_run(file, known, problems)
     return CheckedFile(file, found, counts)
@@ -136,6 +139,12 @@ def _check_resources(file: str, problems: Problems) -> dict[str, int]:
     told = read_resources(file, problems) or Resources()
     phases = sum(phase != Phase() for phase in (told.indexing, told.searching))
     return {"phases": phases, "types of nodes": len(told.hardware)}
+
+
+def _check_judgments(file: str, problems: Problems) -> dict[str, int]:
+    judged = read_judgments(file, problems)
+    counts = {"queries": len(judged.queries), "documents": len(judged.documents)}
+    return counts | {"relevant pairs": len(judged.relevant)}
 
 
 def _check_run(file: str, known: _Known | None, problems: Problems) -> dict[str, int]:

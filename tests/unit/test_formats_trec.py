@@ -1,0 +1,132 @@
+"""TREC's runs and judgments, tables of judged documents, and what they are scored as."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import pytrec_eval
+
+import swsdask as sws
+from swsdask.errors import InputError, Problems, SettingsError
+from swsdask.formats.runs import read_run
+from swsdask.formats.trec import read_judgments
+
+QRELS = "7 0 D1 1\n7 0 D2 0\n8 0 D1 2\n8 0 D3 -1\n"
+RUN = "7 Q0 D2 1 0.5 tag\n7 Q0 D9 2 0.25 tag\n7 Q0 D1 3 0.125 tag\n8 Q0 D1 1 3e-1 tag\n"
+
+
+def overall(result: sws.Result) -> dict[str, float]:
+    rows = result.table.to_pylist()
+    return {row["measure"]: row["value"] for row in rows if row["query"] is None}
+
+
+def write(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def problems_of(file: str, reader: object = None) -> list[tuple[int | None, str, str]]:
+    found = Problems()
+    if reader is read_judgments:
+        read_judgments(file, found)
+    else:
+        list(read_run(file, found))
+    return [(problem.line, problem.expected, problem.found) for problem in found]
+
+
+def test_a_run(tmp_path: Path) -> None:
+    found = Problems()
+    (piece,) = read_run(write(tmp_path, "a.trec", RUN), found)
+    assert not len(found)
+    assert piece.header.system == "tag"
+    assert [piece.documents[code] for code in piece.document] == ["D2", "D9", "D1", "D1"]
+    assert piece.score.tolist() == [0.5, 0.25, 0.125, 0.3]
+    assert set(piece.duration.tolist()) == {0}
+
+
+def test_judgments(tmp_path: Path) -> None:
+    found = Problems()
+    judged = read_judgments(write(tmp_path, "q.txt", QRELS), found)
+    assert not len(found)
+    assert judged == (("7", "8"), ("D1", "D2", "D3"), (("7", "D1"), ("8", "D1")))
+    table = "Query,note,document,relevance\n7,x,D1,1\n7,x,D2,0\n8,x,D1,2\n8,x,D3,-1\n"
+    assert read_judgments(write(tmp_path, "q.csv", table), found) == judged
+    assert not len(found)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "found"),
+    [
+        ("7 Q0 D3 4 nan tag", "a score", "'nan'"),
+        ("7 Q0 D3 x 0.5 tag", "a whole number as rank", "'x'"),
+        ("7 Q0 D3 4 0.5", "6 values", "5 in '7 Q0 D3 4 0.5'"),
+        ("7 Q0 D2 4 0.5 tag", "a document once for a query", "query '7' and document 'D2' again"),
+        ("7 Q0 ../D2 4 0.5 tag", "a document", "a path that climbs out of its folder, '../D2'"),
+    ],
+)
+def test_a_faulty_run(tmp_path: Path, line: str, expected: str, found: str) -> None:
+    assert problems_of(write(tmp_path, "a.trec", f"{RUN}{line}\n{RUN[:0]}")) == [(5, expected, found)]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "found"),
+    [
+        ("7 0 D3 yes", "a whole number as relevance", "'yes'"),
+        ("7 0 D3", "4 values", "3 in '7 0 D3'"),
+        ("7 0 D1 0", "a judgment once", "query '7' and document 'D1' again"),
+    ],
+)
+def test_faulty_judgments(tmp_path: Path, line: str, expected: str, found: str) -> None:
+    assert problems_of(write(tmp_path, "q", f"{QRELS}{line}\n"), read_judgments) == [(5, expected, found)]
+
+
+def test_what_is_judged_is_scored(tmp_path: Path) -> None:
+    qrels, run = write(tmp_path, "q", QRELS), write(tmp_path, "r", RUN)
+    values = overall(sws.score(sws.open(qrels=qrels, collection=run), runs=run))
+    assert values["map"] == (1 / 3 + 1) / 2
+    assert (values["n_queries"], values["n_target"], values["n_detections"]) == (2, 2, 4)
+    with pytest.raises(InputError, match="D9"):
+        sws.score(sws.open(qrels=qrels), runs=run)
+    with pytest.raises(SettingsError, match="trials = 'virtual'"):
+        sws.open(qrels=qrels, preset="sws2013")
+    with pytest.raises(SettingsError, match="whole reference"):
+        sws.open(qrels=qrels, ecf=run)
+
+
+def test_one_table_is_both(tmp_path: Path) -> None:
+    """Table 5.6 of the thesis."""
+    rows = ["D1 K1 1 1", "D2 K1 0 0.1", "D3 K1 0 0.1", "D1 K2 1 0.05", "D2 K2 0 0", "D3 K2 0 0"]
+    table = write(tmp_path, "t.tsv", "\n".join(["document query relevance score", *rows, ""]).replace(" ", "\t"))
+    values = overall(sws.score(sws.open(qrels=table), runs=table))
+    assert (values["ap"], values["map"]) == (0.75, 1.0)
+
+
+def test_the_same_from_an_archive(tmp_path: Path) -> None:
+    qrels, run = write(tmp_path, "q", QRELS), write(tmp_path, "r", RUN)
+    sws.ingest(tmp_path / "archive", qrels=qrels, runs=run)
+    stored = sws.score(sws.open(tmp_path / "archive", preset="trec"))
+    direct = sws.score(sws.open(qrels=qrels, collection=run, preset="trec"), runs=run)
+    assert repr(stored.table.to_pylist()) == repr(direct.table.to_pylist())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_files_are_scored_as_by_trec_eval(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    judged: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for query in (f"q{n}" for n in range(6)):
+        judged[query] = {f"d{n}": chance.choice([-1, 0, 0, 1, 2]) for n in chance.sample(range(60), 25)}
+        run[query] = {f"d{n}": chance.choice([0.1, 0.2, 0.7, -1.5]) for n in chance.sample(range(60), 40)}
+    qrels = write(
+        tmp_path, "q", "".join(f"{q} 0 {d} {grade}\n" for q, own in judged.items() for d, grade in own.items())
+    )
+    rows = [f"{q}\tQ0\t{d}  1 {score} tag\n" for q, own in run.items() for d, score in own.items()]
+    file = write(tmp_path, "r", "".join(chance.sample(rows, len(rows))))
+    values = overall(sws.score(sws.open(qrels=qrels, collection=file, preset="trec"), runs=file))
+    theirs = pytrec_eval.RelevanceEvaluator(judged, {"map", "P", "Rprec"}).evaluate(run)
+    for ours, name in {"map": "map", "precision_at_rank@5": "P_5", "r_precision": "Rprec"}.items():
+        mean = sum(own[name] for own in theirs.values()) / len(theirs)
+        assert values[ours] == pytest.approx(mean, abs=1e-12)
