@@ -65,7 +65,7 @@ def score_archive(
         its_families = [of_run(family, runs[system], archive) for family in families]
         scores.append(score_table(system, found, its_families, measures, reference, settings.evaluation))
         curves.append(curve_table(system, found, reference, settings.evaluation))
-        notes += [f"{system}: {note}" for note in system_notes(found)]
+        notes += [f"{system}: {note}" for note in system_notes(found, reference, settings.evaluation)]
     aligned = None
     if alignment:
         rows = align_systems(archive, systems, reference, executor, settings.engine, progress or Unseen())

@@ -104,6 +104,13 @@ def affine(
     return known[key]
 
 
+def whole_gamma(statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings) -> float:
+    """gamma of the whole evaluation, NaN where C_nxe is not defined."""
+    population, line = next(sweeps(statistics, reference))
+    trials = censored(statistics[Counts], population, settings)
+    return affine(statistics, reference, population, line, trials, settings).best.gamma if trials.defined else np.nan
+
+
 def _affine(
     statistics: Mapping[type[Statistic], Any],
     reference: Reference,
@@ -120,7 +127,8 @@ def _affine(
     with np.errstate(over="ignore"):
         z = np.clip((target - points.centre) / points.unit, -_FARTHEST, _FARTHEST)
         nontarget = np.append(points.z * points.unit + points.centre, trials.score)
-    standard = _shares(z, n_target, np.append(points.z, z[-1]), n_nontarget, trials)
+    z_nontarget = np.append(np.clip(points.z, -_FARTHEST, _FARTHEST), z[-1])
+    standard = _shares(z, n_target, z_nontarget, n_nontarget, trials)
     separation = _separation(line, trials)
     best = fit(standard, separation, reference.prior_log_odds, nonnegative=nonnegative)
     return Affine(

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from swsdask.measures import ece
+from swsdask.measures.affine_calibration import whole_gamma
+from swsdask.measures.censoring import censored
 from swsdask.measures.population import Population, populations
 from swsdask.model.application import weights
 from swsdask.model.settings import EvaluationSettings, Weights
@@ -14,6 +17,7 @@ from swsdask.model.trials import Reference
 from swsdask.model.wording import counted
 from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
+from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.onsets import onset_counts
 
 LISTED = 20
@@ -36,17 +40,57 @@ def interpretation(reference: Reference, settings: EvaluationSettings) -> tuple[
     )
 
 
-def system_notes(statistics: Mapping[type[Statistic], Any]) -> tuple[str, ...]:
+def system_notes(
+    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+) -> tuple[str, ...]:
     """What is particular to one system's statistics."""
-    counts: Counts | None = statistics.get(Counts)
-    if counts is None or counts.has_decisions:
+    if Counts not in statistics:
         return ()
+    return (
+        *_undecided(statistics[Counts]),
+        *_imputed(statistics, reference, settings),
+        *_recalibrated(statistics, reference, settings),
+    )
+
+
+def _undecided(counts: Counts) -> Iterator[str]:
+    if counts.has_decisions:
+        return
     without = int(counts.mapped[..., -1].sum() + counts.unmapped[..., -1].sum())
     every = int(counts.mapped.sum() + counts.unmapped.sum())
-    return (
+    yield (
         f"{without:,} of {counted(every, 'trials')} without a YES/NO decision: ATWV and what else depends on decisions "
-        "is not defined.",
+        "is not defined."
     )
+
+
+def _imputed(
+    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+) -> Iterator[str]:
+    counts: Counts = statistics[Counts]
+    trials = censored(counts, populations(reference)[0], settings)
+    n_imputed = int(trials.imputed_target.sum() + trials.imputed_nontarget.sum())
+    lowest = float(counts.lowest.min(initial=np.inf))
+    if Entropy in statistics and n_imputed and trials.score > lowest:
+        yield (
+            f"The imputed score, {trials.score:.6g}, lies above the run's lowest, {lowest:.6g}: "
+            f"{counted(n_imputed, 'trials')} not given rank above some that are."
+        )
+
+
+def _recalibrated(
+    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+) -> Iterator[str]:
+    if not statistics.keys() >= set(ece.NEEDS):
+        return
+    gamma = whole_gamma(statistics, reference, settings)
+    if gamma < 0.0:
+        yield (
+            f"The best affine map of the scores falls, gamma = {gamma:.6g}: high scores speak against an occurrence. "
+            "C_nxe_min of a map that rises or is flat: nonnegative_gamma = true."
+        )
+    elif gamma == np.inf:
+        yield "The scores separate targets from non-targets, or all but those at one score: no affine map is the best."
 
 
 def _costs(whole: Population, point: Weights, settings: EvaluationSettings) -> Iterator[str]:
@@ -80,11 +124,13 @@ def _left_out(reference: Reference, whole: Population, settings: EvaluationSetti
         yield f"Left out of {where}: {counted(len(without), 'queries')} without target trials ({_listed(without)})."
     if reference.n_unevaluated:
         yield f"Not counted: {counted(reference.n_unevaluated, 'occurrences')} outside the evaluated excerpts."
+    if whole.n_target == 0:
+        yield "No query has target trials: TWV and C_nxe are not defined."
     full = [reference.query_ids[q] for q in np.flatnonzero(whole.queries & (whole.nontargets <= 0))]
     if full:
         yield (
             f"Left out of the average P_fa: {counted(len(full), 'queries')} without non-target trials, and so without "
-            f"P_fa ({_listed(full)})."
+            f"P_fa ({_listed(full)}). Their targets count in C_nxe of all queries."
         )
     silent = [
         reference.query_ids[q] for q in np.flatnonzero(whole.queries & (onset_counts(reference).sum(axis=1) == 0))

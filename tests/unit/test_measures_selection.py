@@ -102,6 +102,6 @@ def test_who_is_left_out() -> None:
 
 def test_absent_decisions_are_told() -> None:
     found = statistics([[(0, 0, 1.0, 1, True), (0, 0, 1.0, -1, False)]], REFERENCE)
-    assert "1 of 2 trials without a YES/NO decision" in system_notes(found)[0]
-    assert system_notes({Counts: Counts.from_trials(make_trials([]), REFERENCE, None)}) == ()
-    assert system_notes({}) == ()
+    assert "1 of 2 trials without a YES/NO decision" in system_notes(found, REFERENCE, settings())[0]
+    assert system_notes({Counts: Counts.from_trials(make_trials([]), REFERENCE, None)}, REFERENCE, settings()) == ()
+    assert system_notes({}, REFERENCE, settings()) == ()
