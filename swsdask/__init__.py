@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "apply_calibration": "swsdask.api",
+    "calibrate": "swsdask.api",
     "ingest": "swsdask.api",
     "open": "swsdask.api",
     "score": "swsdask.api",
@@ -21,6 +23,7 @@ _HOME = {
     "validate": "swsdask.api",
     "Evaluation": "swsdask.api",
     "cluster": "swsdask.engine.open",
+    "Calibration": "swsdask.calibration.file",
     "Result": "swsdask.model.results",
     "EvaluationSettings": "swsdask.model.settings",
     "SwsdaskError": "swsdask.errors",
@@ -29,6 +32,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Calibration",
     "Evaluation",
     "EvaluationSettings",
     "InputError",
@@ -36,6 +40,8 @@ __all__ = [
     "SettingsError",
     "SwsdaskError",
     "__version__",
+    "apply_calibration",
+    "calibrate",
     "cluster",
     "ingest",
     "open",
@@ -45,7 +51,17 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from swsdask.api import Evaluation, ingest, open, report, score, validate  # noqa: A004
+    from swsdask.api import (
+        Evaluation,
+        apply_calibration,
+        calibrate,
+        ingest,
+        open,  # noqa: A004
+        report,
+        score,
+        validate,
+    )
+    from swsdask.calibration.file import Calibration
     from swsdask.engine.open import cluster
     from swsdask.errors import InputError, SettingsError, SwsdaskError
     from swsdask.model.results import Result

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from glob import glob
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
@@ -30,8 +30,8 @@ from swsdask.archive.tables import ReferenceTables
 from swsdask.archive.writing import write_runs
 from swsdask.engine.executor import Executor
 from swsdask.engine.open import open_executor
-from swsdask.engine.progress import Progress
-from swsdask.engine.score import score_archive
+from swsdask.engine.progress import Progress, Unseen
+from swsdask.engine.score import score_archive, score_systems
 from swsdask.engine.serial import SerialExecutor
 from swsdask.errors import SettingsError
 from swsdask.formats.opening import file_size, is_local
@@ -44,6 +44,11 @@ from swsdask.model.presets import load_preset
 from swsdask.model.results import Result
 from swsdask.model.settings import Settings, build_settings, merge_layers
 from swsdask.model.wording import counted
+
+if TYPE_CHECKING:
+    from swsdask.calibration.applying import Applied
+    from swsdask.calibration.file import Calibration
+    from swsdask.calibration.fitting import Method
 
 Location = str | os.PathLike[str]
 """A path or an fsspec URL."""
@@ -214,6 +219,75 @@ def score(
     )
 
 
+def calibrate(
+    evaluation: Evaluation | Location,
+    run: Location | Mapping[str, Location],
+    method: Method = "affine",
+    *,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> Calibration:
+    """Fit the map from a run's scores to log-likelihood ratios: "affine" (Eq. 44) or "pav" (rising steps).
+
+    `run` is a file or URL with one system, or file by system, or a system of the archive. The result can be called with
+    scores, written (`write`) and applied to other runs (`apply_calibration`). Raises `InputError` where no such map can
+    be used on other runs (see `calibration.fitting`), and what `score` raises.
+    """
+    from swsdask.calibration.fitting import MEASURES, fit
+
+    evaluation = evaluation if isinstance(evaluation, Evaluation) else open(evaluation)
+    runs = _named(run, evaluation.systems)
+    settings = evaluation.settings
+    if method not in MEASURES:
+        raise SettingsError(f"method {method!r} is unknown. Known: {', '.join(MEASURES)}.")
+    families = select(MEASURES[method])
+    with ExitStack() as stack:
+        workers = stack.enter_context(_executor(settings, executor, _rows_to_score(evaluation, runs)))
+        archive, systems = stack.enter_context(_with_runs(evaluation, runs, workers, None))
+        if len(systems) != 1:
+            raise SettingsError(f"A calibration is fitted on one system; here are {', '.join(systems) or 'none'}.")
+        held = next(each for each in archive.runs if each.system == systems[0])
+        check_runs([held], settings.evaluation)
+        reference = build_reference(archive, settings.evaluation)
+        ((_, found),) = score_systems(
+            archive, systems, reference, families, workers, settings.engine, progress or Unseen()
+        )
+        signature = _manifest(archive, systems, settings, MEASURES[method], ())["signature"]
+        return fit(method, held, found, reference, settings.evaluation, archive.inputs, signature)
+
+
+def apply_calibration(
+    calibration: Calibration | Location,
+    runs: Location | Iterable[Location],
+    out: Location,
+    *,
+    preset: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    keep_decisions: bool = False,
+    progress: Progress | None = None,
+) -> list[Applied]:
+    """Write runs (files, directories, globs, URLs) with their scores calibrated; what became of each.
+
+    `out` is a local directory, or for one run a file. Decisions are made at the Bayes threshold of the evaluation that
+    was fitted on, or of the operating point that `preset` or `settings` gives. Raises `InputError` with everything that
+    is wrong with the runs, or with the calibration's file; then nothing is written.
+    """
+    from swsdask.calibration.applying import apply_to_runs
+    from swsdask.calibration.file import Calibration
+
+    held = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
+    files = find_runs(_locations(runs))
+    threshold = held.bayes_threshold
+    if preset or "operating_point" in (settings or {}).get("evaluation", {}):
+        point = build_settings(load_preset(preset) if preset else None, None, settings).evaluation.operating_point
+        if point.from_data is not None:
+            raise SettingsError("operating_point.from_data: there is no reference here to take it from. Give beta.")
+        threshold = point.resolve(0, 0).bayes_threshold
+    if progress is not None:
+        progress.begin("writing calibrated runs", 0)
+    return apply_to_runs(held.map, files, os.fspath(out), None if keep_decisions else threshold)
+
+
 def plan(
     evaluation: Evaluation,
     measures: str | Iterable[str] | None = None,
@@ -290,28 +364,6 @@ def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location)
         n_occurrences=occurrences.num_rows,
     )
     return write_mediaeval_output(result, loaded, Path(directory))
-
-
-def _settings(
-    preset: str | None, compat: str | None, explicit: Mapping[str, Any] | None, *, judged: bool = False
-) -> Settings:
-    """Settings from their layers; of `judged` documents, trials are documents unless a layer says otherwise.
-
-    Raises `SettingsError` where it does.
-    """
-    below: dict[str, Any] = {"evaluation": {"trials": "document"}} if judged else {}
-    resolved = build_settings(merge_layers(below, load_preset(preset) if preset else {}), compat, explicit)
-    if judged and resolved.evaluation.trials != "document":
-        raise SettingsError(
-            f"qrels judge documents: trials = {resolved.evaluation.trials!r} cannot be scored with them."
-        )
-    return resolved
-
-
-def _judged_files(qrels: Location, runs: Runs, others: Iterable[Any]) -> JudgedFiles:
-    if any(other is not None for other in others):
-        raise SettingsError("qrels are a whole reference: give no other one beside them.")
-    return JudgedFiles(os.fspath(qrels), tuple(file.url for file in _run_files(_named(runs))))
 
 
 def _settings(

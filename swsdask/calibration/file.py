@@ -35,7 +35,7 @@ class FittedOn(Checked):
     evaluation: dict[str, str]
     signature: str
     prior_log_odds: float
-    impute: Literal["min"] | float
+    impute: Literal["min", "error"] | float
     impute_score: float
     n_given_target: int
     n_imputed_target: int

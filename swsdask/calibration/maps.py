@@ -30,6 +30,9 @@ class AffineMap(Checked):
         with np.errstate(over="ignore"):
             return self.gamma * scores + self.delta
 
+    def __str__(self) -> str:
+        return f"affine, gamma {self.gamma:.6g}, delta {self.delta:.6g}"
+
 
 class StepMap(Checked):
     """Pooled isotonic regression: `llr[k]` for the scores >= `begins[k - 1]` and < `begins[k]`.
@@ -54,6 +57,9 @@ class StepMap(Checked):
         """The log-likelihood ratios of scores."""
         steps = np.searchsorted(np.array(self.begins, np.float64), scores, "right")
         return np.array(self.llr, np.float64)[steps]
+
+    def __str__(self) -> str:
+        return f"pav, {len(self.llr)} steps from {self.llr[0]:.6g} to {self.llr[-1]:.6g}"
 
 
 ScoreMap = Annotated[AffineMap | StepMap, Field(discriminator="method")]

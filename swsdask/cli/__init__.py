@@ -23,6 +23,7 @@ COMMANDS = {
     "ingest": "Write a reference and runs into an archive.",
     "validate": "Check files and list everything that is wrong with them.",
     "show": "Tell what an archive holds.",
+    "calibrate": "Fit a map from scores to log-likelihood ratios, or apply one to runs.",
     "convert": "Rewrite a run in another format.",
     "report": "Write report.html from the results of a score.",
     "presets": "List the presets, or print one.",

@@ -72,7 +72,7 @@ def test_an_affine_map_is_eq_44() -> None:
     assert AffineMap(gamma=2.0, delta=-1.0)(np.array([0.0, 1.5])).tolist() == [-1.0, 2.0]
 
 
-@given(affine_maps | step_maps(), st.sampled_from(["min", -10.0, 3e-300]))
+@given(affine_maps | step_maps(), st.sampled_from(["min", "error", -10.0, 3e-300]))
 def test_a_file_keeps_every_digit(
     tmp_path_factory: pytest.TempPathFactory, score_map: AffineMap | StepMap, impute: Any
 ) -> None:

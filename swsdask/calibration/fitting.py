@@ -1,0 +1,141 @@
+"""A calibration from what was counted of a run: the affine map of Eq. 44-45, or the steps of pooled PAV.
+
+A map is only given where it can be used on other runs. For the affine map gamma must be positive and finite: with
+gamma < 0 the least score would become the largest, with 0 all scores would be one, and an infinite gamma says that the
+classes do not overlap, so nothing bounds it. Steps must be two at least, and those of one class only, whose
+log-likelihood ratio is infinite, are given a finite one: with half a trial added to either class,
+
+    log((targets + 1/2) / (nontargets + 1/2)) - log(|T_true| / |T_false|),
+
+but never beyond that of the step beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from swsdask.archive.base import Run
+from swsdask.calibration.file import Calibration, FittedOn
+from swsdask.calibration.maps import AffineMap, StepMap
+from swsdask.errors import InputError, Problem
+from swsdask.measures import select
+from swsdask.measures.censoring import censored
+from swsdask.measures.isotonic import Blocks
+from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
+from swsdask.measures.pav_calibration import pooled_blocks
+from swsdask.measures.sweep import sweeps
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import F64, Reference
+from swsdask.statistics.base import Statistic
+from swsdask.statistics.counts import Counts
+
+Method = Literal["affine", "pav"]
+
+MEASURES: dict[Method, tuple[str, ...]] = {
+    "affine": ("cnxe", "cnxe_min", "impute_score"),
+    "pav": ("cnxe", "cnxe_min_pav", "impute_score"),
+}
+"""Measures of the families that a method needs."""
+
+_COUNTS = ("n_given_target", "n_imputed_target", "n_given_nontarget", "n_imputed_nontarget")
+
+
+def fit(
+    method: Method,
+    run: Run,
+    found: Mapping[type[Statistic], Any],
+    reference: Reference,
+    settings: EvaluationSettings,
+    evaluation: dict[str, str],
+    signature: str,
+) -> Calibration:
+    """The calibration of a run, from its merged statistics `found`, over all queries.
+
+    `evaluation` are the content hashes of the reference. Raises `InputError` where no map can be used on other runs.
+    """
+    whole = reference.conditions[0].name
+    numbers = {
+        value.measure: value.value
+        for family in select(MEASURES[method])
+        for value in family.values(found, reference, settings)
+        if value.query is None and value.condition == whole
+    }
+    if math.isnan(numbers["cnxe"]):
+        raise unfit(run, "no target trials, or no others", "Fit on an evaluation that has both.")
+    if run.rows == 0:
+        raise unfit(run, "a run without detections", "Fit on another.")
+    score_map: AffineMap | StepMap
+    if method == "affine":
+        score_map, after = affine_map(numbers, run), numbers["cnxe_min"]
+    else:
+        population, line = next(iter(sweeps(found, reference)))
+        lowest, blocks = pooled_blocks(line, censored(found[Counts], population, settings))
+        score_map = step_map(lowest, blocks, run)
+        after = _cnxe(blocks, score_map, reference.prior_log_odds)
+    counts = {name: int(numbers[name]) for name in _COUNTS}
+    return Calibration(
+        map=score_map,
+        fitted_on=FittedOn(
+            system=run.system,
+            run=run.content,
+            evaluation=dict(sorted(evaluation.items())),
+            signature=signature,
+            prior_log_odds=reference.prior_log_odds,
+            impute=settings.impute,
+            impute_score=numbers["impute_score"],
+            **counts,
+            cnxe=numbers["cnxe"],
+            cnxe_calibrated=after,
+        ),
+    )
+
+
+def affine_map(numbers: Mapping[str, float], run: Run) -> AffineMap:
+    """The affine map of a run's numbers. Raises `InputError` if gamma is not positive and finite."""
+    gamma, delta = numbers["cnxe_gamma"], numbers["cnxe_delta"]
+    if math.isfinite(gamma) and gamma > 0.0:
+        return AffineMap(gamma=gamma, delta=delta)
+    if gamma == math.inf:
+        why = "scores that keep targets and others wholly apart (gamma = inf)"
+        remedy = "Fit on more data, or with --method pav."
+    elif gamma == 0.0:
+        why, remedy = "scores that tell nothing (gamma = 0)", "Check that they are this system's."
+    else:
+        why = f"scores that are higher where nothing was said (gamma = {gamma:.6g})"
+        remedy = "Check that larger scores are the better ones."
+    raise unfit(run, why, remedy)
+
+
+def step_map(lowest: F64, blocks: Blocks, run: Run) -> StepMap:
+    """The steps of pooled PAV, of blocks with their lowest scores. Raises `InputError` for less than two blocks."""
+    if len(lowest) < 2:
+        raise unfit(run, "scores that tell nothing: one step", "Check that larger scores are the better ones.")
+    target, nontarget = blocks.target, blocks.nontarget
+    n_target, n_nontarget = int(target.sum()), int(nontarget.sum())
+    llr = blocks.llr(n_target, n_nontarget)
+    half = np.log((target + 0.5) / (nontarget + 0.5)) - math.log(n_target / n_nontarget)
+    if target[0] == 0:
+        llr[0] = min(half[0], llr[1])
+    if nontarget[-1] == 0:
+        llr[-1] = max(half[-1], llr[-2])
+    return StepMap(begins=tuple(lowest[1:].tolist()), llr=tuple(llr.tolist()))
+
+
+def _cnxe(blocks: Blocks, steps: StepMap, prior_log_odds: float) -> float:
+    """C_nxe of all trials at their steps."""
+    cost = 0.0
+    for counts, sign in ((blocks.target, -1.0), (blocks.nontarget, 1.0)):
+        each = (softplus(sign * (llr + prior_log_odds)) for llr in steps.llr)
+        total = math.fsum(n * one for n, one in zip(counts.tolist(), each, strict=True))
+        cost += sigmoid(-sign * prior_log_odds) * total / int(counts.sum())
+    return cost / prior_entropy(prior_log_odds)
+
+
+def unfit(run: Run, found: str, remedy: str) -> InputError:
+    """What to tell the user of a run that nothing can be fitted on."""
+    where = ", ".join(run.files) or run.system
+    return InputError(Problem(where, None, "scores that a calibration can be fitted on", found, remedy))

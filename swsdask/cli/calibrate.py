@@ -1,0 +1,139 @@
+"""`swsdask calibrate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from swsdask.cli.options import engine_options, explicit_settings, given_runs, reference_options, settings_options
+
+if TYPE_CHECKING:
+    from swsdask.calibration.applying import Applied
+    from swsdask.calibration.file import Calibration
+
+
+EXAMPLES = """\b
+Examples:
+  swsdask calibrate DEVRUN --on DEV --preset sws2013 --out calibration.toml
+  swsdask calibrate --apply calibration.toml EVALRUN... --out calibrated
+"""
+
+
+@click.command(short_help="Fit a map from scores to log-likelihood ratios, or apply one to runs.", epilog=EXAMPLES)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--on", "reference", metavar="REFERENCE", help="The evaluation to fit on, as for `swsdask score`.")
+@reference_options
+@click.option(
+    "--method",
+    type=click.Choice(["affine", "pav"]),
+    help="affine (default): gamma score + delta. pav: the best rising steps, which need more data.",
+)
+@click.option("--apply", "calibration", metavar="FILE", help="Apply this calibration to RUNs instead of fitting one.")
+@click.option(
+    "--out",
+    metavar="PLACE",
+    help="The calibration file (calibration.toml); with --apply a directory, or for one RUN a file.",
+)
+@click.option("--keep-decisions", is_flag=True, help="With --apply: leave decisions as they are.")
+@settings_options
+@engine_options
+def command(
+    runs: tuple[str, ...],
+    reference: str | None,
+    ecf: str | None,
+    rttm: str | None,
+    queries: str | None,
+    method: Literal["affine", "pav"] | None,
+    calibration: str | None,
+    out: str | None,
+    keep_decisions: bool,
+    preset: str | None,
+    settings_file: Path | None,
+    assignments: tuple[str, ...],
+    compat: str | None,
+    executor: str | None,
+    cluster: str | None,
+    workers: int | None,
+    rows_per_task: int | None,
+) -> None:
+    """Fit on a development evaluation how a RUN's scores become log-likelihood ratios, and apply that to other runs.
+
+    Fitting writes a small TOML file and tells what is gained. Where gamma would not be a positive number (scores that
+    fall, that tell nothing, or that keep targets and others wholly apart) nothing is written.
+
+    Applying writes each RUN in its own format and compression, under its name (Kaldi's results become a table). Scores
+    and declared minimum and maximum scores are mapped. Decisions are made anew: YES at or above the Bayes threshold of
+    the evaluation that was fitted on, or of the operating point that --preset, --settings or --set gives;
+    --keep-decisions leaves them. Trials that a run does not give are imputed its least score, which is mapped with the
+    others; where the setting `impute` is a number, score the new run with the mapped number, which is printed.
+    """
+    from swsdask import api
+    from swsdask.calibration.file import Calibration
+    from swsdask.cli.progress import progress
+
+    settings = explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task)
+    if calibration is not None:
+        if reference or any((ecf, rttm, queries, method)):
+            raise click.UsageError("--apply fits nothing: leave out --on, --ecf, --rttm, --queries and --method.")
+        if out is None:
+            raise click.UsageError("--apply needs --out: a directory, or for one RUN a file.")
+        held = Calibration.read(calibration)
+        with progress() as shown:
+            done = api.apply_calibration(
+                held,
+                runs,
+                out,
+                preset=preset,
+                settings=settings,
+                keep_decisions=keep_decisions,
+                progress=shown,
+            )
+        _print_applied(held, done)
+        return
+    if keep_decisions:
+        raise click.UsageError("--keep-decisions goes with --apply.")
+    if len(runs) > 1:
+        raise click.UsageError("A calibration is fitted on one RUN; --on names the evaluation.")
+    evaluation = api.open(
+        reference, ecf=ecf, rttm=rttm, queries=queries, preset=preset, compat=compat, settings=settings
+    )
+    with progress() as shown:
+        if cluster:
+            shown.begin(f"connecting to {cluster}", 0)
+        run = named if isinstance(named := given_runs(runs), dict) else named[0]
+        fitted = api.calibrate(evaluation, run, method=method or "affine", progress=shown)
+    path = out or "calibration.toml"
+    fitted.write(path)
+    _print_fitted(fitted, path)
+
+
+def _print_fitted(fitted: Calibration, path: str) -> None:
+    on = fitted.fitted_on
+    click.echo(f"{on.system}: {fitted.map}")
+    click.echo(f"  C_nxe {on.cnxe:.4f} before, {on.cnxe_calibrated:.4f} after")
+    click.echo(f"  targets: {on.n_given_target:,} given, {on.n_imputed_target:,} imputed at {on.impute_score:g}")
+    click.echo(
+        f"  non-targets: {on.n_given_nontarget:,} given, {on.n_imputed_nontarget:,} imputed at {on.impute_score:g}"
+    )
+    click.echo(f"  Bayes threshold: {fitted.bayes_threshold:.4f}")
+    click.echo(f"Written: {path}")
+
+
+def _print_applied(held: Calibration, done: list[Applied]) -> None:
+    for run in done:
+        reach = f", {run.lowest:g} .. {run.highest:g}" if run.rows else ""
+        click.echo(f"{run.target}: {run.rows:,} detections, {run.accepted:,} decided YES{reach}")
+        if run.rounded:
+            click.echo(f"  rounded: {run.rounded:,} times finer than 0.1 ms")
+        if run.ignored:
+            click.echo(f"  not written: the columns {run.ignored}")
+        others = [system for system in run.systems if system != held.fitted_on.system]
+        if others:
+            click.echo(f"  fitted on {held.fitted_on.system}, applied to {', '.join(others)}")
+    if isinstance(held.fitted_on.impute, float):
+        mapped = float(held(held.fitted_on.impute))
+        click.echo(
+            f"impute = {held.fitted_on.impute:g} becomes {mapped!r}: score these runs with --set impute={mapped!r}"
+        )
