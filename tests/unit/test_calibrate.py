@@ -14,13 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from swsdask.archive.base import Run
 from swsdask.calibration.applying import apply_to_runs
 from swsdask.calibration.file import Calibration, FittedOn
+from swsdask.calibration.fitting import step_map
 from swsdask.calibration.maps import AffineMap, StepMap
 from swsdask.errors import InputError, Problems
 from swsdask.formats.run_dialect import DIALECTS
 from swsdask.formats.run_write import write_kwslist, write_lists, write_table
 from swsdask.formats.runs import read_run
+from swsdask.measures.isotonic import isotonic_blocks
+from swsdask.model.trials import ScoreRange
 from tests.cli.conftest import RUN
 from tests.property.test_run_write import rows
 
@@ -81,6 +85,40 @@ def test_a_file_keeps_every_digit(
     made.write(path)
     assert Calibration.read(path) == made
     assert made.bayes_threshold == 4.2
+
+
+RUN_OF_S = Run("s", 1, "ab", True, ScoreRange(None, (0.0, 1.0)), files=("s.xml",))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=8),
+    st.tuples(st.integers(0, 2), st.integers(1, 10**9)),
+    st.tuples(st.integers(1, 3), st.integers(0, 1)),
+)
+def test_steps_are_the_blocks_with_half_a_trial_at_the_ends(
+    rows: list[tuple[int, int]], first: tuple[int, int], last: tuple[int, int]
+) -> None:
+    target, nontarget = np.array([first, *rows, last], np.int64).T.copy()
+    blocks = isotonic_blocks(target, nontarget)
+    n_target, n_nontarget = int(target.sum()), int(nontarget.sum())
+    lowest = np.arange(len(target), dtype=np.float64)[blocks.first]
+    if len(lowest) < 2:
+        with pytest.raises(InputError, match=r"s\.xml: expected scores that a calibration .* one step"):
+            step_map(lowest, blocks, RUN_OF_S)
+        return
+    steps = step_map(lowest, blocks, RUN_OF_S)
+    assert steps.begins == tuple(lowest[1:].tolist())
+    pairs = list(zip(blocks.target.tolist(), blocks.nontarget.tolist(), strict=True))
+    for k, (llr, (hits, others)) in enumerate(zip(steps.llr, pairs, strict=True)):
+        prior = math.log(n_target / n_nontarget)
+        if hits and others:
+            assert llr == pytest.approx(math.log(hits / others) - prior, abs=1e-12)
+        else:
+            half = math.log((hits + 0.5) / (others + 0.5)) - prior
+            beside = steps.llr[1 if k == 0 else -2]
+            alone = len(pairs) == 2 and not (pairs[1 - k][0] and pairs[1 - k][1])
+            expected = half if alone else (min if k == 0 else max)(half, beside)
+            assert llr == pytest.approx(expected, abs=1e-12)
 
 
 BAD = {
