@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,11 @@ from swsdask.errors import Problems
 from swsdask.model.runs import RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange
+from swsdask.model.wording import counted
 
 _UNKNOWN_QUERY = -1
+
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class Codes:
 
 @dataclass(frozen=True)
 class Sighting:
-    """An id that the evaluation does not know: in how many rows, and where it stood first."""
+    """In how many rows something stands, and where it stood first."""
 
     rows: int
     file: str
@@ -67,10 +70,11 @@ class Tally:
     files: tuple[str, ...]
     read: RowSum = field(default_factory=RowSum)
     rows: int = 0
-    undecided: int = 0
     outside: int = 0
     rounded: int = 0
     scores: tuple[float, float] = (np.inf, -np.inf)
+    decisions: dict[bool, Sighting] = field(default_factory=dict)
+    """Rows as they were read, by whether they have a decision; the kind that stood first comes first."""
     unknown_documents: dict[str, Sighting] = field(default_factory=dict)
     unknown_queries: dict[str, Sighting] = field(default_factory=dict)
 
@@ -80,10 +84,10 @@ class Tally:
             files=tuple(dict.fromkeys(self.files + other.files)),
             read=self.read + other.read,
             rows=self.rows + other.rows,
-            undecided=self.undecided + other.undecided,
             outside=self.outside + other.outside,
             rounded=self.rounded + other.rounded,
             scores=_hull(self.scores, other.scores),
+            decisions=_added(self.decisions, other.decisions),
             unknown_documents=_added(self.unknown_documents, other.unknown_documents),
             unknown_queries=_added(self.unknown_queries, other.unknown_queries),
         )
@@ -99,7 +103,7 @@ class Tally:
             system=self.header.system,
             rows=self.rows,
             content=self.content,
-            has_decisions=self.undecided == 0,
+            has_decisions=False not in self.decisions,
             scores=ScoreRange(self.header.declared_scores, self.scores if self.rows else (0.0, 0.0)),
             files=self.files,
             attributes=self.header.attributes,
@@ -110,8 +114,10 @@ class Tally:
             outside=self.outside,
         )
 
-    def note_unknown(self, settings: EvaluationSettings, problems: Problems) -> None:
-        """Add a problem for each unknown id that the settings call an error."""
+    def note_faults(self, settings: EvaluationSettings, problems: Problems) -> None:
+        """Add a problem if only some rows have decisions, and for each unknown id that the settings call an error."""
+        if len(self.decisions) > 1:
+            _note_mixed(self.decisions, problems)
         if settings.unknown_queries == "error":
             _note(self.unknown_queries, "a query of the list", "unknown_queries=drop", problems)
         if settings.unknown_documents == "error":
@@ -146,17 +152,16 @@ def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
     for name in piece.listed:
         if name not in codes.query:
             unknown_queries.setdefault(name, Sighting(0, piece.file, lines.get(name)))
-    assert rows.decision is not None
     assert rows.inside is not None
     return rows, Tally(
         header=piece.header,
         files=(piece.file,),
         read=RowSum.of(piece),
         rows=len(rows),
-        undecided=int(np.count_nonzero(rows.decision < 0)),
         outside=int(np.count_nonzero(rows.inside == 0)),
         rounded=piece.rounded,
         scores=(float(rows.score.min()), float(rows.score.max())) if len(rows) else (np.inf, -np.inf),
+        decisions=_decisions(piece),
         unknown_documents=_sightings(
             piece,
             np.where(document_code < codes.n_evaluated, document_code, UNKNOWN_DOCUMENT),
@@ -197,7 +202,17 @@ def _sightings(
     return {ids[i]: Sighting(int(rows[i]), piece.file, lines[i]) for i in unknown.tolist()}
 
 
-def _added(earlier: dict[str, Sighting], later: dict[str, Sighting]) -> dict[str, Sighting]:
+def _decisions(piece: RunPiece) -> dict[bool, Sighting]:
+    decided = piece.decision >= 0
+    found = {}
+    for row in sorted({0, int(np.argmax(decided != decided[0]))}) if len(piece) else ():
+        rows = int(np.count_nonzero(decided == decided[row]))
+        line = None if row else piece.document_lines[piece.document[0]]
+        found[bool(decided[row])] = Sighting(rows, piece.file, line)
+    return found
+
+
+def _added(earlier: dict[_Key, Sighting], later: dict[_Key, Sighting]) -> dict[_Key, Sighting]:
     added = dict(earlier)
     for name, seen in later.items():
         first = earlier.get(name)
@@ -220,7 +235,15 @@ def _hull(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, 
     return min(one[0], other[0]), max(one[1], other[1])
 
 
+def _note_mixed(decisions: dict[bool, Sighting], problems: Problems) -> None:
+    (decided, first), (_, other) = decisions.items()
+    where = first.file if first.line is None else f"{first.file}:{first.line}"
+    expected, found = ("a", "a row without one") if decided else ("no", "a row with a decision")
+    remedy = "Give all rows of a system a decision, or none."
+    problems.add(other.file, other.line, f"{expected} decision, as in {where}", found, remedy)
+
+
 def _note(unknown: dict[str, Sighting], expected: str, setting: str, problems: Problems) -> None:
     for name, seen in sorted(unknown.items(), key=lambda item: (item[1].file, item[1].line or 0, item[0])):
-        found = f"{name!r} in {seen.rows} row{'' if seen.rows == 1 else 's'}"
+        found = f"{name!r} in {counted(seen.rows, 'rows')}"
         problems.add(seen.file, seen.line, expected, found, f"Mend the id, or set {setting}.")

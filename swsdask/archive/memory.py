@@ -109,7 +109,7 @@ def read_into_memory(
                 claims[system].append(source)
     note_claims(claims, problems)
     for tally in tallies.values():
-        tally.note_unknown(settings, problems)
+        tally.note_faults(settings, problems)
     problems.raise_if_any()
     detections = {system: in_order(joined(rows.pop(system))) for system in sorted(tallies)}
     for system, ordered in detections.items():

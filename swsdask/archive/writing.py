@@ -176,6 +176,6 @@ def _checked(sources: Sequence[RunSource], read: Sequence[Read], settings: Evalu
             claims.setdefault(system, []).append(source)
     note_claims(claims, problems)
     for run in runs.values():
-        run.tally.note_unknown(settings, problems)
+        run.tally.note_faults(settings, problems)
     problems.raise_if_any()
     return dict(sorted(runs.items()))

@@ -156,7 +156,8 @@ class PieceBuilder:
             expected, found = "no decision, as in", "a row with a decision"
             if self._state[DECIDED]:
                 expected, found = "a decision, as in", "a row without one"
-            self.fault(line, FormatError(f"{expected} the rows before", found, "Give all rows a decision, or none."))
+            remedy = "Give all rows of a system a decision, or none."
+            self.fault(line, FormatError(f"{expected} the rows before", found, remedy))
             return
         row = self.rows
         if row == len(self._columns.query):

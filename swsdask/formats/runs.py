@@ -90,7 +90,7 @@ def split_run(url: str, n_parts: int, *, system: str | None = None) -> list[RunP
     """At most `n_parts` parts of about the same size, which read one after the other are the run.
 
     Only large lists of detections in uncompressed UTF-8 are divided; anything else, and anything wrong, is one part.
-    Whether all rows have decisions, or none, each part only knows of itself.
+    Whether all rows have decisions, or none, each part only knows of itself: whoever puts them together must look.
     """
     return [RunPart(url, system, span) for span in spans(url, n_parts, system)] or [RunPart(url, system)]
 

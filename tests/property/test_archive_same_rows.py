@@ -7,6 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdask.archive.encode import Codes, encode
 from swsdask.archive.layout import Layout
 from swsdask.archive.memory import MemoryArchive, read_into_memory
 from swsdask.archive.storage import Storage
@@ -21,15 +22,24 @@ SETTINGS = EvaluationSettings(unknown_documents="outside", unknown_queries="drop
 TABLES = tables(
     [excerpt("d0", 0, 20), excerpt("d1", 5, 30), excerpt("d1", 10, 40, 2)], queries({f"q{n}": "w" for n in range(5)})
 )
-ROW = st.tuples(
-    st.sampled_from(["q0", "q1", "q2", "q3", "q4", "nope"]),
-    st.sampled_from(["d0", "d1", "elsewhere"]),
-    st.integers(1, 2),
-    st.integers(0, 40),
-    st.integers(0, 20),
-    st.floats(-2, 2, allow_nan=False) | st.sampled_from([0.0, -0.0, 1e300]),
-    st.integers(-1, 1),
-)
+
+
+def row(decisions: st.SearchStrategy[int]) -> st.SearchStrategy[tuple]:
+    return st.tuples(
+        st.sampled_from(["q0", "q1", "q2", "q3", "q4", "nope"]),
+        st.sampled_from(["d0", "d1", "elsewhere"]),
+        st.integers(1, 2),
+        st.integers(0, 40),
+        st.integers(0, 20),
+        st.floats(-2, 2, allow_nan=False) | st.sampled_from([0.0, -0.0, 1e300]),
+        decisions,
+    )
+
+
+ROW = row(st.integers(-1, 1))
+ROWS = st.lists(row(st.integers(0, 1)), max_size=60) | st.lists(row(st.just(-1)), max_size=60)
+"""All with decisions, or none."""
+CODES = Codes.of(TABLES.documents, TABLES.queries, TABLES.words)
 LAYOUT = st.builds(
     Layout,
     buckets=st.integers(1, 70),
@@ -51,7 +61,7 @@ def rows_of(archive: MemoryArchive | StoredArchive, rows_per_task: int) -> list[
 
 
 @given(
-    rows=st.lists(ROW, max_size=60),
+    rows=ROWS,
     cuts=st.lists(st.integers(0, 60), max_size=3),
     layout=LAYOUT,
     rows_per_task=st.integers(1, 80),
@@ -90,7 +100,7 @@ def canonical(row: tuple) -> tuple:
 @given(rows=st.lists(ROW, min_size=1, max_size=30), data=st.data())
 def test_content_changes_with_any_row(rows, data) -> None:
     def content(of) -> str:
-        return read_into_memory(TABLES, [cut_up(of, [])], SETTINGS).runs[0].content
+        return encode(piece(of), CODES)[1].content
 
     at = data.draw(st.integers(0, len(rows) - 1))
     other = data.draw(ROW)

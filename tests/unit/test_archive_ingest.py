@@ -70,6 +70,26 @@ def test_files_become_an_archive(reference: ReferenceFiles, tmp_path: Path) -> N
     assert ingest(url, None, files, SETTINGS).version == 1
 
 
+def test_decisions_in_some_parts_of_a_file_only(
+    reference: ReferenceFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However a file is cut, and in however many files a run lies, its rows have decisions, or none has."""
+    run = Path(kwslist(tmp_path / "big.xml", {"K1": [("d0", i / 512) for i in range(9000)] * 2, "K2": [("d1", 1.0)]}))
+    lines = run.read_text().split("\n")
+    wrong = next(number for number, line in enumerate(lines, 1) if 'file="d1"' in line)
+    lines[wrong - 1] = lines[wrong - 1].replace(' decision="YES"', "")
+    run.write_text("\n".join(lines))
+    found = {}
+    for parts in (1, 2):
+        monkeypatch.setattr(reading, "BYTES_PER_SOURCE", run.stat().st_size // parts + 1)
+        assert len(sources_of([RunFile(str(run))])) == parts
+        with pytest.raises(InputError) as caught:
+            ingest(str(tmp_path / "archive"), reference, [RunFile(str(run))], SETTINGS)
+        (problem,) = caught.value.problems
+        found[parts] = (problem.line, problem.found, problem.remedy)
+    assert found[1] == found[2] == (wrong, "a row without one", "Give all rows of a system a decision, or none.")
+
+
 def test_faults_of_the_files_are_told_and_nothing_is_written(reference: ReferenceFiles, tmp_path: Path) -> None:
     wrong = kwslist(tmp_path / "w.kwslist.xml", {"K9": [("d0", 1.0)], "K1": [("d0", -5.0)]})
     with pytest.raises(InputError) as caught:

@@ -125,8 +125,21 @@ def test_a_run_without_rows_is_a_run() -> None:
     assert (archive.runs[0].rows, archive.runs[0].scores.run, archive.runs[0].has_decisions) == (0, (0.0, 0.0), True)
 
 
-def test_decisions_must_be_there_for_all_rows() -> None:
-    assert not memory(source([*ROWS, ("q1", "d1", 1, 0, 1, 0.5, -1)])).runs[0].has_decisions
+def test_decisions_must_be_there_for_all_rows_or_none() -> None:
+    undecided: list[Row] = [(*row[:6], -1) for row in ROWS]
+    assert not memory(source(undecided)).runs[0].has_decisions
+    decided, without = piece(ROWS, first_line=3), piece(undecided, first_line=80)
+    pieces = [Pieces((decided, decided, without)), Pieces((without, decided))]
+    for run, where, expected, found in (
+        (pieces[0], 80, "a decision, as in a.tsv:3", "a row without one"),
+        (pieces[1], 3, "no decision, as in a.tsv:80", "a row with a decision"),
+    ):
+        with pytest.raises(InputError) as caught:
+            memory(run)
+        (problem,) = caught.value.problems
+        assert (problem.line, problem.expected, problem.found) == (where, expected, found)
+    with pytest.raises(InputError, match=r"a decision, as in a\.tsv:2; found a row without one"):
+        memory(source([*ROWS, *undecided]))
 
 
 def test_two_files_of_one_name_are_refused_unless_the_user_named_them() -> None:

@@ -319,8 +319,9 @@ def test_a_manifest_cannot_lead_out_of_the_archive(tmp_path: Path) -> None:
 
 
 def test_runs_survive_a_round_trip_with_odd_values(url: str) -> None:
+    undecided: list[Row] = [(*row[:6], -1) for row in rows(5)]
     odd: list[Row] = [("q1", "dé", 1, 0, 1, 1e-300, -1), ("q&", "d0", 1, 0, 1, 5e300, -1)]
-    sources = [Pieces((piece(odd + rows(5), "sys <1> é", header=RunHeader("sys <1> é", None, {"k=": "v\n"})),))]
+    sources = [Pieces((piece([*odd, *undecided], "sys <1> é", header=RunHeader("sys <1> é", None, {"k=": "v\n"})),))]
     settings = EvaluationSettings(unknown_documents="outside", unknown_queries="drop")
     write_runs(Storage(url), TABLES, sources, settings)
     (run,) = open_archive(url).runs
