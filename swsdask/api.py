@@ -18,6 +18,7 @@ import xxhash
 
 from swsdask import __version__
 from swsdask.archive.base import Archive, Run
+from swsdask.archive.collection import collection_statistics
 from swsdask.archive.ingest import ingest as ingest_files
 from swsdask.archive.layout import Layout
 from swsdask.archive.memory import MemoryArchive, read_into_memory
@@ -203,6 +204,7 @@ def score(
             progress=progress,
         )
         manifest = _manifest(archive, systems, settings, measures, by)
+        manifest["collection"] = collection_statistics(archive.queries, reference)
         manifest["run"] = {
             "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
             "seconds": round(time.time() - began, 3),

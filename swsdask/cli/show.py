@@ -17,7 +17,10 @@ def command(archive: str, version: int | None) -> None:
     from rich.table import Table
 
     from swsdask.archive.audio import HALF_TICKS_PER_SECOND, audio_time
+    from swsdask.archive.collection import collection_statistics
+    from swsdask.archive.reference import build_reference
     from swsdask.archive.store import open_archive
+    from swsdask.model.settings import EvaluationSettings
     from swsdask.model.wording import counted
 
     opened = open_archive(archive, version)
@@ -26,6 +29,9 @@ def command(archive: str, version: int | None) -> None:
     click.echo(f"{archive}, version {opened.version}")
     click.echo(f"  {counted(len(set(documents['document'].to_pylist())), 'documents')}, {hours:.2f} h evaluated")
     click.echo(f"  {counted(opened.queries.num_rows, 'queries')}, {counted(opened.words.num_rows, 'words')} spoken")
+    reference = build_reference(opened, EvaluationSettings())
+    collection = collection_statistics(opened.queries, reference)
+    click.echo("  " + ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in collection.items()))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     headings = (
         "System",

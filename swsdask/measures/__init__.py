@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from swsdask.errors import SettingsError
-from swsdask.measures import det, ece
+from swsdask.measures import det, ece, precision_recall
 from swsdask.measures.actual_twv import ActualTwv
 from swsdask.measures.affine_calibration import AffineCalibration
 from swsdask.measures.average_precision import AveragePrecision
@@ -82,6 +82,6 @@ def curves(
     statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
 ) -> Iterator[Curve]:
     """The curves whose statistics are there: of the detection error trade-off, of cross entropy over priors."""
-    for kind in (det, ece):
+    for kind in (det, precision_recall, ece):
         if statistics.keys() >= set(kind.NEEDS):
             yield from kind.curves(statistics, reference, settings)

@@ -79,7 +79,11 @@ class PrecisionRecall:
             yield from population.by_query(reference, columns)
 
 
-def curves(statistics: Mapping[type[Statistic], Any], reference: Reference) -> Iterator[Curve]:
+def curves(
+    statistics: Mapping[type[Statistic], Any],
+    reference: Reference,
+    settings: EvaluationSettings,  # noqa: ARG001
+) -> Iterator[Curve]:
     """Both curves of every condition that has targets, from the highest threshold to the lowest."""
     for population, line in sweep.sweeps(statistics, reference):
         accepted = line.hits + line.false_alarms

@@ -34,7 +34,8 @@ CURVES = pa.schema(
     ]
 )
 """One row per point. `curve` is "det" (x = P_fa, y = P_miss, averaged over queries) or "det_pooled"; or "ece_default",
-"ece_actual", "ece_affine" or "ece_pav" (x = prior log-odds, y = C_xe in bits)."""
+"ece_actual", "ece_affine" or "ece_pav" (x = prior log-odds, y = C_xe in bits); or "precision_recall" or
+"precision_recall_interpolated" (x = recall, y = precision)."""
 
 ALIGNMENT = pa.schema(
     [

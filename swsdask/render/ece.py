@@ -56,7 +56,9 @@ def _plot(title: str, curves: Mapping[str, Points], ends: tuple[float, float], p
         return round(HEIGHT - BOTTOM - min(y, 2 * _HIGHEST) * down, 1)
 
     return {
+        "about": "Cross entropy against the prior log-odds of",
         "title": title,
+        "x_title": "Prior log-odds",
         "width": WIDTH,
         "height": HEIGHT,
         "left": LEFT,

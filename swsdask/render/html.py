@@ -26,6 +26,8 @@ from swsdask.render.load import processing_load
 from swsdask.render.pages import TEMPLATES, environment, style
 from swsdask.render.provenance import provenance, runs
 from swsdask.render.replacing import replacing
+from swsdask.render.retrieval import CURVES as PRECISION_RECALL
+from swsdask.render.retrieval import retrieval
 
 _BAR_WIDTH = 140
 
@@ -48,6 +50,7 @@ def page(result: Result) -> str:
     found = board(result.table)
     drawn = figures(result.curves, found)
     calibrated = calibration(result.curves, found)
+    retrieved = retrieval(result.curves, found)
     queries, left_out = by_query(result.table, found)
     return template.render(
         title=_title(found),
@@ -56,10 +59,15 @@ def page(result: Result) -> str:
         version=str(result.manifest.get("swsdask", "")),
         notes=result.notes,
         sections=[
-            {**_section(found, condition, drawn.get(condition, [])), "calibration": calibrated.get(condition)}
+            {
+                **_section(found, condition, drawn.get(condition, [])),
+                "calibration": calibrated.get(condition),
+                "retrieval": retrieved.get(condition),
+            }
             for condition in found.conditions
         ],
         ece_curves=CURVES,
+        retrieval_curves=PRECISION_RECALL,
         bar_width=_BAR_WIDTH,
         by_query=queries is not None,
         by_query_left_out=left_out,

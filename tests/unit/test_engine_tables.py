@@ -93,7 +93,8 @@ def test_curves_go_from_the_highest_threshold_down_condition_by_condition() -> N
     rows = [row for row in scored("mtwv").curves.to_pylist() if row["system"] == "s"]
     parts = list(dict.fromkeys((row["condition"], row["curve"]) for row in rows))
     names = [condition.name for condition in REFERENCE.conditions]
-    assert parts == [(name, curve) for name in names for curve in ("det", "det_pooled")]
+    kinds = (("det", "det_pooled"), ("precision_recall", "precision_recall_interpolated"))
+    assert parts == [(name, curve) for kind in kinds for name in names for curve in kind]
     for part in parts:
         thresholds = [row["threshold"] for row in rows if (row["condition"], row["curve"]) == part]
         assert thresholds == sorted(thresholds, reverse=True)

@@ -1,0 +1,125 @@
+"""Ranked retrieval of the systems of a condition, laid out for the template: a table, and precision-recall curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdask.render import ece
+from swsdask.render.board import Board
+from swsdask.render.calibration import DRAWN, MOST_DRAWN
+from swsdask.render.faces import face, shown
+
+COLUMNS = (
+    "ap",
+    "map",
+    "map_n_averaged",
+    "map_n_no_relevant",
+    "map_n_missing",
+    "r_precision",
+    "precision",
+    "recall",
+    "f1",
+    "best_f1",
+    "best_f1_threshold",
+)
+"""The columns of the table, behind which come precisions at ranks."""
+
+CURVES = {"precision_recall": "raw", "precision_recall_interpolated": "interpolated"}
+"""The curves, and what they are."""
+
+_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+Points = Sequence[tuple[float, float]]
+
+
+def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
+    """The section of every condition in which average precision is scored."""
+    wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(list(CURVES))))
+    n_drawn = max(1, MOST_DRAWN // max(1, len(found.conditions)))
+    at_ranks = [measure for measure in found.measures if measure.startswith("precision_at_rank@")]
+    columns = [measure for measure in (*COLUMNS, *at_ranks) if measure in found.measures]
+    sections = {}
+    for condition in found.conditions:
+        systems = found.ranked(condition)
+        if all(math.isnan(found.value(condition, s, m)) for s in systems for m in ("ap", "map") if m in columns):
+            continue
+        points = wanted.filter(pc.equal(wanted["condition"], condition))
+        pictures = [
+            {**found.mark(system), "name": system, "plots": [plot]}
+            for system in systems[:n_drawn]
+            if (plot := _plot(points.filter(pc.equal(points["system"], system))))
+        ]
+        sections[condition] = {
+            "columns": [{"heading": _heading(measure), "title": face(measure).title} for measure in columns],
+            "rows": [
+                {"system": system, **found.mark(system), "cells": [_cell(found, condition, system, m) for m in columns]}
+                for system in systems
+            ],
+            "open": pictures[:DRAWN],
+            "folded": pictures[DRAWN:],
+            "not_drawn": max(0, len(systems) - n_drawn) if pictures else 0,
+        }
+    return sections
+
+
+def _heading(measure: str) -> str:
+    family, _, point = measure.partition("@")
+    return f"P@{point}" if family == "precision_at_rank" else face(measure).heading
+
+
+def _cell(found: Board, condition: str, system: str, measure: str) -> dict[str, str]:
+    value = found.value(condition, system, measure)
+    return {"text": shown(measure, value), "sort": "" if math.isnan(value) else repr(value)}
+
+
+def _plot(points: pa.Table) -> dict[str, Any] | None:
+    """Both curves of a system; None without any."""
+    rows = zip(*(points[name].to_pylist() for name in ("curve", "x", "y")), strict=True)
+    curves: dict[str, list[tuple[float, float]]] = {name: [] for name in CURVES}
+    for name, recall, precision in rows:
+        curves[name].append((recall, precision))
+    if not curves["precision_recall"]:
+        return None
+    raw, steps = curves["precision_recall"], curves["precision_recall_interpolated"]
+    stairs = [
+        corner
+        for (x, y), (before, _) in zip(steps, [(0.0, 0.0), *steps], strict=False)
+        for corner in ((before, y), (x, y))
+    ]
+    return {
+        "about": "Precision against recall of",
+        "title": "Precision",
+        "x_title": "Recall",
+        "width": ece.WIDTH,
+        "height": ece.HEIGHT,
+        "left": ece.LEFT,
+        "right": ece.WIDTH - ece.RIGHT,
+        "top": ece.TOP,
+        "bottom": ece.HEIGHT - ece.BOTTOM,
+        "x_ticks": [{"at": _x(tick), "label": f"{tick:g}"} for tick in _TICKS],
+        "y_ticks": [{"at": _y(tick), "label": f"{tick:g}"} for tick in _TICKS],
+        "prior": None,
+        "curves": [
+            {"kind": "precision_recall", "path": _path(raw)},
+            {"kind": "precision_recall_interpolated", "path": _path(stairs)},
+        ],
+    }
+
+
+def _path(points: Points) -> str:
+    """A line through points, those that fall together drawn once."""
+    places = dict.fromkeys((_x(x), _y(y)) for x, y in points)
+    return "M" + "L".join(f"{x} {y}" for x, y in places)
+
+
+def _x(recall: float) -> float:
+    return round(ece.LEFT + recall * (ece.WIDTH - ece.RIGHT - ece.LEFT), 1)
+
+
+def _y(precision: float) -> float:
+    return round(ece.HEIGHT - ece.BOTTOM - precision * (ece.HEIGHT - ece.BOTTOM - ece.TOP), 1)

@@ -1,0 +1,72 @@
+"""Ranked retrieval in the report: its table, and where precision-recall curves stand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from swsdask.model.results import CURVES, SCORES, Result
+from swsdask.render import ece
+from swsdask.render.board import board
+from swsdask.render.html import page
+from swsdask.render.retrieval import retrieval
+from tests.rankings import Event, tables_of
+from tests.results import table, three_systems
+from tests.unit.test_average_precision import with_options
+
+EVENTS = [Event(0, "a", 3.0, True), Event(0, "b", 2.0, False), Event(0, "c", 1.0, True), Event(0, "d", 0.5, False)]
+EVENTS += [Event(0, "e", None, True)]
+
+
+def curves() -> list[tuple[str, float, float, float]]:
+    found = tables_of(with_options(), 1, "abcde", EVENTS).curves.to_pylist()
+    return [(row["curve"], row["threshold"], row["x"], row["y"]) for row in found if "recall" in row["curve"]]
+
+
+def result() -> Result:
+    made = three_systems()
+    points = [("good", "all", *point) for point in curves()]
+    scores = [("good", "all", None, name, value) for name, value in (("ap", 0.5), ("precision_at_rank@5", 0.25))]
+    return replace(
+        made,
+        table=pa.concat_tables([made.table, table(scores, SCORES)]),
+        curves=pa.concat_tables([made.curves, table(points, CURVES)]),
+    )
+
+
+def test_curves_of_a_ranking() -> None:
+    assert curves() == [
+        ("precision_recall", 3.0, 1 / 3, 1.0),
+        ("precision_recall", 1.0, 2 / 3, 2 / 3),
+        ("precision_recall", 0.5, 2 / 3, 0.5),
+        ("precision_recall_interpolated", 3.0, 1 / 3, 1.0),
+        ("precision_recall_interpolated", 1.0, 2 / 3, 2 / 3),
+        ("precision_recall_interpolated", 0.5, 2 / 3, 0.5),
+    ]
+
+
+def test_curves_stand_where_they_should() -> None:
+    made = result()
+    section = retrieval(made.curves, board(made.table))["all"]
+    assert [column["heading"] for column in section["columns"]] == ["AP", "P@5"]
+    assert [row["cells"][1]["text"] for row in section["rows"] if row["system"] == "good"] == ["0.2500"]
+    (picture,) = section["open"]
+    across, down = ece.WIDTH - ece.RIGHT - ece.LEFT, ece.HEIGHT - ece.BOTTOM - ece.TOP
+
+    def unscaled(path: str) -> list[tuple[float, float]]:
+        places = [[float(number) for number in place.split()] for place in path[1:].split("L")]
+        return [((x - ece.LEFT) / across, (ece.HEIGHT - ece.BOTTOM - y) / down) for x, y in places]
+
+    raw, stairs = (unscaled(curve["path"]) for curve in picture["plots"][0]["curves"])
+    assert raw == [pytest.approx(point, abs=1e-3) for point in [(1 / 3, 1), (2 / 3, 2 / 3), (2 / 3, 1 / 2)]]
+    corners = [(0, 1), (1 / 3, 1), (1 / 3, 2 / 3), (2 / 3, 2 / 3), (2 / 3, 1 / 2)]
+    assert stairs == [pytest.approx(point, abs=1e-3) for point in corners]
+
+
+def test_the_report_shows_them() -> None:
+    text = page(result())
+    assert "Ranked retrieval" in text
+    assert 'aria-label="Precision against recall of good: Precision"' in text
+    assert "Ranked retrieval" not in page(three_systems())
