@@ -18,6 +18,7 @@ from swsdask.statistics.hits import Hits
 from swsdask.statistics.ladder import Ladder
 from swsdask.statistics.moments import Moments, ZoomedMoments
 from swsdask.statistics.onsets import Onsets, PointsBefore
+from swsdask.statistics.overlap import Overlap
 from swsdask.statistics.query_ladder import QueryLadder
 from swsdask.statistics.ranks import PooledRanks, QueryRanks
 from swsdask.statistics.tied_ranks import HitPlaces, TiedRanks
@@ -103,6 +104,7 @@ def statistics(cells: Iterable[Sequence[Row]], reference: Reference, tree: int |
         Hits,
         Entropy,
         Moments,
+        Overlap,
         Ladder,
         QueryLadder,
         ZoomedMoments,

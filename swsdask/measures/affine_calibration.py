@@ -23,22 +23,21 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from swsdask.measures import cross_entropy, sweep
+from swsdask.measures import cross_entropy
 from swsdask.measures.base import Value
 from swsdask.measures.censoring import Censored, censored
-from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, fit, prior_entropy
-from swsdask.measures.population import Population
-from swsdask.measures.score_rows import pooled_rows
-from swsdask.measures.sweep import Sweep, sweeps
+from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, Shares, fit, prior_entropy
+from swsdask.measures.population import Population, populations
 from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import F64, I64, Condition, Reference
+from swsdask.model.trials import F64, Condition, Reference
 from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.hits import Hits
 from swsdask.statistics.moments import Moments, ZoomedMoments, nontarget_points
-from swsdask.statistics.strata import members
+from swsdask.statistics.overlap import Overlap
+from swsdask.statistics.strata import class_layers, class_targets, members
 
-NEEDS: tuple[type[Statistic], ...] = (*cross_entropy.NEEDS, *sweep.NEEDS[1:], Moments, ZoomedMoments)
+NEEDS: tuple[type[Statistic], ...] = (*cross_entropy.NEEDS, Hits, Moments, ZoomedMoments, Overlap)
 """The statistics that the fit is made of."""
 
 _FARTHEST = 1e300
@@ -57,13 +56,13 @@ class AffineCalibration:
     ) -> Iterator[Value]:
         """Overall."""
         prior = prior_entropy(reference.prior_log_odds)
-        for population, line in sweeps(statistics, reference):
+        for population in populations(reference):
             trials = censored(statistics[Counts], population, settings)
             if not trials.defined:
                 yield from population.overall(dict.fromkeys(self.names, np.nan))
                 continue
             given = cross_entropy.given_cost(statistics, reference, population, trials)
-            best = affine(statistics, reference, population, line, trials, settings).best
+            best = affine(statistics, reference, population, trials, settings).best
             yield from population.overall(
                 {
                     "cnxe_min": best.cost / prior,
@@ -92,7 +91,6 @@ def affine(
     statistics: Mapping[type[Statistic], Any],
     reference: Reference,
     population: Population,
-    line: Sweep,
     trials: Censored,
     settings: EvaluationSettings,
 ) -> Affine:
@@ -100,39 +98,39 @@ def affine(
     known = _KNOWN.setdefault(statistics[Moments], {})
     key = (population.condition, reference.prior_log_odds, trials.score, settings.nonnegative_gamma)
     if key not in known:
-        known[key] = _affine(statistics, reference, population, line, trials, settings.nonnegative_gamma)
+        known[key] = _affine(statistics, reference, population, trials, settings.nonnegative_gamma)
     return known[key]
 
 
 def whole_gamma(statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings) -> float:
-    """gamma of the whole evaluation, NaN where C_nxe is not defined."""
-    population, line = next(sweeps(statistics, reference))
+    """The gamma of the whole evaluation, NaN where C_nxe is not defined."""
+    population = populations(reference)[0]
     trials = censored(statistics[Counts], population, settings)
-    return affine(statistics, reference, population, line, trials, settings).best.gamma if trials.defined else np.nan
+    return affine(statistics, reference, population, trials, settings).best.gamma if trials.defined else np.nan
 
 
 def _affine(
     statistics: Mapping[type[Statistic], Any],
     reference: Reference,
     population: Population,
-    line: Sweep,
     trials: Censored,
     nonnegative: bool,
 ) -> Affine:
     hits: Hits = statistics[Hits]
+    hit = hits.score[members(population.condition)[hits.query, hits.group]]
+    n_target = np.append(np.ones(len(hit)), trials.imputed_target.sum()) / trials.n_target
     points = nontarget_points(statistics, reference, population.number)
-    target = np.append(hits.score[members(population.condition)[hits.query, hits.group]], trials.score)
-    n_target = np.append(np.ones(len(target) - 1), trials.imputed_target.sum())
-    n_nontarget = np.append(points.weight, trials.imputed_nontarget.sum())
+    n_nontarget = np.append(points.weight, trials.imputed_nontarget.sum()) / trials.n_nontarget
+    target = np.append(hit, trials.score)
     with np.errstate(over="ignore"):
-        z = np.clip((target - points.centre) / points.unit, -_FARTHEST, _FARTHEST)
         nontarget = np.append(points.z * points.unit + points.centre, trials.score)
+        z = np.clip((target - points.centre) / points.unit, -_FARTHEST, _FARTHEST)
     z_nontarget = np.append(np.clip(points.z, -_FARTHEST, _FARTHEST), z[-1])
-    standard = _shares(z, n_target, z_nontarget, n_nontarget, trials)
-    separation = _separation(line, trials)
+    standard = ScoreShares(_shares(z, n_target), _shares(z_nontarget, n_nontarget))
+    separation = _separation(statistics, reference, population, trials, _shares(target, n_target))
     best = fit(standard, separation, reference.prior_log_odds, nonnegative=nonnegative)
     return Affine(
-        scores=_shares(target, n_target, nontarget, n_nontarget, trials),
+        scores=ScoreShares(_shares(target, n_target), _shares(nontarget, n_nontarget)),
         standard=standard,
         separation=separation,
         best=best.moved(points.centre, points.unit),
@@ -140,19 +138,31 @@ def _affine(
     )
 
 
-def _separation(line: Sweep, trials: Censored) -> Separation:
-    """From a ladder: targets are at rungs, the non-targets from a rung to the next one taken to be at the highest score
-    there. It is that of the scores: after the highest target's rung the next one is the next float (see `Ladder`).
+def _separation(
+    statistics: Mapping[type[Statistic], Any],
+    reference: Reference,
+    population: Population,
+    trials: Censored,
+    target: Shares,
+) -> Separation:
+    """Of the scores of targets, and of non-targets moved down to the next rung of `Overlap`.
+
+    No non-target is moved to a score that is one of the targets' ends, or past it.
     """
-    rows = pooled_rows(line, trials)
-    highest = np.append(line.rejected, -np.inf)
-    return Separation.of(_shares(rows.lowest, rows.target, np.maximum(rows.lowest, highest), rows.nontarget, trials))
+    if Overlap not in statistics:
+        return Separation(None, None)
+    overlap: Overlap = statistics[Overlap]
+    hits: Hits = statistics[Hits]
+    layer, _ = class_layers(reference)
+    layers = np.unique(layer[class_targets(reference)[population.number] >= 0])
+    hit = hits.score[members(population.condition)[hits.query, hits.group]]
+    of_hits = np.bincount(np.searchsorted(overlap.rungs, hit, "right"), minlength=len(overlap.rungs))
+    given = overlap.counts[layers].sum(axis=0) - of_hits
+    score = np.append(-np.inf, np.append(overlap.rungs[:-1], trials.score))
+    share = np.append(given, trials.imputed_nontarget.sum()) / trials.n_nontarget
+    return Separation.of(ScoreShares(target, _shares(score, share)))
 
 
-def _shares(target: F64, n_target: F64 | I64, nontarget: F64, n_nontarget: F64 | I64, trials: Censored) -> ScoreShares:
-    """The shares of trials that are so many at the scores of some targets and of some non-targets."""
-    return ScoreShares(
-        score=np.append(target, nontarget),
-        target=np.append(n_target / trials.n_target, np.zeros(len(nontarget))),
-        nontarget=np.append(np.zeros(len(target)), n_nontarget / trials.n_nontarget),
-    )
+def _shares(score: F64, share: F64) -> Shares:
+    """Without the scores that no trial has."""
+    return Shares(score[share > 0.0], share[share > 0.0])

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -82,7 +81,10 @@ class CrossEntropy:
             )
             yield from population.overall({name: column.sum() for name, column in counts.items()})
             yield from population.overall({"impute_score": trials.score})
-            of_query = _cost_of_query(statistics[Entropy], reference, population, trials)
+            groups = population.condition.groups
+            sides = _sides(statistics, reference, trials)
+            target, nontarget = (_cost(side, side.sums.by_query(groups)) for side in sides)
+            of_query = target + nontarget
             with np.errstate(over="ignore"):
                 columns = {"cxe": of_query / math.log(2.0), "cnxe": of_query / prior}
             yield from population.by_query(reference, columns | counts)
@@ -93,11 +95,10 @@ def given_cost(
 ) -> float:
     """C_xe of a condition in nats, its scores taken as they are."""
     strata = members(population.condition)
-    cost = 0.0
-    for side in _sides(statistics[Entropy], reference, trials):
-        total, n_imputed, n = side.sums.total(strata), int(side.imputed.sum()), int(side.every.sum())
-        cost += side.prior * _mean(total, n_imputed, side.imputed_cost, n)
-    return cost
+    target, nontarget = (
+        _cost(side, np.array([side.sums.total(strata)])) for side in _sides(statistics, reference, trials.pooled)
+    )
+    return float((target + nontarget)[0])
 
 
 class _Side(NamedTuple):
@@ -110,7 +111,8 @@ class _Side(NamedTuple):
     every: I64
 
 
-def _sides(entropy: Entropy, reference: Reference, trials: Censored) -> tuple[_Side, _Side]:
+def _sides(statistics: Mapping[type[Statistic], Any], reference: Reference, trials: Censored) -> tuple[_Side, _Side]:
+    entropy: Entropy = statistics[Entropy]
     eta = reference.prior_log_odds
     x = trials.score + eta
     return (
@@ -119,20 +121,9 @@ def _sides(entropy: Entropy, reference: Reference, trials: Censored) -> tuple[_S
     )
 
 
-def _cost_of_query(entropy: Entropy, reference: Reference, population: Population, trials: Censored) -> F64:
-    """C_xe of every query in nats: float64 [n_queries]."""
-    cost = np.zeros(reference.n_queries)
-    for side in _sides(entropy, reference, trials):
-        totals = side.sums.by_query(population.condition.groups).tolist()
-        columns = zip(totals, side.imputed.tolist(), side.every.tolist(), strict=True)
-        cost += side.prior * np.array([_mean(total, n, side.imputed_cost, of) for total, n, of in columns])
-    return cost
-
-
-def _mean(total: float, n_imputed: int, imputed_cost: float, n_trials: int) -> float:
-    """The mean cost of `n_trials` trials, rounded once; NaN of none. Those given cost `total` together."""
-    if n_trials == 0:
-        return math.nan
-    if math.isinf(total):
-        return math.inf
-    return float((Fraction(total) + n_imputed * Fraction(imputed_cost)) / n_trials)
+def _cost(side: _Side, given: F64) -> F64:
+    """What a class adds to C_xe in nats, where its given trials cost `given`; NaN without trials."""
+    means = np.full(len(given), np.nan, np.longdouble)
+    total = given + side.imputed * np.longdouble(side.imputed_cost)
+    np.divide(total, side.every, out=means, where=side.every > 0)
+    return side.prior * means.astype(np.float64)

@@ -20,20 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from swsdask.measures import affine_calibration
+from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.affine_calibration import Affine, affine
 from swsdask.measures.base import Curve
 from swsdask.measures.censoring import censored
 from swsdask.measures.logistic_fit import prior_entropy
 from swsdask.measures.pav_calibration import pooled_blocks
-from swsdask.measures.sweep import sweeps
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
 from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
-from swsdask.statistics.moments import ZoomedMoments
+from swsdask.statistics.moments import Moments
 
-NEEDS = tuple(statistic for statistic in affine_calibration.NEEDS if statistic is not ZoomedMoments)
+NEEDS: tuple[type[Statistic], ...] = (*cross_entropy.NEEDS, *sweep.NEEDS[1:], Moments)
 """The statistics without which there are no curves."""
 
 _GRID = np.arange(-40, 41) / 4
@@ -44,11 +43,11 @@ def curves(
 ) -> Iterator[Curve]:
     """The four curves of every condition, from the lowest prior to the highest."""
     priors = np.union1d(_GRID, [reference.prior_log_odds])
-    for population, line in sweeps(statistics, reference):
+    for population, line in sweep.sweeps(statistics, reference):
         trials = censored(statistics[Counts], population, settings)
         if not trials.defined:
             continue
-        fitted = affine(statistics, reference, population, line, trials, settings)
+        fitted = affine(statistics, reference, population, trials, settings)
         _, blocks = pooled_blocks(line, trials)
         costs = {
             "ece_default": [prior_entropy(x) for x in priors.tolist()],

@@ -46,24 +46,28 @@ _NEAR = 1e-24
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreShares:
-    """Where the trials of both classes are: float64 [n] columns, in any order, a score in as many rows as it may be.
-
-    `target` is the share of all target trials that a row stands for, `nontarget` of all others: both add up to 1.
-    """
+class Shares:
+    """Where the trials of a class are: `score` float64 [n], in any order, and the `share` > 0 of them that is there."""
 
     score: F64
-    target: F64
-    nontarget: F64
+    share: F64
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreShares:
+    """Where the trials of both classes are."""
+
+    target: Shares
+    nontarget: Shares
 
     def cost(self, prior_log_odds: float, gamma: float = 1.0, delta: float = 0.0) -> float:
         """C of gamma s + delta, in nats."""
-        with np.errstate(over="ignore"):
-            x = gamma * self.score + (delta + prior_log_odds)
-            of_target, of_nontarget = self.target > 0.0, self.nontarget > 0.0
-            missed = np.sum(self.target[of_target] * kernel.softplus(-x[of_target]))
-            accepted = np.sum(self.nontarget[of_nontarget] * kernel.softplus(x[of_nontarget]))
-        return sigmoid(prior_log_odds) * float(missed) + sigmoid(-prior_log_odds) * float(accepted)
+        cost = 0.0
+        for shares, sign in ((self.target, -1), (self.nontarget, 1)):
+            with np.errstate(over="ignore"):
+                x = sign * (gamma * shares.score + (delta + prior_log_odds))
+            cost += sigmoid(-sign * prior_log_odds) * float(np.sum(shares.share * kernel.softplus(x)))
+        return cost
 
 
 class Shared(NamedTuple):
@@ -88,7 +92,8 @@ class Separation:
     @classmethod
     def of(cls, scores: ScoreShares) -> Self:
         """That of some scores."""
-        return cls(_rising(scores.score, scores), _rising(-scores.score, scores))
+        turned = (Shares(-shares.score, shares.share) for shares in (scores.target, scores.nontarget))
+        return cls(_rising(scores.target, scores.nontarget), _rising(*turned))
 
 
 @dataclass(frozen=True)
@@ -136,8 +141,11 @@ def fit(scores: ScoreShares, separation: Separation, prior_log_odds: float, *, n
         return nothing if nonnegative else Fit(-math.inf, math.nan, falling.cost(prior_log_odds))
     centre, unit = _centre_and_unit(scores)
     with np.errstate(over="ignore"):
-        standard = np.clip((scores.score - centre) / unit, -_FARTHEST, _FARTHEST)
-    best = _minimum(ScoreShares(standard, scores.target, scores.nontarget), prior_log_odds)
+        target, nontarget = (
+            Shares(np.clip((shares.score - centre) / unit, -_FARTHEST, _FARTHEST), shares.share)
+            for shares in (scores.target, scores.nontarget)
+        )
+    best = _minimum(ScoreShares(target, nontarget), prior_log_odds)
     return nothing if nonnegative and best.gamma < 0.0 else best.moved(centre, unit)
 
 
@@ -152,25 +160,26 @@ class _Expansion(NamedTuple):
     delta_delta: float
 
 
-def _expansion(score: F64, target: F64, nontarget: F64, gamma: float, offset: float) -> _Expansion:
-    """From weights of targets and non-targets; `offset` is delta and the prior log-odds together."""
-    x = gamma * score + offset
-    small = np.exp(-np.abs(x))
-    posterior = np.where(x >= 0.0, 1.0, small) / (1.0 + small)
-    against = np.where(x >= 0.0, small, 1.0) / (1.0 + small)
-    slope = nontarget * posterior - target * against
-    curvature = (target + nontarget) * (posterior * against)
-    moved = curvature * score
-    value = target * np.maximum(-x, 0.0) + nontarget * np.maximum(x, 0.0) + (target + nontarget) * np.log1p(small)
-    columns = (value, slope * score, slope, moved * score, moved, curvature)
-    return _Expansion(*(float(np.sum(column)) for column in columns))
+def _expansion(scores: ScoreShares, prior_log_odds: float, gamma: float, offset: float) -> _Expansion:
+    """`offset` is delta and the prior log-odds together."""
+    total = np.zeros(6)
+    for shares, sign in ((scores.target, -1), (scores.nontarget, 1)):
+        weight = sigmoid(-sign * prior_log_odds) * shares.share
+        x = sign * (gamma * shares.score + offset)
+        small = np.exp(-np.abs(x))
+        posterior = np.where(x >= 0.0, 1.0, small) / (1.0 + small)
+        slope = sign * weight * posterior
+        curvature = weight * small / (1.0 + small) ** 2
+        moved = curvature * shares.score
+        columns = (weight * kernel.softplus(x), slope * shares.score, slope, moved * shares.score, moved, curvature)
+        total += [np.sum(column) for column in columns]
+    return _Expansion(*total.tolist())
 
 
 def _minimum(scores: ScoreShares, prior_log_odds: float) -> Fit:
     """The one minimum, by Newton steps that are halved until they go down."""
-    target, nontarget = sigmoid(prior_log_odds) * scores.target, sigmoid(-prior_log_odds) * scores.nontarget
     gamma, offset = 0.0, prior_log_odds
-    here = _expansion(scores.score, target, nontarget, gamma, offset)
+    here = _expansion(scores, prior_log_odds, gamma, offset)
     for _ in range(_STEPS):
         d_gamma, d_offset = _newton_step(here)
         decrement = -(here.gamma * d_gamma + here.delta * d_offset)
@@ -178,7 +187,7 @@ def _minimum(scores: ScoreShares, prior_log_odds: float) -> Fit:
             break
         for halving in range(_HALVINGS):
             share = 0.5**halving
-            there = _expansion(scores.score, target, nontarget, gamma + share * d_gamma, offset + share * d_offset)
+            there = _expansion(scores, prior_log_odds, gamma + share * d_gamma, offset + share * d_offset)
             bound = here.value - share * _DECREASE * decrement + _ROUNDING * here.value
             if there.value <= bound and min(there.gamma_gamma, there.delta_delta) > 0.0:
                 break
@@ -198,16 +207,15 @@ def _newton_step(at: _Expansion) -> tuple[float, float]:
 
 def _centre_and_unit(scores: ScoreShares) -> tuple[float, float]:
     """The middle of the overlap and its width, as a power of two."""
-    score, of_target, of_nontarget = scores.score, scores.target > 0, scores.nontarget > 0
-    if np.sum(score * scores.target) < np.sum(score * scores.nontarget):
-        of_target, of_nontarget = of_nontarget, of_target
-    low, high = float(score[of_target].min()) / 2, float(score[of_nontarget].max()) / 2
+    target, nontarget = scores.target, scores.nontarget
+    rises = np.sum(target.score * target.share) >= np.sum(nontarget.score * nontarget.share)
+    worse, better = (nontarget, target) if rises else (target, nontarget)
+    low, high = float(better.score.min()) / 2, float(worse.score.max()) / 2
     return low + high, math.ldexp(1.0, min(math.frexp(high - low)[1] + 1, 1023))
 
 
-def _rising(score: F64, scores: ScoreShares) -> Shared | None:
-    lowest_target, highest_nontarget = score[scores.target > 0].min(), score[scores.nontarget > 0].max()
-    if lowest_target < highest_nontarget:
+def _rising(target: Shares, nontarget: Shares) -> Shared | None:
+    lowest_target = target.score.min()
+    if lowest_target < nontarget.score.max():
         return None
-    shared = score == lowest_target
-    return Shared(float(scores.target[shared].sum()), float(scores.nontarget[shared].sum()))
+    return Shared(*(float(np.sum(shares.share[shares.score == lowest_target])) for shares in (target, nontarget)))

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from swsdask.measures import ece
 from swsdask.measures.affine_calibration import whole_gamma
+from swsdask.measures.averaged import averaged
 from swsdask.measures.censoring import censored
 from swsdask.measures.population import Population, populations
+from swsdask.measures.rankings import rankings
 from swsdask.model.application import weights
 from swsdask.model.settings import EvaluationSettings, Weights
 from swsdask.model.trials import Reference
@@ -18,7 +19,9 @@ from swsdask.model.wording import counted
 from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy
+from swsdask.statistics.moments import Moments
 from swsdask.statistics.onsets import onset_counts
+from swsdask.statistics.ranks import PooledRanks, QueryRanks
 
 LISTED = 20
 """How many ids a note spells out; the others are counted."""
@@ -44,13 +47,30 @@ def system_notes(
     statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
 ) -> tuple[str, ...]:
     """What is particular to one system's statistics."""
-    if Counts not in statistics:
-        return ()
-    return (
-        *_undecided(statistics[Counts]),
-        *_imputed(statistics, reference, settings),
-        *_recalibrated(statistics, reference, settings),
-    )
+    by_counts: tuple[str, ...] = ()
+    if Counts in statistics:
+        by_counts = (
+            *_undecided(statistics[Counts]),
+            *_imputed(statistics, reference, settings),
+            *_recalibrated(statistics, reference, settings),
+        )
+    return (*by_counts, *_averaged(statistics, reference, settings))
+
+
+def _averaged(
+    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+) -> Iterator[str]:
+    if not statistics.keys() >= {QueryRanks, PooledRanks}:
+        return
+    population, found = next(rankings(statistics, reference))
+    queries = averaged(population, found, settings.average_precision)
+    left_out = [
+        f"{counted(number, 'queries')} without {what}"
+        for number, what in ((queries.n_no_relevant, "targets"), (queries.n_missing, "trials"))
+        if number
+    ]
+    if left_out:
+        yield f"MAP averages {counted(queries.n_averaged, 'queries')}; left out: {', '.join(left_out)}."
 
 
 def _undecided(counts: Counts) -> Iterator[str]:
@@ -81,7 +101,7 @@ def _imputed(
 def _recalibrated(
     statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
 ) -> Iterator[str]:
-    if not statistics.keys() >= set(ece.NEEDS):
+    if Moments not in statistics:
         return
     gamma = whole_gamma(statistics, reference, settings)
     if gamma < 0.0:

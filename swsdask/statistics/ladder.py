@@ -35,9 +35,8 @@ class LadderPlan:
 class Ladder:
     """Trials of one system between rungs, over all queries.
 
-    `rungs` are ascending distinct scores with inf behind them: the scores of hits, and `Reference.thresholds`, the
-    lowest and highest score and the highest hit in each condition, each of these with the next float above it: what
-    lies right there has a slot of its own. Slot r holds the trials with rungs[r - 1] <= score < rungs[r].
+    `rungs` are ascending distinct scores with inf behind them: the scores of hits, `Reference.thresholds`, and the
+    lowest and highest score in each condition. Slot r holds the trials with rungs[r - 1] <= score < rungs[r].
     `counts` [len(classes), n_rungs] has a row for every class of strata (`Reference.class_of`) with trials, `classes`
     int32, ascending; it is int32 where `n_trials`, their number, fits in one, else int64. `highest` float64 [n_layers,
     n_rungs] is the highest score in a slot (-inf: none), for every layer of classes (`strata.class_layers`).
@@ -57,13 +56,10 @@ class Ladder:
         """The rungs of a system."""
         hits: Hits = found[Hits]
         counted = reference.class_of[hits.query, hits.group] >= 0
-        marked = np.array([*reference.thresholds, *_ends(found[Counts], hits, reference)], np.float64)
-        marked = marked[np.isfinite(marked)]
-        with np.errstate(over="ignore"):
-            scores = np.concatenate([hits.score[counted], marked, np.nextafter(marked, np.inf)]) + 0.0
-        rungs = np.append(np.unique(scores[np.isfinite(scores)]), np.inf)
+        ends = [score for score in _ends(found[Counts], reference) if np.isfinite(score)]
+        finite = np.concatenate([hits.score[counted], np.asarray(reference.thresholds, np.float64), ends]) + 0.0
         layer, n_layers = class_layers(reference)
-        return LadderPlan(rungs, layer, n_layers)
+        return LadderPlan(np.append(np.unique(finite), np.inf), layer, n_layers)
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: LadderPlan) -> Self:
@@ -94,10 +90,9 @@ class Ladder:
         return type(self)(self.rungs, classes, counts, highest, n_trials)
 
 
-def _ends(counts: Counts, hits: Hits, reference: Reference) -> Iterator[float]:
-    """The lowest and the highest score in each condition, and its highest hit; infinite where there is none."""
+def _ends(counts: Counts, reference: Reference) -> Iterator[float]:
+    """The lowest and the highest score in each condition, infinite without trials."""
     for condition in reference.conditions:
         strata = members(condition)
         yield float(counts.lowest[strata].min(initial=np.inf))
         yield float(counts.highest[strata].max(initial=-np.inf))
-        yield float(hits.score[strata[hits.query, hits.group]].max(initial=-np.inf))

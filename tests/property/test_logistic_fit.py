@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from swsdask.measures.isotonic import isotonic_blocks
-from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, fit, prior_entropy, sigmoid, softplus
+from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, Shares, fit, prior_entropy, sigmoid, softplus
 from tests.recalibration import Row, exact_minimum, overlapping
 
 ROWS = st.lists(
@@ -27,8 +27,14 @@ LOG_ODDS = st.floats(-8, 4)
 
 
 def shares(rows: Sequence[Row]) -> ScoreShares:
-    score, target, nontarget = (np.array(column, np.float64) for column in zip(*rows, strict=True))
-    return ScoreShares(score, target / target.sum(), nontarget / nontarget.sum())
+    target, nontarget = (
+        Shares(np.array([row[0] for row in rows if row[side]]), np.array([row[side] for row in rows if row[side]]))
+        for side in (1, 2)
+    )
+    return ScoreShares(
+        Shares(target.score, target.share / target.share.sum()),
+        Shares(nontarget.score, nontarget.share / nontarget.share.sum()),
+    )
 
 
 def fitted(rows: Sequence[Row], eta: float, **more: Any) -> Fit:
@@ -105,10 +111,10 @@ def test_scikit_learn_finds_the_same(number: int) -> None:
     rows = [(chance.gauss(1, 1), 1, 0) for _ in range(40)] + [(chance.gauss(-1, 1), 0, 7) for _ in range(100)]
     rows.append((-3.0, 5, 100_000))
     scores = shares(rows)
-    weights = np.concatenate([sigmoid(-3.0) * scores.target, sigmoid(3.0) * scores.nontarget])
+    weights = np.concatenate([sigmoid(-3.0) * scores.target.share, sigmoid(3.0) * scores.nontarget.share])
+    every = np.concatenate([scores.target.score, scores.nontarget.score])[:, np.newaxis]
+    is_target = np.arange(len(every)) < len(scores.target.score)
     fitting = linear_model.LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
-    every = np.concatenate([scores.score, scores.score])[:, np.newaxis]
-    is_target = np.repeat([1, 0], len(rows))
     fitting.fit(every, is_target, sample_weight=weights * len(rows))
     found = fitted(rows, -3.0)
     assert found.gamma == pytest.approx(fitting.coef_[0, 0], rel=1e-6)

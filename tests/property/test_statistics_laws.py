@@ -59,14 +59,11 @@ def test_ladder(world: World) -> None:
     ladder: Ladder = statistics([world.rows], reference)[Ladder]
     rows = [(int(reference.class_of[row[0], row[1]]), row[2], row[4]) for row in world.rows]
     rows = [row for row in rows if row[0] >= 0]
-    marked = set(reference.thresholds)
+    rungs = {score for _, score, mapped in rows if mapped} | set(reference.thresholds) | {math.inf}
     for condition in reference.conditions:
-        inside = [row for row in world.rows if members(condition)[row[0], row[1]]]
-        scores, hits = [row[2] for row in inside], [row[2] for row in inside if row[4]]
-        marked |= {min(scores), max(scores), max(hits, default=min(scores))} if inside else set()
-    rungs = {score for _, score, mapped in rows if mapped} | marked
-    rungs |= {above for score in marked if (above := math.nextafter(score, math.inf)) < math.inf}
-    assert ladder.rungs.tolist() == [*sorted(rungs), math.inf]
+        inside = [row[2] for row in world.rows if members(condition)[row[0], row[1]]]
+        rungs |= {min(inside), max(inside)} if inside else set()
+    assert ladder.rungs.tolist() == sorted(rungs)
 
     assert ladder.classes.tolist() == sorted({number for number, _, _ in rows})
     layer, n_layers = class_layers(reference)

@@ -16,6 +16,7 @@ from swsdask.measures.pav_calibration import PavCalibration
 from swsdask.model.application import weights
 from swsdask.model.trials import Reference
 from swsdask.statistics.moments import ZoomedMoments
+from swsdask.statistics.overlap import Overlap
 from tests.worlds import Row, make_reference, settings, statistics, with_thresholds
 
 FAMILIES = (CrossEntropy(), AffineCalibration(), PavCalibration())
@@ -222,11 +223,28 @@ def test_only_scores_far_from_zero_are_looked_at_closely() -> None:
     assert ZoomedMoments in statistics([far], reference)
 
 
+@pytest.mark.parametrize("above", [0.0, 1e-12, 1e-3])
+def test_ends_that_lie_close_together_are_counted(above: float) -> None:
+    """Whether classes are separated does not hang on how wide bins are."""
+    rows: list[Row] = [(0, 0, 3.0 + above, 1, True), (0, 0, 3.0, 0, False), (0, 0, 2.0, 0, False)]
+    bare = one_condition([1], 9)
+    found = scored(rows, bare)
+    assert found[None, "cnxe_gamma"] == math.inf
+    u, v = 0.5, 0.125 / 2
+    shared = u * math.log2(1 + v / u) + v * math.log2(1 + u / v)
+    assert found[None, "cnxe_min"] == (pytest.approx(shared) if above == 0.0 else 0.0)
+    overlapping = scored([*rows, (0, 0, 3.0 + 2 * above, 0, False)], bare)
+    assert math.isinf(overlapping[None, "cnxe_gamma"]) == (above == 0.0)
+    reference = with_thresholds(bare, settings())
+    assert Overlap in statistics([rows], reference)
+    assert Overlap not in statistics([spread_rows()], with_thresholds(one_condition([40, 50], 5000), settings()))
+
+
 def test_extreme_scores() -> None:
     """No score that a run may hold breaks anything; what a float cannot hold is infinite."""
     rows: list[Row] = [(0, 0, 1.7e308, 1, True), (0, 0, -1.7e308, 0, False), (1, 0, 1.7e308, 0, False)]
     found = scored(rows, TWO_QUERIES)
     assert found[None, "cnxe"] > 1e307
-    assert 0.0 < found[None, "cnxe_min_pav"] <= found[None, "cnxe_min"] <= 1.0
+    assert 0.0 < found[None, "cnxe_min_pav"] <= found[None, "cnxe_min"] * (1 + 1e-15) <= 1.0
     subnormal: list[Row] = [(0, 0, 5e-324, 1, True), (0, 0, 0.0, 0, False), (1, 0, 1e-323, 0, False)]
     assert 0.0 < scored(subnormal, TWO_QUERIES)[None, "cnxe_min"] <= 1.0
