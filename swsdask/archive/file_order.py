@@ -1,6 +1,7 @@
-"""The order in which a run's files have its rows, for the one compatibility mode that depends on it.
+"""The order in which a run's files have its rows, for the settings that depend on it.
 
-Everywhere else the order of the input never shows. Under `compat = "mediaeval"` rows keep their `position`: the number
+Everywhere else the order of the input never shows. Under `compat = "mediaeval"`, and where `average_precision.ties` is
+"input", rows keep their `position`: the number
 of the source in which they were read (a file, or a part of one, in order), then that of the row among the system's own
 there. However files are cut into parts, positions ascend in the same order. A run's content hash is of what its rows
 say, not of their order.
@@ -20,6 +21,7 @@ from swsdask.archive.encode import Codes
 from swsdask.archive.sources import RunSource
 from swsdask.errors import SHOWN, InputError, Problem, Problems
 from swsdask.model.runs import RunPiece
+from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
 
 _ROW_BITS = 40
@@ -27,10 +29,14 @@ _ROW_BITS = 40
 
 @dataclass(frozen=True, eq=False)
 class FileOrder:
-    """The sources of some runs, in the order of the files, and the codes that their rows are given."""
+    """The sources of some runs, in the order of the files, and the codes that their rows are given.
+
+    `once`: no trial may be there twice.
+    """
 
     sources: Sequence[RunSource]
     codes: Codes
+    once: bool
 
     def read(self, number: int, problems: Problems) -> Iterator[RunPiece]:
         """The pieces of a source, by its number, with the positions of their rows."""
@@ -42,7 +48,12 @@ class FileOrder:
             yield replace(piece, position=np.arange(begin, begin + len(piece)))
 
     def check_once(self, system: str, rows: Detections) -> None:
-        """Raises `InputError` for trials (query, document) that a system's rows, in canonical order, have twice."""
+        """Raises `InputError` for trials (query, document) that a system's rows, in canonical order, have twice.
+
+        Nothing is checked unless every trial must be there once.
+        """
+        if not self.once:
+            return
         assert rows.document is not None
         assert rows.position is not None
         same = (
@@ -69,6 +80,11 @@ class FileOrder:
         )
 
 
-def file_order(sources: Sequence[RunSource], codes: Codes, compat: str) -> FileOrder | None:
+def counts(settings: EvaluationSettings) -> bool:
+    """Whether the order of a run's files does."""
+    return settings.compat == "mediaeval" or settings.average_precision.ties == "input"
+
+
+def file_order(sources: Sequence[RunSource], codes: Codes, settings: EvaluationSettings) -> FileOrder | None:
     """The file order of some sources where it counts, else None."""
-    return FileOrder(tuple(sources), codes) if compat == "mediaeval" else None
+    return FileOrder(tuple(sources), codes, settings.compat == "mediaeval") if counts(settings) else None

@@ -98,7 +98,7 @@ def read_into_memory(
     rows: dict[str, list[Detections]] = {}
     tallies: dict[str, Tally] = {}
     claims: dict[str, list[RunSource]] = {}
-    in_files = file_order(sources, codes, settings.compat)
+    in_files = file_order(sources, codes, settings)
     for number, source in enumerate(sources):
         for piece in in_files.read(number, problems) if in_files else source.read(problems):
             system = piece.header.system

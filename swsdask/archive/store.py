@@ -55,7 +55,8 @@ class StoredCell:
     def _without_order(self) -> ArchiveError:
         return ArchiveError(
             f"{self.storage.url}: expected a run of {self.system!r} with the order of its rows, which compat=mediaeval "
-            "needs; found one ingested without. Ingest it again: --compat mediaeval --replace."
+            "and average_precision.ties=input need; found one ingested without. Ingest it again: --compat mediaeval "
+            "--replace, or --set average_precision.ties=input --replace."
         )
 
 

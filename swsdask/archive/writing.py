@@ -58,7 +58,7 @@ def write_runs(
     bucket_of_query = buckets_of(codes.query_ids, buckets)
     folder = temporary_folder()
     try:
-        in_files = file_order(sources, codes, settings.compat)
+        in_files = file_order(sources, codes, settings)
         spiller = Spiller(storage, folder, codes, bucket_of_query, buckets, layout.rows_in_memory, in_files)
         numbered = list(enumerate(sources))
         read = run_tasks(executor, _spill, numbered, spiller, lambda each: f"read {each[1].file}", progress)

@@ -105,7 +105,7 @@ def merge(one: Mapping[str, Found], other: Mapping[str, Found]) -> dict[str, Fou
 def _of_cell(cell: Cell, reference: Reference, this: Round) -> Found:
     prepared = this.prepared[cell.system]
     aligned = any(statistic.aligned for statistic in prepared)
-    of_detections = (name for s in prepared if issubclass(s, OfDetections) for name in s.columns)
+    of_detections = (name for s in prepared if issubclass(s, OfDetections) for name in s.columns_for(reference))
     columns = dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, aligned), *of_detections])
     detections = cell.read(list(columns))
     trials = make_trials(detections, reference, this.scores[cell.system], aligned=aligned, source=cell.source)

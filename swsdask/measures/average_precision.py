@@ -22,9 +22,10 @@ Settings, in `[evaluation.average_precision]`:
 - `ties`: what equal scores are. "group" (default): one group. "best" and "worst": a ranking of single trials with
   targets first or last. "document-descending", "document-ascending": single trials ordered by the id of their document
   (by code points; unknown documents have the id ""), those of one document by start, and where that is equal too,
-  targets first; in the ranking of all queries, what is still equal is ordered by query. "expected": the expected AP
-  over all orders of equal scores; with "max" it takes the highest, from each rank on, of the precision that is expected
-  if a hit is at that rank, not the expectation of the highest.
+  targets first; "input": in the order of the run's files, for which an archive must have been written under this
+  setting. In the ranking of all queries, what is still equal is ordered by query. "expected": the expected AP over all
+  orders of equal scores; with "max" it takes the highest, from each rank on, of the precision that is expected if a hit
+  is at that rank, not the expectation of the highest.
 - `score_dtype`: "float32" rounds scores before they are compared, as tools written in C do.
 - `no_relevant`: queries of the condition without targets are left out of MAP ("exclude", default), count as AP = 0 if
   they have trials ("zero"), or make it NaN ("nan"). Whether their trials are in the ranking of all queries is said by

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Order = Literal["document-descending", "document-ascending"]
+Order = Literal["document-descending", "document-ascending", "input"]
 """Rules for trials of equal score that look at the trial, not at its outcome."""
 
 

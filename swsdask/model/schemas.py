@@ -85,5 +85,5 @@ DETECTIONS = pa.schema(
 (document, channel), else 0."""
 
 PLACED_DETECTIONS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=False))
-"""Detections read under `compat = "mediaeval"`: `position` ascends in the order in which the run's files have the rows,
-which nothing else depends on."""
+"""Detections read where the order in a run's files counts (`archive.file_order`), in which `position` ascends; nothing
+else depends on it."""

@@ -44,3 +44,8 @@ class OfDetections:
     """
 
     columns: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def columns_for(cls, reference: Reference) -> tuple[str, ...]:
+        """The columns that are read for an evaluation."""
+        return cls.columns

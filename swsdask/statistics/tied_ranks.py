@@ -1,10 +1,10 @@
-"""Which trials of equal score come first, where a rule orders them: by document.
+"""Which trials of equal score come first, where a rule orders them: by document or as in the run.
 
 Only the false alarms in front of hits matter, and only those of a hit's own score are not counted by `statistics.ranks`
 already. So the first round takes the places of hits among equal scores, the second counts false alarms between these.
 
-The place of a trial is that of its document, then that of its start; of equal
-places targets come first. In the ranking of all queries equal places are ordered by query.
+The place of a trial is that of its document, then that of its start; or that of its best detection in the run's files.
+Of equal places targets come first. In the ranking of all queries equal places are ordered by query.
 """
 
 from __future__ import annotations
@@ -22,14 +22,23 @@ from swsdask.statistics.ranks import ranked
 from swsdask.statistics.strata import class_layers
 from swsdask.statistics.stretches import groups
 
+_COLUMNS = ("document", "start")
+
+
+class _OfPlaces(OfDetections):
+    @classmethod
+    def columns_for(cls, reference: Reference) -> tuple[str, ...]:
+        """With the order in the run's files where it counts."""
+        return (*_COLUMNS, "position") if reference.ranking.order == "input" else _COLUMNS
+
 
 @dataclass(frozen=True, eq=False)
-class HitPlaces(OfDetections):
+class HitPlaces(_OfPlaces):
     """The multiset of one system's hits with their places, sorted by (score, place, query, group)."""
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
-    columns: ClassVar[tuple[str, ...]] = ("document", "start")
+    columns: ClassVar[tuple[str, ...]] = _COLUMNS
 
     score: F64
     place: I64
@@ -146,7 +155,7 @@ class TieKeys:
 
 
 @dataclass(frozen=True, eq=False)
-class TiedRanks(OfDetections):
+class TiedRanks(_OfPlaces):
     """False alarms of one system between hits of equal score.
 
     `own` int64 [n_own_keys, n_groups] counts those in front of each of `keys.own` and behind the one before it of the
@@ -155,7 +164,7 @@ class TiedRanks(OfDetections):
 
     after: ClassVar[tuple[type[Statistic], ...]] = (HitPlaces,)
     aligned: ClassVar[bool] = True
-    columns: ClassVar[tuple[str, ...]] = HitPlaces.columns
+    columns: ClassVar[tuple[str, ...]] = _COLUMNS
 
     keys: TieKeys
     own: I64
@@ -194,6 +203,10 @@ def _places(trials: Trials, rows: I64, reference: Reference) -> I64:
     if detections is None or detections.document is None or detections.start is None:
         raise ValueError("documents and starts of detections were not read")
     rows = rows if trials.row is None else trials.row[rows]
+    if reference.ranking.order == "input":
+        if detections.position is None:
+            raise ValueError("positions of detections were not read")
+        return detections.position[rows]
     places: I64 = _document_places(reference)[detections.document[rows]] << 32 | detections.start[rows]
     return places
 

@@ -42,7 +42,9 @@ def runs(draw: st.DrawFn) -> tuple[int, list[Event]]:
 
 OPTIONS = st.fixed_dictionaries(
     {
-        "ties": st.sampled_from(["group", "best", "worst", "expected", "document-descending", "document-ascending"]),
+        "ties": st.sampled_from(
+            ["group", "best", "worst", "expected", "document-descending", "document-ascending", "input"]
+        ),
         "interpolation": st.sampled_from(["max", "none"]),
         "integration": st.sampled_from(["step", "trapezoid"]),
         "no_relevant": st.sampled_from(["exclude", "zero", "nan"]),

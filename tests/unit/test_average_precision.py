@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score
 
 from swsdask.model.presets import load_preset
 from swsdask.model.settings import EvaluationSettings, build_settings
-from tests.rankings import Event, scored
+from tests.rankings import Event, scored, tables_of
 
 PRESETS = ("simplekwseval", "kws-assessment", "trec", "sklearn", "kwseval")
 K1_K2 = [
@@ -44,6 +44,14 @@ def of_preset(name: str, **evaluation: object) -> EvaluationSettings:
 
 def with_options(**options: object) -> EvaluationSettings:
     return build_settings(explicit={"evaluation": {"trials": "document", "average_precision": options}}).evaluation
+
+
+def test_who_is_left_out_is_told() -> None:
+    asked = with_options(missing="skip")
+    events = [*K1_K2, Event(2, "D1", 0.5, False), Event(3, "D1", None, True)]
+    notes = tables_of(asked, 4, ["D1", "D2", "D3"], events, ["map"]).notes
+    assert notes == ("a: MAP averages 2 queries; left out: 1 query without targets, 1 query without trials.",)
+    assert tables_of(asked, 2, ["D1", "D2", "D3"], K1_K2, ["map"]).notes == ()
 
 
 @pytest.mark.parametrize("preset", PRESETS)

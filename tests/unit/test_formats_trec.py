@@ -9,7 +9,7 @@ import pytest
 import pytrec_eval
 
 import swsdask as sws
-from swsdask.errors import InputError, Problems, SettingsError
+from swsdask.errors import ArchiveError, InputError, Problems, SettingsError
 from swsdask.formats.runs import read_run
 from swsdask.formats.trec import read_judgments
 
@@ -110,6 +110,23 @@ def test_the_same_from_an_archive(tmp_path: Path) -> None:
     stored = sws.score(sws.open(tmp_path / "archive", preset="trec"))
     direct = sws.score(sws.open(qrels=qrels, collection=run, preset="trec"), runs=run)
     assert repr(stored.table.to_pylist()) == repr(direct.table.to_pylist())
+
+
+def test_the_order_of_the_run_where_it_counts(tmp_path: Path) -> None:
+    """Of four equal scores the relevant one stands first in one run, last in the other."""
+    qrels = write(tmp_path, "q", "7 0 b 1\n")
+    lines = [f"7 Q0 {document} 1 0.5 tag\n" for document in "bdca"]
+    in_order = {"evaluation": {"average_precision": {"ties": "input"}}}
+    for name, rows, value in (("first", lines, 1.0), ("last", lines[::-1], 0.25)):
+        run = write(tmp_path, name, "".join(rows))
+        direct = sws.open(qrels=qrels, collection=run, settings=in_order)
+        assert overall(sws.score(direct, ["map", "ap"], runs=run)) == {"map": value, "ap": value}
+        sws.ingest(tmp_path / f"{name}.archive", qrels=qrels, runs=run, settings=in_order)
+        stored = {"evaluation": {"trials": "document", **in_order["evaluation"]}}
+        assert overall(sws.score(sws.open(tmp_path / f"{name}.archive", settings=stored), ["map"])) == {"map": value}
+    sws.ingest(tmp_path / "without", qrels=qrels, runs=run)
+    with pytest.raises(ArchiveError, match=r"--set average_precision\.ties=input --replace"):
+        sws.score(sws.open(tmp_path / "without", settings=stored), ["map"])
 
 
 @pytest.mark.parametrize("seed", range(4))
