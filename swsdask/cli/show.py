@@ -30,8 +30,13 @@ def command(archive: str, version: int | None) -> None:
     click.echo(f"  {counted(len(set(documents['document'].to_pylist())), 'documents')}, {hours:.2f} h evaluated")
     click.echo(f"  {counted(opened.queries.num_rows, 'queries')}, {counted(opened.words.num_rows, 'words')} spoken")
     reference = build_reference(opened, EvaluationSettings())
-    collection = collection_statistics(opened.queries, reference)
-    click.echo("  " + ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in collection.items()))
+    held = collection_statistics(opened.queries, reference)
+    relevant = f"{held['relevant_events']:,} relevant, {counted(held['occurrences'], 'occurrences')}"
+    click.echo(f"  {counted(held['events'], 'events')} (query, document): {relevant}")
+    if "oov_queries" in held:
+        relevant = f"{held['relevant_oov_events']:,} relevant, {counted(held['oov_occurrences'], 'occurrences')}"
+        events = counted(held["oov_events"], "events")
+        click.echo(f"  out of vocabulary: {counted(held['oov_queries'], 'queries')}, {events}: {relevant}")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     headings = (
         "System",

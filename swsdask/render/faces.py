@@ -85,9 +85,9 @@ FACES = {
     "map_n_no_relevant": Face("No targets", "Queries left out of MAP: without targets", _COUNT),
     "map_n_missing": Face("No trials", "Queries left out of MAP: the run has none of their trials", _COUNT),
     "r_precision": Face("R-precision", "Precision at as many trials as a query has targets", _RATE, False),
-    "precision_at_rank@": Face("Precision at rank", "Precision at a given rank, averaged over queries", _RATE, False),
+    "precision_at_rank@": Face("Precision", "Precision at a given rank, averaged over queries", _RATE, False),
     "precision_at_recall@": Face(
-        "Precision at recall", "Interpolated precision at a given recall, averaged over queries", _RATE, False
+        "Int. precision", "Interpolated precision at a given recall, averaged over queries", _RATE, False
     ),
     "precision": Face("Precision", "Precision at the system's decisions, over all queries", _RATE, False),
     "recall": Face("Recall", "Recall at the system's decisions, over all queries", _RATE, False),
