@@ -19,8 +19,7 @@ targets, or without non-targets, C_nxe is not defined (NaN).
 The cost is exact trial by trial (`statistics.entropy`), and the mean of a class is rounded once. The document's
 footnote 5 prints one branch of the cost at P_tar = .5 twice: of a non-target trial it is log(1 + lr).
 
-Differences from MediaEval's tool: it computes in float32 and with a P_tar cut to some digits, and knows document trials
-only; a condition of it where no query has non-targets is NaN there too.
+Differences from MediaEval's tool: it computes in float32, and knows document trials only.
 """
 
 from __future__ import annotations

@@ -56,7 +56,9 @@ def curves(
             "ece_pav": [blocks.cost(trials.n_target, trials.n_nontarget, x) for x in priors.tolist()],
         }
         for name, cost in costs.items():
-            yield Curve(population.condition.name, name, -priors, priors, np.array(cost) / math.log(2.0))
+            with np.errstate(over="ignore"):
+                bits = np.array(cost) / math.log(2.0)
+            yield Curve(population.condition.name, name, -priors, priors, bits)
 
 
 def _mapped(fitted: Affine, prior_log_odds: float) -> float:
