@@ -11,6 +11,7 @@ import pytest
 import pytrec_eval
 from sklearn.metrics import average_precision_score
 
+from swsdask.measures import precision_steps
 from swsdask.model.presets import load_preset
 from swsdask.model.settings import EvaluationSettings, build_settings
 from tests.rankings import Event, scored, tables_of
@@ -90,6 +91,18 @@ def test_single_precision() -> None:
     assert found["all", "q0", "ap"] == (1 / 1 + 2 / 4) / 2
     found = scored(with_options(interpolation="none", score_dtype="float32"), 1, "abcd", events)
     assert found["all", "q0", "ap"] == (1 / 2 + 2 / 4) / 2
+
+
+@pytest.mark.parametrize("interpolation", ["none", "max"])
+@pytest.mark.parametrize("integration", ["step", "trapezoid"])
+def test_long_ties_are_taken_in_blocks(monkeypatch: pytest.MonkeyPatch, interpolation: str, integration: str) -> None:
+    asked = with_options(ties="expected", interpolation=interpolation, integration=integration)
+    documents = [f"D{n}" for n in range(30)]
+    whole = [scored(asked, 4, documents, random_run(seed)) for seed in range(5)]
+    monkeypatch.setattr(precision_steps, "_BLOCK", 7)
+    for seed, values in enumerate(whole):
+        for key, value in scored(asked, 4, documents, random_run(seed)).items():
+            assert value == pytest.approx(values[key], abs=1e-14, nan_ok=True)
 
 
 def random_run(seed: int) -> list[Event]:
