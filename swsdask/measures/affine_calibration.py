@@ -10,8 +10,9 @@ gamma < 0 says that higher scores are worse: it is allowed, as Eq. 45 does, unle
 not defined (NaN) where C_nxe is not.
 
 Target trials that were given are taken one by one; of non-targets, the points that stand for them
-(`statistics.moments`), which changes C_nxe by less than 1e-12. Whether the classes are separated is told from the
-scores themselves.
+(`statistics.moments`), which changes C_nxe by less than 1e-12 unless gamma is so large that it tells scores apart which
+lie within a thousandth of each other (in units of 1, or of the hits' spread where that is small). Whether the classes
+are separated is told from the scores themselves (`statistics.overlap`).
 """
 
 from __future__ import annotations
