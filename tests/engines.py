@@ -58,10 +58,11 @@ def run_of(system: str, rows: Sequence[Row], declared: tuple[float, float] | Non
 
 
 def cell_of(system: str, rows: Iterable[Row], number: int = 0) -> MemoryCell:
-    """A cell of some rows, clustered by query in the order in which their queries come."""
+    """A cell of some rows, clustered by query in the order in which their queries come; 0.0 for -0.0, as archives do."""
     held = list(rows)
     first = {query: at for at, query in reversed(list(enumerate(row[0] for row in held)))}
-    return MemoryCell(system, f"{system}.{number}.parquet", detections(sorted(held, key=lambda row: first[row[0]])))
+    rows = detections(sorted(held, key=lambda row: first[row[0]]))
+    return MemoryCell(system, f"{system}.{number}.parquet", replace(rows, score=rows.score + 0.0))
 
 
 def archive_of(systems: Mapping[str, Sequence[Row]], cut: random.Random | None = None) -> CellArchive:

@@ -80,9 +80,7 @@ def test_no_other_pooling_that_rises_is_better(rows: list[tuple[int, int]], eta:
             u = [sigmoid(eta) * t / n_target for t, _ in pooled]
             v = [sigmoid(-eta) * n / n_nontarget for _, n in pooled]
             cost = math.fsum(
-                a * math.log1p(b / a) + b * math.log1p(a / b)
-                for a, b in zip(u, v, strict=True)
-                if a > 0 and b > 0
+                a * math.log1p(b / a) + b * math.log1p(a / b) for a, b in zip(u, v, strict=True) if a > 0 and b > 0
             )
             assert found <= cost * (1 + 1e-12)
 
