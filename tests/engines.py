@@ -58,7 +58,7 @@ def run_of(system: str, rows: Sequence[Row], declared: tuple[float, float] | Non
 
 
 def cell_of(system: str, rows: Iterable[Row], number: int = 0) -> MemoryCell:
-    """A cell of some rows, clustered by query in the order in which their queries come; 0.0 for -0.0, as archives do."""
+    """A cell of some rows, clustered by query as their queries come; 0.0 for -0.0, as archives have it."""
     held = list(rows)
     first = {query: at for at, query in reversed(list(enumerate(row[0] for row in held)))}
     rows = detections(sorted(held, key=lambda row: first[row[0]]))
