@@ -1,9 +1,10 @@
 """Detection rows of NIST's XML in their ordinary form, from bytes to columns.
 
 Ordinary is: UTF-8; between tags nothing but blanks; lists `<LIST ID="..." TIME="..." OOV="...">` and rows `<ROW
-file="..." channel="..." tbeg="..." dur="..." score="..." decision="..."/>`, their attributes in any order, each at
-most once, in single or double quotes; `</LIST>`, `</ROOT>`. No references, `<` or control characters in values. A row
-has all its attributes (the decision may be absent, if it is from every row) and nothing is wrong with any of them.
+file="..." channel="..." tbeg="..." dur="..." score="..." decision="..."/>` or `...></ROW>`, their attributes in any
+order, each at most once, in single or double quotes; `</LIST>`, `</ROOT>`. No references, `<` or control characters in
+values. A row has all its attributes (the decision may be absent, if it is from every row) and nothing is wrong with any
+of them; it may have others, which are passed over, under names in ASCII that have to do with no namespace.
 
 In front of anything else `scan_rows` stops, and leaves it to the caller, who is the only judge of what is not ordinary.
 """
@@ -152,7 +153,7 @@ def scan_rows(
                 unread_begin,
                 unread_end,
                 row_decision,
-            ) = scan_row_tag(text, at)
+            ) = scan_row_tag(text, at, words)
             has_decision = 1 if row_decision >= 0 else 0
             if at < 0 or (decided >= 0 and decided != has_decision):
                 why = _reason(text, position, end)

@@ -29,6 +29,14 @@ _START_WORD = np.frombuffer(b"tbeg", np.uint8)
 _DURATION_WORD = np.frombuffer(b"dur", np.uint8)
 _SCORE_WORD = np.frombuffer(b"score", np.uint8)
 
+_NAMESPACE_WORD = np.frombuffer(b"xmlns", np.uint8)
+
+_IN_NAME = np.array([c < 128 and (chr(c).isalnum() or chr(c) in "_-.") for c in range(256)])
+"""Bytes of names in ASCII without a colon. What is below `A` cannot be the first."""
+
+_LONGEST = 1024
+"""How many bytes an ordinary row has up to the end of an attribute beyond those of the format."""
+
 _PLAIN = np.array([c >= 32 and c not in b"<&\xef" for c in range(256)])
 """Bytes that stand for themselves in a value. 0xEF may begin U+FFFE or U+FFFF, which XML forbids."""
 
@@ -112,6 +120,54 @@ def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     if first == 100 and text[at + 1] == 117:
         return _DURATION, _after(text, at, _DURATION_WORD)
     return _DECISION, _after(text, at, _DECISION_WORD)
+
+
+@njit()
+def _name_end(text: NDArray[np.uint8], begin: int) -> int:
+    """Where the name at `begin` ends, STOP if none stands there."""
+    if text[begin] < 65:
+        return STOP
+    at = begin
+    while _IN_NAME[text[at]]:
+        at += 1
+    return at if at > begin else STOP
+
+
+@njit()
+def _after_other(text: NDArray[np.uint8], tag: int, at: int) -> int:
+    """Where an attribute at `at` ends that means nothing here, else STOP.
+
+    `tag` is where the row's attributes begin, all of which are read up to `at`: none of them may have the same name.
+    """
+    name_end = _name_end(text, at)
+    if name_end < 0 or (name_end - at == len(_NAMESPACE_WORD) and _after(text, at, _NAMESPACE_WORD) > 0):
+        return STOP
+    begin = _value_begin(text, name_end)
+    if begin < 0:
+        return STOP
+    end = _value_end(text, begin)
+    if end < 0 or end - tag > _LONGEST:
+        return STOP
+    earlier, _ = after_blanks(text, tag)
+    while earlier < at:
+        earlier_end = _name_end(text, earlier)
+        if earlier_end - earlier == name_end - at and _after(text, earlier, text[at:name_end]) > 0:
+            return STOP
+        earlier, _ = after_blanks(text, _value_end(text, earlier_end + 2) + 1)
+    return end + 1
+
+
+@njit()
+def _after_odd(text: NDArray[np.uint8], tag: int, at: int, words: NDArray[np.uint8]) -> int:
+    """Where a row ends whose tag is closed at `at` and whose end tag is right behind it; or where an attribute ends
+    that means nothing here (see `_after_other`); else STOP.
+    """
+    if text[at] == 62:
+        if text[at + 1] != 60 or text[at + 2] != 47:
+            return STOP
+        at = after_word(text, at + 3, words, ROW_WORD)
+        return at + 1 if at > 0 and text[at] == 62 else STOP
+    return _after_other(text, tag, at) if text[at - 1] <= 32 else STOP
 
 
 @njit()
@@ -203,14 +259,15 @@ _ROW = (int64, int64, int64, int64, uint64, int64, int64, int64, int64, float64,
 
 @njit()
 def scan_row_tag(
-    text: NDArray[np.uint8], at: int
+    text: NDArray[np.uint8], at: int, words: NDArray[np.uint8]
 ) -> tuple[int, int, int, int, np.uint64, int, int, int, int, float, int, int, int]:
-    """Read the rest of a row's tag, from behind its name.
+    """Read the rest of a row, from behind its tag's name.
 
     Returns where it ends, the lines that end within it, where the file name begins and ends and its hash, channel,
     start and duration in ticks and how many of these are rounded, score, where the score begins and ends if it is
     still to be read (else -1, -1), and the decision (1, 0, -1 absent).
     """
+    tag = at
     seen = 0
     lines = 0
     file_begin = file_end = 0
@@ -228,14 +285,19 @@ def scan_row_tag(
             at = at + 2 if complete else STOP
             break
         which, name_end = _row_attribute(text, at)
-        if name_end < 0 or at == before or seen & which:
+        begin = _value_begin(text, name_end) if name_end > 0 else STOP
+        if begin < 0:
+            at = _after_odd(text, tag, at, words)
+            if at < 0:
+                break
+            if text[at - 1] == 62:
+                at = at if seen & _NEEDED == _NEEDED and start + duration <= MAX_TICKS else STOP
+                break
+            continue
+        if at == before or seen & which:
             at = STOP
             break
         seen |= which
-        begin = _value_begin(text, name_end)
-        if begin < 0:
-            at = STOP
-            break
         quote = text[begin - 1]
         if which == _FILE:
             at = begin

@@ -116,6 +116,9 @@ ODD_NAMES = (
     "d\x01",
     "d&1",
 )
+OTHER_NAMES = ("other", "others", "files", "tbe", "d", "Score", "_a-b.c2", "xmlnsa", "du", "decisions")
+"""Of attributes that rows do not have in the format, but that any document in XML may have."""
+
 ODD_GAPS = (
     "<!-- a > comment </detected_kwlist> -->",
     "<!---->",
@@ -144,6 +147,8 @@ class Writer:
         root = draw(st.sampled_from(sorted(DIALECTS)))
         self.root, (self.list, self.row, self.query, self.time, self.oov) = root, DIALECTS[root]
         self.with_decision = draw(st.booleans())
+        self.others = draw(st.sampled_from([(), (), OTHER_NAMES]))
+        self.closed_by = draw(st.sampled_from(["/>", "/>", f"></{self.row}>"]))
 
     def odd(self) -> bool:
         return self.one_in > 0 and self.draw(st.integers(1, self.one_in)) == 1
@@ -178,16 +183,18 @@ class Writer:
         usual = ("\n", "\n", "", " \n", "\r\n")
         return self.pick(usual, *BAD_GAPS) if self.broken else self.pick(usual, *ODD_GAPS)
 
-    def attributes(self, values: dict[str, str]) -> str:
-        names = list(self.draw(st.permutations(list(values))))
+    def attributes(self, values: dict[str, str], others: tuple[str, ...] = ()) -> str:
+        more = self.draw(st.lists(st.sampled_from(others), max_size=3, unique=not self.odd())) if others else []
+        names = list(self.draw(st.permutations([*values, *more])))
         if self.odd():
             names = names[: self.draw(st.integers(0, len(names)))]
         if self.odd():
-            names.append(self.pick(("other", "xmlns:n", "xml:lang", "xmlns"), "n:file", "file"))
+            names.append(self.pick(("other", "xmlns:n", "xml:lang", "xmlns"), "n:file", "file", "-a", "2a", "\xe9"))
         parts = []
         for name in names:
+            said = self.pick(("u", "", "a>b", "a/>"), "a\tb", "&amp;", "<", "\xef")
             quote = self.pick(('"', "'"), "") if self.broken else self.pick(('"', "'"))
-            parts.append(f"{self.blank()}{name}{self.pick(('=',), ' = ')}{quote}{values.get(name, 'u')}{quote}")
+            parts.append(f"{self.blank()}{name}{self.pick(('=',), ' = ')}{quote}{values.get(name, said)}{quote}")
         return "".join(parts)
 
     def a_row(self) -> str:
@@ -202,8 +209,18 @@ class Writer:
         }
         if self.with_decision != self.odd():
             values["decision"] = self.pick(("YES", "NO"), "yes", "", "Y", "YES ", "NO&#32;", "YESNO", "&#78;O")
-        end = self.pick(("/>", "/>", " />", "\n/>"), f"></{self.row}>", f"> </{self.row}>", ">", "><kw/>", "/ >", "/>x")
-        return f"<{self.row}{self.attributes(values)}{end}"
+        end = self.pick(
+            (self.closed_by, self.closed_by, f" {self.closed_by}", f"\n{self.closed_by}"),
+            f"></{self.row}>",
+            f"> </{self.row}>",
+            f"></{self.row} >",
+            "></x>",
+            ">",
+            "><kw/>",
+            "/ >",
+            "/>x",
+        )
+        return f"<{self.row}{self.attributes(values, self.others)}{end}"
 
     def a_list(self) -> str:
         number = self.number(False)

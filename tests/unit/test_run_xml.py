@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from swsdask.errors import Problem, Problems
-from swsdask.formats import run_text
+from swsdask.formats import run_text, run_xml
 from swsdask.formats.run_text import utf8_blocks
 from swsdask.formats.run_xml import read_xml_run, xml_window
 from swsdask.formats.runs import read_run
@@ -66,6 +66,38 @@ def test_a_run_as_it_stands(read: Read) -> None:
     assert piece.rounded == 2
     assert piece.score.tolist() == [0.001, -2.25]
     assert piece.decision.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ROW,
+        ROW.replace("/>", "></kw>"),
+        ROW.replace(" file=", ' id="7" file='),
+        ROW.replace("/>", " tbegin='a>b/>' sco=''></kw>"),
+        ROW.replace(" score=", ' xmlnsa="" scores="1"\nfiles="x" score='),
+    ],
+)
+def test_ordinary_rows_are_the_scanner_s(read: Read, monkeypatch: pytest.MonkeyPatch, row: str) -> None:
+    expected = read(kwslist(ROW * 3))[0][0]
+    monkeypatch.delattr(run_xml, "OddReader")
+    (piece,), problems = read(kwslist(row * 3))
+    assert not problems
+    for name in ("query", "document", "channel", "start", "duration", "score", "decision"):
+        assert getattr(piece, name).tolist() == getattr(expected, name).tolist()
+
+
+@pytest.mark.parametrize("begin", ['<kwid="7" file', '<kw id="7"file', '<kw id="7"id2="8" file', '<kw n:id="7" file'])
+def test_what_only_looks_like_another_attribute(read: Read, begin: str) -> None:
+    _, problems = read(kwslist(ROW.replace("<kw file", begin)))
+    assert problems
+
+
+def test_a_row_that_names_an_attribute_twice(read: Read) -> None:
+    for twice in (' id="7"', ' id="7" ids="7"'):
+        _, (problem,) = read(kwslist(ROW + ROW.replace("/>", f'{twice} id="8"></kw>')))
+        assert problem.line == 4
+        assert "Attribute id redefined" in problem.found
 
 
 @pytest.mark.parametrize("said", ['system_id=""', ""])
