@@ -109,7 +109,15 @@ class Storage:
         try:
             return pq.read_table(pa.BufferReader(self.read(name)), use_threads=False)
         except (OSError, pa.ArrowException) as error:
-            raise ArchiveError(f"{self.url}/{name}: cannot be read: {error}") from error
+            raise self.unreadable(name, error) from error
+
+    def unreadable(self, name: str, error: Exception) -> ArchiveError:
+        """What to say of a file of the archive that `error` came from."""
+        found = "none" if isinstance(error, FileNotFoundError) else f"one that cannot be read ({error})"
+        return ArchiveError(
+            f"{self.url}/{name}: expected a Parquet file of this archive; found {found}. Restore it from a copy of the "
+            "archive, or ingest the reference and the runs into a new one."
+        )
 
     def write_table(self, name: str, table: pa.Table) -> None:
         """Write a table as a Parquet file."""

@@ -47,7 +47,7 @@ class StoredCell:
                     for name, arrays in read_groups(parquet, numbers, wanted).items():
                         found[name] += arrays
             except (OSError, pa.ArrowException) as error:
-                raise ArchiveError(f"{self.storage.url}/{file}: cannot be read: {error}") from error
+                raise self.storage.unreadable(file, error) from error
         return Detections(
             **{name: arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for name, arrays in found.items()}
         )

@@ -86,7 +86,7 @@ def test_occurrences_are_stored_and_found_again_by_another_rule(url: str) -> Non
     assert stored.num_rows == 2
     archive.storage.remove(archive.manifest.tables["words"])
     assert open_archive(url).occurrences(5000, ()).num_rows == 2
-    with pytest.raises(ArchiveError, match="cannot be read"):
+    with pytest.raises(ArchiveError, match="found none"):
         open_archive(url).occurrences(30, ())
 
 
@@ -243,16 +243,29 @@ def test_no_archive(url: str) -> None:
         open_archive(url, 7)
 
 
-def test_lost_and_damaged_files_are_told(tmp_path: Path) -> None:
-    archive = write(str(tmp_path), source(rows(30)))
-    (cell,) = archive.cells("a", 100)
-    ((file, _),) = cell.groups
-    (tmp_path / file).write_bytes(b"PAR1 no more")
-    with pytest.raises(ArchiveError, match="cannot be read"):
-        cell.read([])
-    (tmp_path / file).unlink()
-    with pytest.raises(ArchiveError, match="cannot be read"):
-        cell.read([])
+@pytest.mark.parametrize("table", ["documents", "occurrences", "runs", None])
+def test_lost_and_damaged_files_are_told_with_what_to_do(tmp_path: Path, table: str | None) -> None:
+    archive = write(str(tmp_path), source(rows(300)))
+
+    def read() -> None:
+        opened = open_archive(str(tmp_path))
+        for name in ("documents", "queries", "words", "segments", "runs"):
+            getattr(opened, name)
+        opened.occurrences(opened.manifest.find_gap, opened.manifest.text_filters)
+        detections(opened, "a")
+
+    read()
+    (cell,) = archive.cells("a", 1000)
+    file = tmp_path / (archive.manifest.tables[table] if table else cell.groups[0][0])
+    whole = file.read_bytes()
+    remedy = r"Restore it from a copy of the archive, or ingest the reference and the runs into a new one\.$"
+    for damaged in (whole[: len(whole) // 2], b"PAR1 no more", b""):
+        file.write_bytes(damaged)
+        with pytest.raises(ArchiveError, match=rf"{file.name}: expected a Parquet file.*; found one that .*{remedy}"):
+            read()
+    file.unlink()
+    with pytest.raises(ArchiveError, match=rf"{file.name}: expected a Parquet file.*; found none\. {remedy}"):
+        read()
 
 
 def test_vacuum_removes_what_no_version_names(url: str) -> None:
