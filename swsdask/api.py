@@ -149,7 +149,7 @@ def ingest(
     judged = None if qrels is None else _judged_files(qrels, runs, (reference, ecf, rttm, queries))
     runs = _named(runs)
     layout = Layout(buckets=buckets, codec=codec)
-    with _executor(resolved, executor, _rows_about(_run_files(runs))) as workers:
+    with _executor(resolved, executor, _rows_about(_run_files(runs)), progress) as workers:
         return ingest_files(
             os.fspath(archive),
             _reference_files(reference, ecf, rttm, queries) if given else judged,
@@ -188,7 +188,7 @@ def score(
     families = select(measures)
     with ExitStack() as stack:
         rows = _rows_to_score(evaluation, runs)
-        workers = stack.enter_context(_executor(settings, executor, rows))
+        workers = stack.enter_context(_executor(settings, executor, rows, progress))
         archive, systems = stack.enter_context(_with_runs(evaluation, runs, workers, buckets))
         notes = check_runs([run for run in archive.runs if run.system in systems], settings.evaluation)
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
@@ -244,7 +244,8 @@ def calibrate(
         raise SettingsError(f"method {method!r} is unknown. Known: {', '.join(MEASURES)}.")
     families = select(MEASURES[method])
     with ExitStack() as stack:
-        workers = stack.enter_context(_executor(settings, executor, _rows_to_score(evaluation, runs)))
+        rows = _rows_to_score(evaluation, runs)
+        workers = stack.enter_context(_executor(settings, executor, rows, progress))
         archive, systems = stack.enter_context(_with_runs(evaluation, runs, workers, None))
         if len(systems) != 1:
             raise SettingsError(f"A calibration is fitted on one system; here are {', '.join(systems) or 'none'}.")
@@ -440,12 +441,14 @@ def _run_files(runs: _Runs) -> list[RunFile]:
 
 
 @contextmanager
-def _executor(settings: Settings, given: Executor | None, total_rows: int | None) -> Iterator[Executor]:
+def _executor(
+    settings: Settings, given: Executor | None, total_rows: int, progress: Progress | None
+) -> Iterator[Executor]:
     """The executor that was given, which stays open, or one of the settings."""
     if given is not None:
         yield given
     else:
-        with open_executor(settings.engine, total_rows) as executor:
+        with open_executor(settings.engine, total_rows, progress) as executor:
             yield executor
 
 

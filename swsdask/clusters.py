@@ -8,7 +8,7 @@ A cluster file is TOML with `kind` and the keys of that kind:
 - `kind = "scheduler_file"`: the same, its address taken from the `path` that the scheduler writes.
 
 The last two wait until `workers` (default 1) are there. Every kind has `timeout_s` (default 60): how long to wait for
-the scheduler and the workers, at the start and when all of them are lost.
+the scheduler and the workers, at the start and when all of them are lost. What is waited for is told meanwhile.
 
 Kernels are compiled once and kept on disk, but numba's cache does not bear several writers at once. Workers that are
 started here find everything compiled. Where workers run elsewhere, call `load_kernels` once when their image or
@@ -21,7 +21,7 @@ import logging
 import pkgutil
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -51,10 +51,18 @@ QUIET = {
 shown, on the very cores that the workers are to use."""
 
 
+Tell = Callable[[str], None]
+"""Is told what is waited for."""
+
+
 class _Cluster(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     timeout_s: float = Field(default=60.0, gt=0)
+
+    @property
+    def _at_most(self) -> str:
+        return counted(self.timeout_s, "seconds", "g")
 
 
 class LocalProcesses(_Cluster):
@@ -66,8 +74,9 @@ class LocalProcesses(_Cluster):
     memory: str = "auto"
 
     @contextmanager
-    def connected(self) -> Iterator[Client]:
+    def connected(self, tell: Tell) -> Iterator[Client]:
         """A client of newly started worker processes; they end with the context."""
+        tell(f"starting worker processes: {self.workers}")
         load_kernels()
         try:
             with dask.config.set({"distributed.nanny.pre-spawn-environ": ALLOCATION, **QUIET}):
@@ -93,21 +102,28 @@ class _Running(_Cluster):
     workers: int = Field(default=1, ge=1)
 
     @contextmanager
-    def _connected(self, what: str, **where: Any) -> Iterator[Client]:
+    def _connected(self, what: str, tell: Tell, **where: Any) -> Iterator[Client]:
+        tell(f"connecting to the scheduler at {what}, {self._at_most} at most")
         try:
             client = Client(timeout=self.timeout_s, **where)
         except (OSError, ValueError) as error:
             raise ClusterError(f"no scheduler answers at {what}: {error}") from error
         with client:
-            try:
-                client.wait_for_workers(self.workers, timeout=self.timeout_s)
-            except TimeoutError as error:
-                raise ClusterError(
-                    f"the scheduler at {what} has fewer than {counted(self.workers, 'workers')} after "
-                    f"{counted(self.timeout_s, 'seconds', 'g')}"
-                ) from error
+            self._wait_for_workers(client, what, tell)
             _check_versions(client)
             yield client
+
+    def _wait_for_workers(self, client: Client, what: str, tell: Tell) -> None:
+        deadline = time.monotonic() + self.timeout_s
+        wanted = counted(self.workers, "workers")
+        while (there := len(client.nthreads())) < self.workers:
+            tell(f"waiting for {wanted} of the scheduler at {what}, {self._at_most} at most: {there} there")
+            try:
+                client.wait_for_workers(there + 1, timeout=max(0.1, deadline - time.monotonic()))
+            except TimeoutError as error:
+                raise ClusterError(
+                    f"the scheduler at {what} has fewer than {wanted} after {self._at_most}: {there} there"
+                ) from error
 
 
 class RunningAt(_Running):
@@ -117,9 +133,9 @@ class RunningAt(_Running):
     address: str
 
     @contextmanager
-    def connected(self) -> Iterator[Client]:
+    def connected(self, tell: Tell) -> Iterator[Client]:
         """A client of that scheduler, which goes on when the context ends."""
-        with self._connected(self.address, address=self.address) as client:
+        with self._connected(self.address, tell, address=self.address) as client:
             yield client
 
 
@@ -130,14 +146,16 @@ class RunningByFile(_Running):
     path: Path
 
     @contextmanager
-    def connected(self) -> Iterator[Client]:
+    def connected(self, tell: Tell) -> Iterator[Client]:
         """A client of that scheduler, which goes on when the context ends."""
+        if not self.path.is_file():
+            tell(f"waiting for a scheduler to write {self.path}, {self._at_most} at most")
         deadline = time.monotonic() + self.timeout_s
         while not self.path.is_file():
             if time.monotonic() > deadline:
-                raise ClusterError(f"no scheduler wrote {self.path} within {counted(self.timeout_s, 'seconds', 'g')}")
+                raise ClusterError(f"no scheduler wrote {self.path} within {self._at_most}")
             time.sleep(0.1)
-        with self._connected(str(self.path), scheduler_file=str(self.path)) as client:
+        with self._connected(str(self.path), tell, scheduler_file=str(self.path)) as client:
             yield client
 
 

@@ -100,8 +100,6 @@ def command(
         reference, ecf=ecf, rttm=rttm, queries=queries, preset=preset, compat=compat, settings=settings
     )
     with progress() as shown:
-        if cluster:
-            shown.begin(f"connecting to {cluster}", 0)
         run = named if isinstance(named := given_runs(runs), dict) else named[0]
         fitted = api.calibrate(evaluation, run, method=method or "affine", progress=shown)
     path = out or "calibration.toml"

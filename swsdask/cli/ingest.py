@@ -64,8 +64,6 @@ def command(
 
     there = {run.system: run.content for run in open_archive(archive).runs} if is_archive(archive) else {}
     with progress() as shown:
-        if cluster:
-            shown.begin(f"connecting to {cluster}", 0)
         written = api.ingest(
             archive,
             reference,

@@ -103,8 +103,6 @@ def command(
         click.echo(api.plan(evaluation, **asked))
         return
     with progress() as shown:
-        if cluster:
-            shown.begin(f"connecting to {cluster}", 0)
         result = api.score(evaluation, **asked, alignment=alignment, buckets=buckets, progress=shown)
     if out is not None:
         written = ["scores.parquet", "scores.json", "curves.parquet", "manifest.json", "report.html"]

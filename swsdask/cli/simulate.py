@@ -46,7 +46,7 @@ def gap(
     engine = build_settings(explicit=explicit).engine
     with (
         progress("replicates") as shown,
-        open_executor(engine, replicates * POINTS_PER_REPLICATE) as open_workers,
+        open_executor(engine, replicates * POINTS_PER_REPLICATE, shown) as open_workers,
     ):
         shown.begin("simulating", replicates)
         made = study(seed, replicates, open_workers, done=lambda _: shown.advance(1))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from swsdask.engine.executor import Executor
+from swsdask.engine.progress import Progress, Unseen
 from swsdask.engine.serial import SerialExecutor
 from swsdask.model.settings import EngineSettings
 
@@ -16,13 +17,15 @@ SMALL = 2_000_000
 
 
 @contextmanager
-def open_executor(settings: EngineSettings, total_rows: int | None = None) -> Iterator[Executor]:
+def open_executor(
+    settings: EngineSettings, total_rows: int | None = None, progress: Progress | None = None
+) -> Iterator[Executor]:
     """The executor that `settings.executor` names, closed when the context ends.
 
     "serial", "threads", "processes", a scheduler's address or file, or a file of conf/cluster. "auto" is serial where
     there is little to do (`total_rows` below `SMALL`; None: not known, so taken as little), one core, or one worker is
     asked for, else threads on all cores: they start at once and share what they read. Where more than one worker is
-    asked for it is worker processes. Only what needs Dask imports it.
+    asked for it is worker processes. Only what needs Dask imports it. `progress` is told what is waited for.
 
     Raises `SettingsError` if the name means nothing, `ClusterError` if workers cannot be started or reached.
     """
@@ -46,7 +49,8 @@ def open_executor(settings: EngineSettings, total_rows: int | None = None) -> It
         from swsdask.engine.dask import DaskExecutor
 
         place = LocalProcesses(workers=workers) if name == "processes" else describe(name, settings.workers)
-        with place.connected() as client:
+        shown = progress or Unseen()
+        with place.connected(lambda what: shown.begin(what, 0)) as client:
             yield DaskExecutor(client, settings.fan_in, place.timeout_s)
 
 

@@ -128,7 +128,11 @@ def test_a_cluster_that_is_waited_for_is_named(swsdask: Call, files: Files) -> N
     place = files.write("place.toml", 'kind = "address"\naddress = "tcp://127.0.0.1:9"\ntimeout_s = 1\n')
     outcome = swsdask("score", files.reference, files.run, "--cluster", place)
     assert outcome.code == 4
-    assert f"connecting to {place}\n" in outcome.err
+    assert "swsdask: connecting to the scheduler at tcp://127.0.0.1:9, 1 second at most\n" in outcome.err
+    place = files.write("file.toml", 'kind = "scheduler_file"\npath = "nowhere.json"\ntimeout_s = 0.2\n')
+    outcome = swsdask("score", files.reference, files.run, "--cluster", place)
+    assert outcome.code == 4
+    assert "swsdask: waiting for a scheduler to write nowhere.json, 0.2 seconds at most\n" in outcome.err
 
 
 def test_a_run_can_be_renamed_when_two_have_one_name(swsdask: Call, files: Files) -> None:

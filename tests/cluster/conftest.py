@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def client() -> Iterator[Any]:
-    with LocalProcesses(workers=2).connected() as connected:
+    with LocalProcesses(workers=2).connected(print) as connected:
         yield connected
 
 

@@ -71,7 +71,7 @@ def test_a_failing_merge_is_told(executor: DaskExecutor) -> None:
 def test_a_task_that_kills_every_worker_ends_with_advice(tmp_path: Path) -> None:
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        LocalProcesses(workers=1).connected() as client,
+        LocalProcesses(workers=1).connected(print) as client,
         pytest.raises(ClusterError, match=r"^cell 0: the workers that tried it died.*smaller rows_per_task"),
     ):
         DaskExecutor(client).map_reduce(cells.die, [0], cells.add, label="cell {}".format)
@@ -83,7 +83,7 @@ def test_all_workers_lost_for_good(elsewhere: Elsewhere, tmp_path: Path) -> None
             worker.kill()
             worker.wait()
 
-    with RunningByFile(path=elsewhere.file, workers=2).connected() as client:
+    with RunningByFile(path=elsewhere.file, workers=2).connected(print) as client:
         executor = DaskExecutor(client, patience_s=1.5)
         assert executor.map_reduce(cells.linear, range(5), cells.add, (1, 0)) == 10
         with (
@@ -110,14 +110,20 @@ def test_workers_of_another_version_are_refused(client: Any, monkeypatch: pytest
     address = client.cluster.scheduler_address
     with (
         pytest.raises(ClusterError, match=r"worker tcp://.* has swsdask .*, this is 0\.0\.9"),
-        RunningAt(address=address).connected(),
+        RunningAt(address=address).connected(print),
     ):
         pass
 
 
 def test_too_few_workers(client: Any) -> None:
+    told: list[str] = []
+    address = client.cluster.scheduler_address
     with (
-        pytest.raises(ClusterError, match=r"fewer than 50 workers after 0\.2 seconds"),
-        RunningAt(address=client.cluster.scheduler_address, workers=50, timeout_s=0.2).connected(),
+        pytest.raises(ClusterError, match=r"fewer than 50 workers after 0\.2 seconds: 2 there"),
+        RunningAt(address=address, workers=50, timeout_s=0.2).connected(told.append),
     ):
         pass
+    assert told == [
+        f"connecting to the scheduler at {address}, 0.2 seconds at most",
+        f"waiting for 50 workers of the scheduler at {address}, 0.2 seconds at most: 2 there",
+    ]
