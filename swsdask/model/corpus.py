@@ -1,0 +1,137 @@
+"""What term discovery is scored against and on: a corpus of phones and words, and fragments that systems found.
+
+Times are ticks of 0.1 ms (int32). Alignments and class files have at most four decimals, so `ticks / 10_000` is the
+very double that an official tool parses, and its arithmetic can be followed to the last digit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from swsdask.model.trials import I16, I32, I64, Bool
+
+Definition = Literal["document", "tde2015", "tdev2"]
+"""Whose meaning the measures have: the measures document read literally, the challenge's tool of 2015 (`tde`), or that
+of 2017 and 2020 (`tdev2`)."""
+
+NO_FOLD = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """Phones or words of a corpus, sorted by (file, start, end, label): equally long columns.
+
+    `file` is a number in `Corpus.files`, `label` one in `labels`. The tokens of file f are rows
+    `first[f]:first[f + 1]`. Phones of one file do not overlap; words may.
+    """
+
+    file: I32
+    start: I32
+    end: I32
+    label: I32
+    labels: tuple[str, ...]
+    first: I64
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Parts of files, sorted by (file, start, end): the speech of a corpus, or the parts of its folds.
+
+    `fold` numbers the fold of each; stretches of one set of folds do not overlap. The stretches of file f are rows
+    `first[f]:first[f + 1]`.
+    """
+
+    file: I32
+    start: I32
+    end: I32
+    fold: I16
+    first: I64
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """A set of folds, and the condition that is averaged over them: "all", or "within_talker" (a fold per speaker).
+
+    A fragment counts in the fold one of whose stretches it lies entirely inside; in none if there is no such stretch.
+    """
+
+    condition: str
+    names: tuple[str, ...]
+    stretches: Stretches
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """What was spoken; the same for every system, given to every worker once.
+
+    `files` are sorted. `segment`, int32 [n_phones], numbers the maximal runs of phones of one file of which each starts
+    where the one before ends, ascending. `silence` and `noise`, bool [n_phone_labels], tell the labels "SIL" and "SPN".
+    `speech` are the stretches that fragments are clipped to (tde2015 only), None where none were given.
+    """
+
+    definition: Definition
+    files: tuple[str, ...]
+    phones: Tokens
+    words: Tokens
+    segment: I32
+    silence: Bool
+    noise: Bool
+    speech: Stretches | None
+    folds: tuple[Folds, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Fragments:
+    """What one system found, as read: rows sorted by (class, file, start, end), duplicates kept.
+
+    `cluster` is a number in `classes`, the names of the classes in the order of the file; an empty class has no rows.
+    """
+
+    system: str
+    classes: tuple[str, ...]
+    cluster: I32
+    file: I32
+    start: I32
+    end: I32
+
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+
+@dataclass(frozen=True, eq=False)
+class Discovered:
+    """One system's fragments placed in the corpus by a definition: what every statistic of discovery is counted on.
+
+    Distinct fragments are rows sorted by (file, start, end) (tdev2: one row per distinct (file, start, end) too).
+    Fragment i has the phones `first[i]:last[i]` of the corpus (maybe none) and `type[i]`, equal for fragments of equal
+    phone labels and no others, numbered without gaps. `fold` is int16 [n_fold_sets, n_fragments], `NO_FOLD` for
+    fragments that no fold of that set counts.
+
+    Members are rows sorted by (cluster, fragment), a duplicate member one row each: `member_cluster`, a number in
+    `classes`, and `member_fragment`, a row of the fragments. `dropped` counts the rows as read that are no members, by
+    reason; `clipped` those whose times a stretch of speech cut.
+    """
+
+    system: str
+    classes: tuple[str, ...]
+    file: I32
+    start: I32
+    end: I32
+    first: I64
+    last: I64
+    type: I32
+    fold: I16
+    member_cluster: I32
+    member_fragment: I64
+    dropped: dict[str, int]
+    clipped: int = 0
+
+    def __len__(self) -> int:
+        return len(self.file)
