@@ -76,6 +76,12 @@ class Result:
         return f"<Result: {held}; {self.manifest.get('signature')}>"
 
     @property
+    def asked(self) -> list[str] | None:
+        """The measures that were asked for, in that order; None: all."""
+        names = self.manifest.get("measures")
+        return names if isinstance(names, list) else None
+
+    @property
     def scores(self) -> pd.DataFrame:
         """All numbers as a pandas DataFrame: system, condition, query, measure, value."""
         frame: pd.DataFrame = self.table.to_pandas()

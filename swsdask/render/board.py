@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdask.model.merit import merit, ranking_measures
 from swsdask.model.wording import counted
 
 COLOURS, DASHES = 6, 3
@@ -26,6 +27,8 @@ class Board:
     systems: tuple[str, ...]
     measures: tuple[str, ...]
     values: dict[tuple[str, str, str], float]
+    by: tuple[str, ...]
+    """The measures that rank systems: see `model.merit.ranking_measures`."""
 
     def value(self, condition: str, system: str, measure: str) -> float:
         """One number; NaN where the result has none."""
@@ -48,24 +51,31 @@ class Board:
     def ranked(self, condition: str) -> tuple[str, ...]:
         """The systems that have numbers in a condition, the best first: see `rank`."""
         there = {system for where, system, _ in self.values if where == condition}
-        return rank([system for system in self.systems if system in there], condition, self.values)
+        return rank([system for system in self.systems if system in there], condition, self.values, self.by)
 
 
-def board(table: pa.Table) -> Board:
-    """The board of a table of `model.results.SCORES`."""
+def board(table: pa.Table, asked: Sequence[str] | None = None) -> Board:
+    """The board of a table of `model.results.SCORES`; `asked` are the measures that were asked for, None: all."""
     overall = table.filter(pc.is_null(table["query"]))
     names = [overall[name].to_pylist() for name in ("condition", "system", "measure")]
     values = dict(zip(zip(*names, strict=True), overall["value"].to_pylist(), strict=True))
     conditions, systems, measures = (tuple(dict.fromkeys(column)) for column in names)
-    return Board(conditions, rank(systems, conditions[0] if conditions else "", values), measures, values)
+    by = ranking_measures(measures, asked)
+    first = conditions[0] if conditions else ""
+    return Board(conditions, rank(systems, first, values, by), measures, values, by)
 
 
-def rank(systems: Sequence[str], condition: str, values: dict[tuple[str, str, str], float]) -> tuple[str, ...]:
-    """Systems by falling ATWV, or MTWV where ATWV is not defined; those that have neither come last; ties by name."""
+def rank(
+    systems: Sequence[str], condition: str, values: dict[tuple[str, str, str], float], by: Sequence[str]
+) -> tuple[str, ...]:
+    """Systems, the best first, by the first measure of `by` that is defined for them; ties by name.
+
+    Those that have none of the measures come last.
+    """
 
     def key(system: str) -> tuple[bool, float, str]:
-        merits = (values.get((condition, system, measure), math.nan) for measure in ("atwv", "mtwv"))
-        merit = next((value for value in merits if not math.isnan(value)), math.nan)
-        return math.isnan(merit), 0.0 if math.isnan(merit) else -merit, system
+        merits = (merit(measure) * values.get((condition, system, measure), math.nan) for measure in by)
+        found = next((value for value in merits if not math.isnan(value)), math.nan)
+        return math.isnan(found), 0.0 if math.isnan(found) else -found, system
 
     return tuple(sorted(systems, key=key))

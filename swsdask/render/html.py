@@ -14,6 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from swsdask.model.merit import merit
 from swsdask.model.results import Result
 from swsdask.model.wording import counted
 from swsdask.render.board import Board, board
@@ -47,7 +48,7 @@ def page(result: Result) -> str:
     """The report as text."""
     template = environment().get_template("report.html.j2")
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
-    found = board(result.table)
+    found = board(result.table, result.asked)
     drawn = figures(result.curves, found)
     calibrated = calibration(result.curves, found)
     retrieved = retrieval(result.curves, found)
@@ -139,10 +140,8 @@ def _best(found: Board, condition: str, measure: str) -> float:
     """The best number of a measure among several systems; NaN where there is no order of merit."""
     values = [found.value(condition, system, measure) for system in found.systems]
     known = [value for value in values if not math.isnan(value)]
-    falling = face(measure).falling
-    if falling is None or len(known) < 2:
-        return math.nan
-    return min(known) if falling else max(known)
+    sign = merit(measure)
+    return sign * max(sign * value for value in known) if sign and len(known) > 1 else math.nan
 
 
 def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, Any]]:

@@ -27,8 +27,8 @@ def print_leaderboard(result: Result, console: Console | None = None) -> None:
     """
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else _UNBOUNDED, highlight=False, markup=False, emoji=False)
-    found = board(result.table)
-    if isinstance(result.manifest.get("measures"), list):
+    found = board(result.table, result.asked)
+    if result.asked is not None:
         groups = [[measure] for measure in found.measures]
     else:
         groups = [[measure for measure in group if measure in found.measures] for group in LEADERBOARD]

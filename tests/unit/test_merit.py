@@ -1,0 +1,62 @@
+"""Which way merit lies, and by which measure a board is ranked."""
+
+from __future__ import annotations
+
+import math
+
+from swsdask.measures import MEASURES
+from swsdask.model.merit import BALANCED, merit, named, ranking_measures
+from swsdask.model.results import SCORES
+from swsdask.render.board import board
+from tests.results import table
+
+NEITHER = set(
+    "n_queries n_target n_nontarget n_detections n_correct_nondetection actual_threshold mtwv_threshold "
+    "mtwv_rejected_threshold otwv_threshold c_default beta effective_prior bayes_threshold cxe_prior n_given_target "
+    "n_imputed_target n_given_nontarget n_imputed_nontarget impute_score cnxe_gamma cnxe_delta best_f1_threshold "
+    "map_n_averaged map_n_no_relevant map_n_missing".split()
+)
+"""Measures without an order of merit. A new measure is in `model.merit` or here."""
+
+NAMES = [name for family in MEASURES for name in family.names]
+
+
+def test_every_measure_has_its_direction_or_none() -> None:
+    assert {name for name in NAMES if merit(name) == 0} == NEITHER
+    assert [merit(name) for name in ("atwv", "twv@-0.5", "p_miss@0.001", "cnxe", "beta", "no_such")] == [
+        1,
+        1,
+        -1,
+        -1,
+        0,
+        0,
+    ]
+
+
+def test_balanced_measures_are_measures_with_a_direction() -> None:
+    assert set(BALANCED) <= set(NAMES)
+    assert all(merit(name) for name in BALANCED)
+
+
+def test_names_with_a_point() -> None:
+    measures = ("twv@0.5", "eer", "twv@1.0", "p_miss")
+    assert list(named(["eer", "twv@"], measures)) == ["eer", "twv@0.5", "twv@1.0"]
+    assert list(named(["twv@1.0", "p_miss@", "mtwv"], measures)) == ["twv@1.0"]
+
+
+def test_systems_are_ranked_by_what_was_asked_for_first() -> None:
+    assert ranking_measures(("n_hit", "atwv", "mtwv"), None) == ("atwv", "mtwv")
+    assert ranking_measures(("eer", "mtwv"), None) == ("mtwv",)
+    assert ranking_measures(("mtwv", "atwv"), ["n_queries", "mtwv", "atwv"]) == ("mtwv",)
+    assert ranking_measures(("eer", "p_miss@0.1"), ["p_miss@", "eer"]) == ("p_miss@0.1",)
+    assert ranking_measures(("beta",), ["beta"]) == ()
+
+
+def test_a_board_where_less_is_better() -> None:
+    rows = [
+        (system, "all", None, "cnxe", value) for system, value in zip("abcd", (0.5, math.nan, 0.2, 0.9), strict=True)
+    ]
+    rows += [("a", "all", None, "atwv", 0.9), ("d", "all", None, "atwv", 0.95)]
+    assert board(table(rows, SCORES), ["cnxe", "atwv"]).systems == ("c", "a", "d", "b")
+    assert board(table(rows, SCORES), ["atwv", "cnxe"]).systems == ("d", "a", "b", "c")
+    assert board(table(rows, SCORES)).systems == ("d", "a", "b", "c")
