@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -58,11 +59,16 @@ def run_of(system: str, rows: Sequence[Row], declared: tuple[float, float] | Non
 
 
 def cell_of(system: str, rows: Iterable[Row], number: int = 0) -> MemoryCell:
-    """A cell of some rows, clustered by query as their queries come; 0.0 for -0.0, as archives have it."""
+    """A cell of some rows, clustered by query as their queries come; 0.0 for -0.0, as archives have it.
+
+    Positions are at random, but those of the same row always the same.
+    """
     held = list(rows)
     first = {query: at for at, query in reversed(list(enumerate(row[0] for row in held)))}
-    rows = detections(sorted(held, key=lambda row: first[row[0]]))
-    return MemoryCell(system, f"{system}.{number}.parquet", replace(rows, score=rows.score + 0.0))
+    held.sort(key=lambda row: first[row[0]])
+    rows = detections(held)
+    position = np.array([crc32(repr(row).encode()) for row in held], np.int64)
+    return MemoryCell(system, f"{system}.{number}.parquet", replace(rows, score=rows.score + 0.0, position=position))
 
 
 def archive_of(systems: Mapping[str, Sequence[Row]], cut: random.Random | None = None) -> CellArchive:

@@ -24,6 +24,16 @@ class Event(NamedTuple):
     document: str
     score: float | None
     relevant: bool
+    start: int = 0
+
+
+class Row(NamedTuple):
+    """A detection as the run has it."""
+
+    query: int
+    document: str
+    score: float
+    start: int = 0
 
 
 def tables_of(
@@ -33,13 +43,27 @@ def tables_of(
     events: Sequence[Event],
     measures: Sequence[str] | None = None,
 ) -> Tables:
+    rows = [Row(e.query, e.document, e.score) for e in events if e.score is not None]
+    relevant = [(e.query, e.document) for e in events if e.relevant]
+    return tables_of_rows(asked, n_queries, documents, relevant, rows, measures)
+
+
+def tables_of_rows(
+    asked: EvaluationSettings,
+    n_queries: int,
+    documents: Sequence[str],
+    relevant: Sequence[tuple[int, str]],
+    rows: Sequence[Row],
+    measures: Sequence[str] | None = None,
+) -> Tables:
+    """What is spoken lies at the beginning of a document, for its first second."""
     reference = tables(
-        [excerpt(document, 0, END) for document in documents],
+        [excerpt(document, 0, 10 * END) for document in documents],
         queries({f"q{query}": f"word{query}" for query in range(n_queries)}),
-        table(WORDS, [(e.document, 1, "s", 0, END, f"word{e.query}", "lex") for e in events if e.relevant]),
+        table(WORDS, [(document, 1, "s", 0, END, f"word{query}", "lex") for query, document in relevant]),
     )
-    rows = [(f"q{e.query}", e.document, 1, 0, END, e.score, -1) for e in events if e.score is not None]
-    archive = read_into_memory(reference, [source(rows)], asked)
+    detected = [(f"q{row.query}", row.document, 1, row.start, END, row.score, -1) for row in rows]
+    archive = read_into_memory(reference, [source(detected)], asked)
     return score_archive(
         archive,
         ["a"],
@@ -58,5 +82,8 @@ def scored(
     events: Sequence[Event],
     measures: Sequence[str] = ("ap", "map", "map_n_averaged", "map_n_no_relevant", "map_n_missing"),
 ) -> dict[tuple[str, str | None, str], float]:
-    rows = tables_of(asked, n_queries, documents, events, measures).scores.to_pylist()
-    return {(row["condition"], row["query"], row["measure"]): row["value"] for row in rows}
+    return numbers(tables_of(asked, n_queries, documents, events, measures))
+
+
+def numbers(made: Tables) -> dict[tuple[str, str | None, str], float]:
+    return {(row["condition"], row["query"], row["measure"]): row["value"] for row in made.scores.to_pylist()}

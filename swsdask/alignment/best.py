@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from swsdask.alignment.groups import groups_of
 from swsdask.alignment.outside import dropped_outside
 from swsdask.kernels.best import best_rows
-from swsdask.model.trials import I32, I64, Detections, Reference, Trials
+from swsdask.model.trials import F64, I32, I64, Detections, Reference, Trials
 
 Scalar = TypeVar("Scalar", np.int8, np.int32)
 
@@ -43,17 +43,21 @@ def best_trials(detections: Detections, reference: Reference, places: Places, ev
     then the longer, then on the lower channel, then YES before NO, then the earlier row. An unaligned trial's `row` is
     that of any detection with the best score. `evaluated` are the rows that count; None: all.
     """
+    return trials_of_highest(detections.score, detections, reference, places, evaluated)
+
+
+def trials_of_highest(
+    worth: F64, detections: Detections, reference: Reference, places: Places, evaluated: I64 | None
+) -> Trials:
+    """As `best_trials`, but the best detection is the one of highest `worth`."""
     n_rows = len(detections)
-    place = places.of_detection
-    if evaluated is not None:
-        place = np.full(n_rows, -1, np.int64)
-        place[evaluated] = places.of_detection[evaluated]
+    place = evaluated_places(places, evaluated)
     outside = dropped_outside(detections, evaluated)
     nowhere = int((place < 0).sum()) - sum(outside.values())
     rows = best_rows(
         detections.query,
         place,
-        detections.score,
+        worth,
         _or_zeros(detections.start, np.int32, n_rows),
         _or_zeros(detections.duration, np.int32, n_rows),
         _or_zeros(detections.channel, np.int8, n_rows),
@@ -76,6 +80,15 @@ def best_trials(detections: Detections, reference: Reference, places: Places, ev
         dropped=outside | ({places.otherwise: nowhere} if nowhere else {}),
         detections=detections,
     )
+
+
+def evaluated_places(places: Places, evaluated: I64 | None) -> I64:
+    """The place of every detection, -1 also where it does not count."""
+    if evaluated is None:
+        return places.of_detection
+    place = np.full(len(places.of_detection), -1, np.int64)
+    place[evaluated] = places.of_detection[evaluated]
+    return place
 
 
 def _or_zeros(column: NDArray[Scalar] | None, dtype: type[Scalar], length: int) -> NDArray[Scalar]:

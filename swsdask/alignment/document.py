@@ -26,16 +26,21 @@ def document_targets(query: I32, document: I32) -> tuple[I32, I64]:
 
 def document_trials(detections: Detections, reference: Reference, *, aligned: bool, source: str) -> Trials:
     """One trial per (query, document) that has a detection, by query as the rows have it, then by document."""
+    places = document_places(detections, reference, aligned=aligned)
+    return best_trials(detections, reference, places, evaluated_rows(detections, reference, source))
+
+
+def document_places(detections: Detections, reference: Reference, *, aligned: bool) -> Places:
+    """The documents as places of trials."""
     if detections.document is None:
         raise ValueError("the column `document` was not read")
     n_evaluated = reference.n_documents - reference.n_without_excerpts
-    places = Places(
+    return Places(
         of_detection=np.where(detections.document < n_evaluated, detections.document.astype(np.int64), -1),
         number=n_evaluated,
         targets=_targets(reference) if aligned else None,
         otherwise="unknown_document",
     )
-    return best_trials(detections, reference, places, evaluated_rows(detections, reference, source))
 
 
 @lru_cache(maxsize=2)

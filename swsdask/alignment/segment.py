@@ -37,10 +37,16 @@ class Spans(NamedTuple):
 
 def segment_trials(detections: Detections, reference: Reference, *, aligned: bool, source: str) -> Trials:
     """One trial per (query, segment) that holds a detection, by query as the rows have it, then by segment."""
+    places = segment_places(detections, reference, aligned=aligned)
+    return best_trials(detections, reference, places, evaluated_rows(detections, reference, source))
+
+
+def segment_places(detections: Detections, reference: Reference, *, aligned: bool) -> Places:
+    """The segments as places of trials."""
     d = detections
     if reference.segments is None or d.document is None or d.channel is None or d.start is None or d.duration is None:
         raise ValueError("segment trials need segments, and documents, channels and times of detections")
-    places = Places(
+    return Places(
         of_detection=segment_of(
             reference.segments, d.document, d.channel, d.start, d.start.astype(np.int64) + d.duration
         ),
@@ -48,7 +54,6 @@ def segment_trials(detections: Detections, reference: Reference, *, aligned: boo
         targets=_targets(reference, reference.segments) if aligned else None,
         otherwise="no_segment",
     )
-    return best_trials(detections, reference, places, evaluated_rows(detections, reference, source))
 
 
 @lru_cache(maxsize=2)

@@ -36,7 +36,7 @@ from swsdask.alignment.outside import dropped_outside, evaluated_rows
 from swsdask.kernels.candidates import near_occurrences
 from swsdask.kernels.components import Candidates, Occurrences, align
 from swsdask.kernels.order import in_time_order
-from swsdask.model.trials import I8, I32, I64, Detections, Reference, ScoreRange, Trials
+from swsdask.model.trials import F64, I8, I32, I64, Detections, Reference, ScoreRange, Trials
 
 
 def virtual_trials(
@@ -89,21 +89,25 @@ def _groups(reference: Reference) -> _Groups:
     )
 
 
-def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scores: ScoreRange) -> tuple[I64, I32]:
-    """The trials that are mapped to an occurrence, ascending, and the occurrence of each."""
+def rows_near_occurrences(detections: Detections, rows: I64 | None, reference: Reference) -> I64:
+    """The evaluated rows (None: all) that may be paired with an occurrence, ascending int64."""
+    return _near(detections, rows, reference)[0]
+
+
+def _near(detections: Detections, rows: I64 | None, reference: Reference) -> tuple[I64, I32, F64, F64]:
+    """What `near_occurrences` finds among the evaluated rows."""
     d = detections
     if d.document is None or d.channel is None or d.start is None or d.duration is None:
         raise ValueError("the columns of documents, channels and times were not read")
     groups = _groups(reference)
-    evaluated = d.inside if rows is not None and d.inside is not None else np.empty(0, np.int8)
-    near, near_group, lowest, highest = near_occurrences(
+    return near_occurrences(
         d.query,
         d.document,
         d.channel,
         d.start,
         d.duration,
         d.score,
-        evaluated,
+        d.inside if rows is not None and d.inside is not None else np.empty(0, np.int8),
         groups.of_query,
         groups.document,
         groups.channel,
@@ -112,6 +116,15 @@ def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scor
         groups.reach,
         reference.n_documents,
     )
+
+
+def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scores: ScoreRange) -> tuple[I64, I32]:
+    """The trials that are mapped to an occurrence, ascending, and the occurrence of each."""
+    d = detections
+    groups = _groups(reference)
+    near, near_group, lowest, highest = _near(d, rows, reference)
+    assert d.start is not None
+    assert d.duration is not None
     whole_range = scores.declared or (scores.run if reference.rule.score_scale == "run" else None)
     if whole_range is not None:
         lowest[:], highest[:] = whole_range

@@ -1,10 +1,10 @@
 """The order in which a run's files have its rows, for the settings that depend on it.
 
 Everywhere else the order of the input never shows. Under `compat = "mediaeval"`, and where `average_precision.ties` is
-"input", rows keep their `position`: the number
-of the source in which they were read (a file, or a part of one, in order), then that of the row among the system's own
-there. However files are cut into parts, positions ascend in the same order. A run's content hash is of what its rows
-say, not of their order.
+"input" or `average_precision.duplicates` "first", rows keep their `position`: the number of the source in which they
+were read (a file, or a part of one, in order), then that of the row among the system's own there. However files
+are cut into parts, positions ascend in the same order. A run's content hash is of what its rows say, not of their
+order.
 
 MediaEval's tool refuses a trial that a run has twice, where otherwise the best detection counts; so does this mode.
 """
@@ -82,7 +82,8 @@ class FileOrder:
 
 def counts(settings: EvaluationSettings) -> bool:
     """Whether the order of a run's files does."""
-    return settings.compat == "mediaeval" or settings.average_precision.ties == "input"
+    ranking = settings.average_precision
+    return settings.compat == "mediaeval" or ranking.ties == "input" or ranking.duplicates == "first"
 
 
 def file_order(sources: Sequence[RunSource], codes: Codes, settings: EvaluationSettings) -> FileOrder | None:

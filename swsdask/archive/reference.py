@@ -66,7 +66,7 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
         ),
         query_ids=codes.query_ids,
         document_ids=codes.document_ids,
-        ranking=settings.average_precision.rule(),
+        ranking=settings.average_precision.rule(settings.trials),
         n_without_excerpts=n_others,
         n_unevaluated=n_unevaluated,
         **found,

@@ -54,9 +54,11 @@ class StoredCell:
 
     def _without_order(self) -> ArchiveError:
         return ArchiveError(
-            f"{self.storage.url}: expected a run of {self.system!r} with the order of its rows, which compat=mediaeval "
-            "and average_precision.ties=input need; found one ingested without. Ingest it again: --compat mediaeval "
-            "--replace, or --set average_precision.ties=input --replace."
+            f"{self.storage.url}: expected a run of {self.system!r} with the order of its rows, which "
+            "compat=mediaeval, average_precision.ties=input and average_precision.duplicates=first need; found one "
+            "ingested without. "
+            "Ingest it again under that setting: --compat mediaeval --replace, or --set average_precision.ties=input "
+            "--replace."
         )
 
 

@@ -11,7 +11,7 @@ down to the end of a group, P_g = H_g / (H_g + F_g) its precision, and R all tar
   are left out because they have no targets, `map_n_missing` because they have no trials.
 
 An event is a trial: an occurrence or a detection (virtual trials), a (query, segment) or a (query, document) with the
-best score of the pair.
+best score of the pair. Where several detections are of one event, `duplicates` can have it otherwise.
 
 Settings, in `[evaluation.average_precision]`:
 
@@ -26,6 +26,14 @@ Settings, in `[evaluation.average_precision]`:
   setting. In the ranking of all queries, what is still equal is ordered by query. "expected": the expected AP over all
   orders of equal scores; with "max" it takes the highest, from each rank on, of the precision that is expected if a hit
   is at that rank, not the expectation of the highest.
+- `duplicates`: what several detections of one event are, in all rankings (here and in `ranked_precision`; every other
+  measure takes the evaluation's trials). "as-trials" (default): what the trials make of them, which is one of the next
+  two. "false-positive": one is the event, the others are false alarms, each at its own score; so it is with
+  occurrences. "ignore": one is the event, the others are left out; so it is with segments and documents, whose event is
+  the best one. Of occurrences all detections are left out that may be paired with one and are not mapped. "first": of a
+  segment or a document, the one that the run's files have first is the event, whatever its score, the others are left
+  out; an archive must have been written under this setting. Of occurrences it is refused: alignment says which
+  detection is mapped. Detections that a rule takes in or leaves out are counted in a note.
 - `score_dtype`: "float32" rounds scores before they are compared, as tools written in C do.
 - `no_relevant`: queries of the condition without targets are left out of MAP ("exclude", default), count as AP = 0 if
   they have trials ("zero"), or make it NaN ("nan"). Whether their trials are in the ranking of all queries is said by
@@ -33,7 +41,9 @@ Settings, in `[evaluation.average_precision]`:
 - `missing`: queries with targets and without trials count as AP = 0 ("zero", default) or are left out ("skip").
 
 Presets (files of `conf/`, to be joined to an evaluation's own: `--preset quesst2014,trec`): simplekwseval,
-kws-assessment, trec, sklearn, kwseval. `compat = "kwseval"` implies the last one's rule: false alarms come first.
+kws-assessment, trec, sklearn, kwseval. None of these tools has a rule of its own for several detections of one event:
+KWSEval's is that of its trials, the others are given events (trec_eval refuses a document that a query has twice, and
+so do we in TREC's files). `compat = "kwseval"` implies the last one's rule: false alarms come first.
 
 Sources: thesis chapter 5.2 (Eq. 5.1-5.7); McSherry and Najork, ECIR 2008, for expected AP.
 """

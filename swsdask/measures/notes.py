@@ -19,9 +19,10 @@ from swsdask.model.wording import counted
 from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy
+from swsdask.statistics.event_ranks import EventHits, EventQueryRanks
 from swsdask.statistics.moments import Moments
 from swsdask.statistics.onsets import onset_counts
-from swsdask.statistics.ranks import PooledRanks, QueryRanks
+from swsdask.statistics.ranks import QueryRanks
 
 LISTED = 20
 """How many ids a note spells out; the others are counted."""
@@ -54,13 +55,17 @@ def system_notes(
             *_imputed(statistics, reference, settings),
             *_recalibrated(statistics, reference, settings),
         )
-    return (*by_counts, *_averaged(statistics, reference, settings))
+    return (
+        *by_counts,
+        *_averaged(statistics, reference, settings),
+        *_duplicates(statistics, reference, settings),
+    )
 
 
 def _averaged(
     statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
 ) -> Iterator[str]:
-    if not statistics.keys() >= {QueryRanks, PooledRanks}:
+    if statistics.keys().isdisjoint({QueryRanks, EventQueryRanks}):
         return
     population, found = next(rankings(statistics, reference))
     queries = averaged(population, found, settings.average_precision)
@@ -71,6 +76,21 @@ def _averaged(
     ]
     if left_out:
         yield f"MAP averages {counted(queries.n_averaged, 'queries')}; left out: {', '.join(left_out)}."
+
+
+def _duplicates(
+    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+) -> Iterator[str]:
+    if EventHits not in statistics or not statistics[EventHits].further:
+        return
+    further = counted(statistics[EventHits].further, "detections")
+    match reference.ranking.duplicates:
+        case "ignore":
+            yield f"Rankings leave out {further} near occurrences that others are mapped to."
+        case "first":
+            yield f"Rankings leave out {further} behind the first one of a {settings.trials} in the run's files."
+        case "false-positive":
+            yield f"Rankings count as false alarms {further} beside the best one of a {settings.trials}."
 
 
 def _undecided(counts: Counts) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -12,15 +12,32 @@ import numpy as np
 from swsdask.measures.population import Population, populations
 from swsdask.model.trials import I64, Bool, Condition, Reference
 from swsdask.statistics.base import Statistic
+from swsdask.statistics.event_ranks import EventHits, EventPooledRanks, EventQueryRanks
 from swsdask.statistics.hits import Hits
 from swsdask.statistics.ranks import PooledRanks, QueryRanks, ranked
 from swsdask.statistics.strata import class_layers, class_targets
 from swsdask.statistics.tied_ranks import HitPlaces, TiedRanks
 
-NEEDS: tuple[type[Statistic], ...] = (Hits, QueryRanks, PooledRanks, HitPlaces, TiedRanks)
-"""The statistics that rankings are made of; the last two only where a rule orders equal scores."""
+NEEDS: tuple[type[Statistic], ...] = (
+    Hits,
+    QueryRanks,
+    PooledRanks,
+    EventHits,
+    EventQueryRanks,
+    EventPooledRanks,
+    HitPlaces,
+    TiedRanks,
+)
+"""The statistics that rankings are made of: the first three, or those of events where rankings have events of their
+own; the last two only where a rule orders equal scores."""
 
 _KNOWN: WeakKeyDictionary[QueryRanks, dict[Condition, Rankings]] = WeakKeyDictionary()
+
+
+class _Ranks(NamedTuple):
+    hits: Hits
+    of_query: QueryRanks
+    pooled: PooledRanks
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,21 +67,28 @@ class Rankings:
 
 def rankings(statistics: Mapping[type[Statistic], Any], reference: Reference) -> Iterator[tuple[Population, Rankings]]:
     """The rankings of every condition. Those of a statistic are made once and kept for as long as it is."""
-    known = _KNOWN.setdefault(statistics[QueryRanks], {})
+    ranks = _ranks(statistics)
+    known = _KNOWN.setdefault(ranks.of_query, {})
     for population in populations(reference):
         condition = population.condition
         if condition not in known:
             known[condition] = Rankings(
-                _pooled(statistics, reference, population), list(_of_queries(statistics, reference, population))
+                _pooled(ranks, statistics, reference, population),
+                list(_of_queries(ranks, statistics, reference, population)),
             )
         yield population, known[condition]
 
 
+def _ranks(statistics: Mapping[type[Statistic], Any]) -> _Ranks:
+    if EventHits in statistics:
+        return _Ranks(statistics[EventHits].hits, statistics[EventQueryRanks], statistics[EventPooledRanks])
+    return _Ranks(statistics[Hits], statistics[QueryRanks], statistics[PooledRanks])
+
+
 def _of_queries(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
+    ranks: _Ranks, statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
 ) -> Iterator[Ranking]:
-    ranks: QueryRanks = statistics[QueryRanks]
-    hits: Hits = statistics[Hits]
+    hits, of_query = ranks.hits, ranks.of_query
     groups = population.condition.groups
     targets = reference.targets[:, groups].sum(axis=1).tolist()
     inside = groups[hits.group]
@@ -72,23 +96,24 @@ def _of_queries(
     order = np.lexsort((score, query))
     score, query = score[order], query[order]
     bounds = np.searchsorted(query, np.arange(reference.n_queries + 1))
-    counts, tied = ranks.counts[:, groups].sum(axis=1), ranks.tied[:, groups].sum(axis=1)
+    counts, tied = of_query.counts[:, groups].sum(axis=1), of_query.tied[:, groups].sum(axis=1)
     in_front = _own_in_front(statistics, reference, population)
     for number, relevant in enumerate(targets):
-        rows = slice(ranks.offsets[number], ranks.offsets[number + 1])
+        rows = slice(of_query.offsets[number], of_query.offsets[number + 1])
         own = score[bounds[number] : bounds[number + 1]]
-        new = np.bincount(np.searchsorted(ranks.rungs[rows], own), minlength=rows.stop - rows.start)
+        new = np.bincount(np.searchsorted(of_query.rungs[rows], own), minlength=rows.stop - rows.start)
         yield _ranking(counts[rows], tied[rows], new, None if in_front is None else in_front[number], relevant)
 
 
-def _pooled(statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population) -> Ranking:
-    ranks: PooledRanks = statistics[PooledRanks]
-    hits: Hits = statistics[Hits]
+def _pooled(
+    ranks: _Ranks, statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
+) -> Ranking:
+    hits, pooled = ranks.hits, ranks.pooled
     lines = _lines(reference, population)
     inside = population.queries[hits.query] & population.condition.groups[hits.group]
-    rung = np.searchsorted(ranks.rungs, ranked(hits.score[inside], reference.ranking))
-    new = np.bincount(rung, minlength=len(ranks.rungs))
-    counts, tied = ranks.counts[:, lines].sum(axis=1), ranks.tied[:, lines].sum(axis=1)
+    rung = np.searchsorted(pooled.rungs, ranked(hits.score[inside], reference.ranking))
+    new = np.bincount(rung, minlength=len(pooled.rungs))
+    counts, tied = pooled.counts[:, lines].sum(axis=1), pooled.tied[:, lines].sum(axis=1)
     in_front = None
     if TiedRanks in statistics:
         places: HitPlaces = statistics[HitPlaces]

@@ -10,17 +10,25 @@ from pydantic import BaseModel, ConfigDict, Field
 Order = Literal["document-descending", "document-ascending", "input"]
 """Rules for trials of equal score that look at the trial, not at its outcome."""
 
+Duplicates = Literal["ignore", "false-positive", "first"]
+"""Rules for several detections of one event."""
+
+_OF_TRIALS: dict[str, Duplicates] = {"virtual": "false-positive", "segment": "ignore", "document": "ignore"}
+"""The rule by which trials of a kind are made."""
+
 
 @dataclass(frozen=True)
 class RankRule:
     """What the statistics of rankings need of the settings.
 
     `order` says what comes first of equal scores, None where only outcomes or nothing does; `single` that scores are
-    rounded to single precision before they are compared.
+    rounded to single precision before they are compared; `duplicates` what several detections of one event are, None
+    where that is what the evaluation's trials make of them.
     """
 
     order: Order | None = None
     single: bool = False
+    duplicates: Duplicates | None = None
 
 
 DEFAULT_RANKING = RankRule()
@@ -37,10 +45,12 @@ class AveragePrecisionSettings(BaseModel):
     no_relevant: Literal["exclude", "zero", "nan"] = "exclude"
     missing: Literal["zero", "skip"] = "zero"
     score_dtype: Literal["float64", "float32"] = "float64"
+    duplicates: Literal["as-trials"] | Duplicates = "as-trials"
     ranks: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (5, 10)
     recalls: tuple[Annotated[float, Field(ge=0, le=1)], ...] = tuple(tenths / 10 for tenths in range(11))
 
-    def rule(self) -> RankRule:
-        """What statistics need."""
+    def rule(self, trials: str) -> RankRule:
+        """What statistics need, for a kind of trials."""
         order: Order | None = self.ties if self.ties in get_args(Order) else None  # type: ignore[assignment]
-        return RankRule(order, self.score_dtype == "float32")
+        own = self.duplicates if self.duplicates != "as-trials" else None
+        return RankRule(order, self.score_dtype == "float32", own if own != _OF_TRIALS[trials] else None)

@@ -178,6 +178,11 @@ class EvaluationSettings(_Settings):
                 raise ValueError('compat = "mediaeval" goes with trials = "document": its tool knows no others')
             if self.impute == "error":
                 raise ValueError('impute = "error" goes with trials = "document": no run lists all others')
+        if self.trials == "virtual" and self.average_precision.duplicates == "first":
+            raise ValueError(
+                'average_precision.duplicates = "first" goes with trials = "segment" or "document": which of several '
+                "detections an occurrence has is said by the alignment"
+            )
         return self
 
 

@@ -40,6 +40,25 @@ class RankRungs:
     offsets: I64
 
 
+def query_rungs(hits: Hits, reference: Reference) -> RankRungs:
+    """The rungs of every query, by its number."""
+    every_query = np.arange(reference.n_queries)
+    query = np.concatenate([hits.query, every_query])
+    score = np.concatenate([ranked(hits.score, reference.ranking), np.full(reference.n_queries, np.inf)])
+    order = np.lexsort((score, query))
+    query, score = query[order], score[order]
+    new = np.ones(len(query), np.bool_)
+    new[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1])
+    return RankRungs(score[new], np.searchsorted(query[new], np.arange(reference.n_queries + 1)))
+
+
+def pooled_rungs(hits: Hits, reference: Reference) -> RankRungs:
+    """The rungs of the one ranking of the trials that conditions count."""
+    counted = reference.class_of[hits.query, hits.group] >= 0
+    rungs = np.append(np.unique(ranked(hits.score[counted], reference.ranking)), np.inf)
+    return RankRungs(rungs, np.array([0, len(rungs)], np.int64))
+
+
 @dataclass(frozen=True, eq=False)
 class _Ranked:
     """Trials of one system between rungs.
@@ -66,17 +85,9 @@ class QueryRanks(_Ranked):
     """The ranking of every query on its own; a line for every group of documents."""
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs:
-        """The rungs of every query of a system."""
-        hits: Hits = found[Hits]
-        every_query = np.arange(reference.n_queries)
-        query = np.concatenate([hits.query, every_query])
-        score = np.concatenate([ranked(hits.score, reference.ranking), np.full(reference.n_queries, np.inf)])
-        order = np.lexsort((score, query))
-        query, score = query[order], score[order]
-        new = np.ones(len(query), np.bool_)
-        new[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1])
-        return RankRungs(score[new], np.searchsorted(query[new], np.arange(reference.n_queries + 1)))
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs | None:
+        """The rungs of every query of a system; None where rankings have events of their own."""
+        return query_rungs(found[Hits], reference) if reference.ranking.duplicates is None else None
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: RankRungs) -> Self:
@@ -91,12 +102,9 @@ class PooledRanks(_Ranked):
     """One ranking of the trials of all queries; a line for every layer of classes (`strata.class_layers`)."""
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs:
-        """The rungs of a system."""
-        hits: Hits = found[Hits]
-        counted = reference.class_of[hits.query, hits.group] >= 0
-        rungs = np.append(np.unique(ranked(hits.score[counted], reference.ranking)), np.inf)
-        return RankRungs(rungs, np.array([0, len(rungs)], np.int64))
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs | None:
+        """The rungs of a system; None where rankings have events of their own."""
+        return pooled_rungs(found[Hits], reference) if reference.ranking.duplicates is None else None
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: RankRungs) -> Self:

@@ -1,10 +1,11 @@
-"""Which trials of equal score come first, where a rule orders them: by document or as in the run.
+"""Which events of equal score come first, where a rule orders them: by document or as in the run.
 
 Only the false alarms in front of hits matter, and only those of a hit's own score are not counted by `statistics.ranks`
 already. So the first round takes the places of hits among equal scores, the second counts false alarms between these.
 
-The place of a trial is that of its document, then that of its start; or that of its best detection in the run's files.
-Of equal places targets come first. In the ranking of all queries equal places are ordered by query.
+Trials here are the events of rankings (`alignment.events`). The place of one is that of its document, then that of its
+start; or that of its best detection in the run's files. Of equal places targets come first. In the ranking of all
+queries equal places are ordered by query.
 """
 
 from __future__ import annotations
@@ -16,20 +17,23 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from swsdask.alignment.events import ranked_events
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
-from swsdask.statistics.base import OfDetections, Statistic
+from swsdask.statistics.base import Statistic
+from swsdask.statistics.event_ranks import OfEvents
 from swsdask.statistics.ranks import ranked
 from swsdask.statistics.strata import class_layers
 from swsdask.statistics.stretches import groups
 
-_COLUMNS = ("document", "start")
 
+class _OfPlaces(OfEvents):
+    columns: ClassVar[tuple[str, ...]] = ("document", "start")
 
-class _OfPlaces(OfDetections):
     @classmethod
     def columns_for(cls, reference: Reference) -> tuple[str, ...]:
         """With the order in the run's files where it counts."""
-        return (*_COLUMNS, "position") if reference.ranking.order == "input" else _COLUMNS
+        columns = super().columns_for(reference)
+        return (*columns, "position") if reference.ranking.order == "input" else columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +41,6 @@ class HitPlaces(_OfPlaces):
     """The multiset of one system's hits with their places, sorted by (score, place, query, group)."""
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
-    aligned: ClassVar[bool] = True
-    columns: ClassVar[tuple[str, ...]] = _COLUMNS
 
     score: F64
     place: I64
@@ -53,6 +55,7 @@ class HitPlaces(_OfPlaces):
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
         """The hits of one aligned cell."""
+        trials, _ = ranked_events(trials, reference)
         if trials.hit is None:
             raise ValueError("hits need aligned trials")
         score = ranked(trials.score[trials.hit], reference.ranking)
@@ -163,8 +166,6 @@ class TiedRanks(_OfPlaces):
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (HitPlaces,)
-    aligned: ClassVar[bool] = True
-    columns: ClassVar[tuple[str, ...]] = _COLUMNS
 
     keys: TieKeys
     own: I64
@@ -178,6 +179,7 @@ class TiedRanks(_OfPlaces):
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: TieKeys) -> Self:
         """The false alarms of one aligned cell."""
+        trials, _ = ranked_events(trials, reference)
         if trials.hit is None:
             raise ValueError("false alarms need aligned trials")
         layer, n_layers = class_layers(reference)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,12 @@ import pytest
 
 from swsdask.engine import plan
 from swsdask.engine.dask import DaskExecutor
+from swsdask.engine.score import score_archive
 from swsdask.engine.serial import SerialExecutor
+from swsdask.engine.threads import ThreadExecutor
 from swsdask.errors import ExecutionError, InputError
+from swsdask.measures import select
+from swsdask.model.ranking import RankRule
 from tests import engines
 from tests.cluster import cells
 from tests.cluster.conftest import killing
@@ -70,6 +75,43 @@ def test_workers_killed_in_the_middle_of_a_round(
         found = engines.score(archive, evaluated, executor, engines.settings(30))
     assert len(set(dead)) == killed
     assert found == whole
+
+
+@pytest.mark.parametrize(
+    ("trials", "rule"),
+    [
+        ("virtual", RankRule("document-descending", single=True, duplicates="ignore")),
+        ("virtual", RankRule("input")),
+        ("document", RankRule("document-ascending", duplicates="first")),
+    ],
+)
+def test_rankings_with_rules_of_their_own_and_gap(
+    executor: DaskExecutor, tmp_path: Path, trials: str, rule: RankRule
+) -> None:
+    """Rules that order equal scores need documents or positions; a worker is killed in the middle of a round."""
+    plain = engines.evaluation(OCCURRENCES, [0, 1, 0, 1, 1], n_queries=6, trials=trials)
+    ruled = replace(plain, ranking=rule)
+    using = {"average_precision": {"ties": rule.order, "interpolation": "none"}}
+    names = ("ap", "map", "gap", "mgap")
+    whole = rankings(engines.archive_of(SYSTEMS), ruled, SerialExecutor(), engines.settings(**using), names)
+    assert whole != rankings(engines.archive_of(SYSTEMS), plain, SerialExecutor(), engines.settings(), names)
+    cut = engines.archive_of(SYSTEMS, random.Random(3))
+    for here in (ThreadExecutor(3), engines.AnyOrder(random.Random(3), 3, 2)):
+        assert rankings(cut, ruled, here, engines.settings(25, **using), names) == whole
+        here.close()
+    waiting = {name: list(by_query(name, rows, tmp_path)) for name, rows in SYSTEMS.items()}
+    with killing(tmp_path, 1) as dead:
+        archive = engines.CellArchive(engines.archive_of(SYSTEMS).runs, waiting)
+        found = rankings(archive, ruled, executor, engines.settings(30, **using), names)
+    assert len(dead) == 1
+    assert found == whole
+
+
+def rankings(archive: Any, evaluated: Any, executor: Any, using: Any, names: tuple[str, ...]) -> bytes:
+    systems = [run.system for run in archive.runs]
+    tables = score_archive(archive, systems, evaluated, select(names), using, executor, measures=names)
+    assert {row["measure"] for row in tables.scores.to_pylist()} == set(names)
+    return engines.parquet(tables.scores)
 
 
 def by_query(system: str, rows: list[Any], folder: Path) -> Iterator[engines.MemoryCell]:

@@ -35,16 +35,19 @@ OCCURRENCES = st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(1, 2),
 @st.composite
 def evaluations(draw: st.DrawFn) -> tuple[Reference, dict[str, list[Row]]]:
     occurrences = draw(st.lists(OCCURRENCES, min_size=1, max_size=14))
+    trials = draw(st.sampled_from(["virtual", "virtual", "document"]))
     evaluated = engines.evaluation(
         [(q, d, c, start, start + length) for q, d, c, start, length in occurrences],
         GROUPS,
         n_queries=4,
-        trials=draw(st.sampled_from(["virtual", "virtual", "document"])),
+        trials=trials,
         objective=draw(st.sampled_from(["nist", "score"])),
         outside=draw(st.sampled_from(["drop", "false_alarm"])),
     )
-    order = draw(st.sampled_from([None, "document-descending", "document-ascending"]))
-    evaluated = replace(evaluated, ranking=RankRule(order, draw(st.booleans())))
+    order = draw(st.sampled_from([None, "document-descending", "document-ascending", "input"]))
+    rules = ["ignore"] if trials == "virtual" else ["false-positive", "first"]
+    duplicates = draw(st.sampled_from([None, *rules]))
+    evaluated = replace(evaluated, ranking=RankRule(order, draw(st.booleans()), duplicates))
     names = draw(st.permutations(["a", "b", "c"]))
     return evaluated, {name: draw(st.lists(ROWS, max_size=25)) for name in names[: draw(st.integers(1, 3))]}
 

@@ -68,9 +68,11 @@ def in_order(group: list[Event], ties: str) -> list[bool]:
     if ties in ("best", "worst"):
         return sorted((e.relevant for e in group), reverse=ties == "best")
     if ties == "document-ascending":
-        return [e.relevant for e in sorted(group, key=lambda e: (e.document, e.query))]
+        return [e.relevant for e in sorted(group, key=lambda e: (e.document, e.start, e.query))]
     if ties == "document-descending":
-        return [e.relevant for e in sorted(group, key=lambda e: ([-ord(c) for c in e.document] + [0], e.query))]
+        return [
+            e.relevant for e in sorted(group, key=lambda e: ([-ord(c) for c in e.document] + [0], e.start, e.query))
+        ]
     return [e.relevant for e in group]
 
 

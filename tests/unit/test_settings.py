@@ -129,3 +129,26 @@ def test_compat_mediaeval_refuses_missing_trials_unless_their_score_is_given() -
 def test_missing_trials_are_an_error_among_document_trials_only(explicit: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match=r'^setting evaluation: .* goes with trials = "document"'):
         build_settings(load_preset("sws2013"), None, {"evaluation": explicit})
+
+
+def test_the_first_of_several_detections_is_for_trials_that_have_several() -> None:
+    first = {"evaluation": {"average_precision": {"duplicates": "first"}}}
+    with pytest.raises(SettingsError, match=r'^setting evaluation: average_precision\.duplicates = "first" goes with'):
+        build_settings(load_preset("sws2013"), None, first)
+    assert build_settings(load_preset("quesst2014"), None, first).evaluation.average_precision.duplicates == "first"
+
+
+@pytest.mark.parametrize(
+    ("trials", "duplicates", "rule"),
+    [
+        ("virtual", "false-positive", None),
+        ("virtual", "ignore", "ignore"),
+        ("segment", "ignore", None),
+        ("document", "false-positive", "false-positive"),
+        ("document", "first", "first"),
+    ],
+)
+def test_only_another_rule_for_several_detections_costs_anything(trials: str, duplicates: str, rule: str) -> None:
+    chosen = {"trials": trials, "average_precision": {"duplicates": duplicates}}
+    asked = build_settings(explicit={"evaluation": chosen}).evaluation
+    assert asked.average_precision.rule(asked.trials).duplicates == rule
