@@ -18,6 +18,7 @@ _HOME = {
     "calibrate": "swsdask.api",
     "ingest": "swsdask.api",
     "open": "swsdask.api",
+    "rank_correlation": "swsdask.api",
     "score": "swsdask.api",
     "report": "swsdask.api",
     "validate": "swsdask.api",
@@ -45,6 +46,7 @@ __all__ = [
     "cluster",
     "ingest",
     "open",
+    "rank_correlation",
     "report",
     "score",
     "validate",
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
         calibrate,
         ingest,
         open,  # noqa: A004
+        rank_correlation,
         report,
         score,
         validate,

@@ -47,6 +47,8 @@ from swsdask.model.settings import Settings, build_settings, merge_layers
 from swsdask.model.wording import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from swsdask.calibration.applying import Applied
     from swsdask.calibration.file import Calibration
     from swsdask.calibration.fitting import Method
@@ -330,16 +332,33 @@ def validate(paths: Location | Iterable[Location], reference: Location | None = 
 
 def report(result: Result, path: Location) -> None:
     """Write one self-contained HTML page: leaderboard, DET curves, the numbers of every query."""
+    from swsdask.compare.rank_correlation import rank_correlations
     from swsdask.render.html import write_report
 
-    write_report(result, Path(path))
+    write_report(result, Path(path), rank_correlations(result))
+
+
+def rank_correlation(
+    result: Result, measures: str | Iterable[str] | None = None, condition: str = "all"
+) -> pd.DataFrame:
+    """How alike measures rank the systems of a condition: Kendall's tau-b and tau_AP of every pair, as a DataFrame.
+
+    Columns are those of `model.rank_correlation.RANK_CORRELATION`; `tau_ap` takes the ranking under `other` as the
+    truth. `measures` are names; None: those asked for that have an order of merit, or, where all were, those that weigh
+    misses against false alarms. Raises `SettingsError` where there is nothing to compare.
+    """
+    from swsdask.compare.rank_correlation import rank_correlation as compare
+
+    frame: pd.DataFrame = compare(result, _names(measures), condition).table.to_pandas()
+    return frame
 
 
 def write(result: Result, directory: Location) -> None:
     """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a local directory."""
+    from swsdask.compare.rank_correlation import rank_correlations
     from swsdask.render.outputs import write_outputs
 
-    write_outputs(result, Path(directory))
+    write_outputs(result, Path(directory), rank_correlations(result))
 
 
 def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 
@@ -135,6 +136,15 @@ def face(measure: str) -> Face:
     if measure in FACES:
         return FACES[measure]
     return Face(measure, measure, _COUNT if measure.startswith("n_") else None)
+
+
+def distinct_headings(measures: Sequence[str]) -> list[str]:
+    """The headings of measures that stand side by side; those that would have the same go by their names."""
+    headings = [face(measure).heading for measure in measures]
+    return [
+        heading if headings.count(heading) == 1 else measure
+        for measure, heading in zip(measures, headings, strict=True)
+    ]
 
 
 def shown(measure: str, value: float) -> str:

@@ -9,23 +9,26 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from swsdask.model.merit import merit
+from swsdask.model.rank_correlation import RankCorrelation
 from swsdask.model.results import Result
 from swsdask.model.wording import counted
 from swsdask.render.board import Board, board
 from swsdask.render.calibration import calibration
 from swsdask.render.cubes import by_condition, by_query
 from swsdask.render.ece import CURVES
-from swsdask.render.faces import LEADERBOARD, face, shown
+from swsdask.render.faces import LEADERBOARD, distinct_headings, face, shown
 from swsdask.render.figures import figures
 from swsdask.render.load import processing_load
 from swsdask.render.pages import TEMPLATES, environment, style
 from swsdask.render.provenance import provenance, runs
+from swsdask.render.rank_correlation import compared
 from swsdask.render.replacing import replacing
 from swsdask.render.retrieval import CURVES as PRECISION_RECALL
 from swsdask.render.retrieval import retrieval
@@ -33,18 +36,19 @@ from swsdask.render.retrieval import retrieval
 _BAR_WIDTH = 140
 
 
-def write_report(result: Result, path: Path) -> None:
-    """Write the report of a result: leaderboards, DET curves, every query, settings, what was dropped, notes.
+def write_report(result: Result, path: Path, correlations: Sequence[RankCorrelation] = ()) -> None:
+    """Write the report of a result: leaderboards, DET curves, every query, settings, what was dropped, notes;
+    and of the conditions in `correlations` how alike measures rank systems.
 
     Equal results give equal bytes. All text of the result is escaped, and the page's own script is the only one that a
     browser runs (by a content security policy). Raises `OSError` where the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write(page(result).encode())
+        file.write(page(result, correlations).encode())
 
 
-def page(result: Result) -> str:
+def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
     """The report as text."""
     template = environment().get_template("report.html.j2")
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
@@ -52,6 +56,7 @@ def page(result: Result) -> str:
     drawn = figures(result.curves, found)
     calibrated = calibration(result.curves, found)
     retrieved = retrieval(result.curves, found)
+    ranked = {each.condition: compared(each, found) for each in correlations}
     queries, left_out = by_query(result.table, found)
     return template.render(
         title=_title(found),
@@ -64,6 +69,7 @@ def page(result: Result) -> str:
                 **_section(found, condition, drawn.get(condition, [])),
                 "calibration": calibrated.get(condition),
                 "retrieval": retrieved.get(condition),
+                "compared": ranked.get(condition),
             }
             for condition in found.conditions
         ],
@@ -146,15 +152,14 @@ def _best(found: Board, condition: str, measure: str) -> float:
 
 def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, Any]]:
     """How the page's script writes the numbers of each measure; `digits` None: six significant ones."""
-    measures = dict.fromkeys([*found.measures, *(queries["measures"] if queries else ())])
-    headings = [face(measure).heading for measure in measures]
+    measures = list(dict.fromkeys([*found.measures, *(queries["measures"] if queries else ())]))
     return [
         {
             "measure": measure,
-            "name": heading if headings.count(heading) == 1 else measure,
-            "heading": heading,
+            "name": name,
+            "heading": face(measure).heading,
             "title": face(measure).title,
             "digits": face(measure).digits,
         }
-        for measure, heading in zip(measures, headings, strict=True)
+        for measure, name in zip(measures, distinct_headings(measures), strict=True)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdask.errors import InputError, Problem
+from swsdask.model.rank_correlation import RankCorrelation
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES, Result
 from swsdask.render.html import page
 from swsdask.render.replacing import replacing
@@ -23,9 +24,9 @@ from swsdask.render.replacing import replacing
 _ROWS_PER_GROUP = 1_000_000
 
 
-def write_outputs(result: Result, directory: Path) -> None:
+def write_outputs(result: Result, directory: Path, correlations: Sequence[RankCorrelation] = ()) -> None:
     """Write a result: `scores.parquet`, `scores.json`, `curves.parquet`, `alignment.parquet` if the result has one,
-    `report.html`, and `manifest.json`, with the notes in it.
+    `report.html` with `correlations`, and `manifest.json`, with the notes in it.
 
     All files are written beside the old ones before the first of them takes its place, `manifest.json` last; other
     files of the directory stay, but for the alignment of an earlier result, which would belong to other numbers. Equal
@@ -39,7 +40,7 @@ def write_outputs(result: Result, directory: Path) -> None:
 
         manifest = _finite({**result.manifest, "notes": list(result.notes)})
         new("manifest.json").write(_json(manifest, indent=2).encode() + b"\n")
-        new("report.html").write(page(result).encode())
+        new("report.html").write(page(result, correlations).encode())
         if result.alignment is not None:
             _write_table(new("alignment.parquet"), result.alignment, ALIGNMENT)
         _write_table(new("curves.parquet"), result.curves, CURVES)

@@ -1,0 +1,1 @@
+"""What the numbers of several systems say beside one another: see `rank_correlation`."""

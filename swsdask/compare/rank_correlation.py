@@ -1,0 +1,108 @@
+"""Rank correlation between measures: which measure would change who wins."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow.compute as pc
+
+from swsdask.compare.kendall import tau_ap, tau_b
+from swsdask.errors import SettingsError
+from swsdask.model.merit import BALANCED, merit, named
+from swsdask.model.rank_correlation import RankCorrelation
+from swsdask.model.results import Result
+from swsdask.model.trials import F64
+
+ENOUGH = 3
+"""How many systems make a comparison worth showing unasked: with two, tau is 1 or -1."""
+
+Values = dict[str, dict[str, float]]
+"""Numbers over all queries, by measure and system."""
+
+
+def rank_correlation(result: Result, measures: Iterable[str] | None = None, condition: str = "all") -> RankCorrelation:
+    """Compare the rankings of a condition's systems under each pair of measures.
+
+    `measures` are names, `twv@` for all its points; None: those with an order of merit that were asked for, or, where
+    all were, `merit.BALANCED`; less those that no system has. A system without one of two measures is left out of
+    that pair, and counted. Raises `SettingsError` for an unknown condition or measure, one without an order of merit,
+    and where fewer than two systems or measures are there to compare.
+    """
+    values = _values(result, condition)
+    if not values:
+        conditions = result.table["condition"].unique().to_pylist()
+        raise SettingsError(f"condition {condition!r} is not in the result. It has: {', '.join(conditions)}.")
+    systems = _systems(values)
+    if len(systems) < 2:
+        raise SettingsError(
+            f"Rankings are of two or more systems; here is {', '.join(systems)}. Score others beside it."
+        )
+    chosen = _default(result, values) if measures is None else _chosen(list(measures), list(values))
+    if len(chosen) < 2:
+        one, there = (", ".join(names) or "none" for names in (chosen, named(BALANCED, list(values))))
+        raise SettingsError(f"Give two or more measures to compare; found {one}. The result has, for example: {there}.")
+    return _compare(values, systems, chosen, condition)
+
+
+def rank_correlations(result: Result) -> tuple[RankCorrelation, ...]:
+    """The comparison of every condition that has `ENOUGH` systems and two measures, in the order of the result."""
+    found = []
+    for condition in result.table["condition"].unique().to_pylist():
+        values = _values(result, condition)
+        systems, chosen = _systems(values), _default(result, values)
+        if len(systems) >= ENOUGH and len(chosen) > 1:
+            found.append(_compare(values, systems, chosen, condition))
+    return tuple(found)
+
+
+def _values(result: Result, condition: str) -> Values:
+    overall = pc.and_(pc.is_null(result.table["query"]), pc.equal(result.table["condition"], condition))
+    values: Values = {}
+    for row in result.table.filter(overall).to_pylist():
+        values.setdefault(row["measure"], {})[row["system"]] = row["value"]
+    return values
+
+
+def _systems(values: Values) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(system for own in values.values() for system in own))
+
+
+def _default(result: Result, values: Values) -> list[str]:
+    asked = result.asked or BALANCED
+    there = [name for name, own in values.items() if merit(name) and not all(map(math.isnan, own.values()))]
+    return list(dict.fromkeys(named(asked, there)))
+
+
+def _chosen(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    for name in names:
+        if not any(named([name], known)):
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+            raise SettingsError(f"measure {name!r} is not in the result. Nearest: {', '.join(near)}. Or score with it.")
+        if not merit(name):
+            raise SettingsError(f"measure {name!r} has no order of merit: neither more nor less of it is better.")
+    return list(dict.fromkeys(named(names, known)))
+
+
+def _compare(values: Values, systems: tuple[str, ...], measures: Sequence[str], condition: str) -> RankCorrelation:
+    n = len(measures)
+    merits: F64 = np.array(
+        [[merit(name) * values[name].get(system, math.nan) for system in systems] for name in measures], np.float64
+    )
+    there = ~np.isnan(merits)
+    taus, aps = np.full((n, n), math.nan), np.full((n, n), math.nan)
+    n_systems = np.zeros((n, n), np.int64)
+    for i in range(n):
+        for j in range(n):
+            both = there[i] & there[j]
+            x, y = merits[i, both], merits[j, both]
+            n_systems[i, j] = len(x)
+            taus[i, j] = tau_b(x, y)
+            aps[i, j] = tau_ap(x, y)
+    winners = tuple(
+        tuple(system for system, value in zip(systems, own.tolist(), strict=True) if value == best)
+        for own, best in zip(merits, np.max(merits, axis=1, where=there, initial=-math.inf).tolist(), strict=True)
+    )
+    return RankCorrelation(condition, systems, tuple(measures), winners, n_systems, taus, aps)

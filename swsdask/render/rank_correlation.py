@@ -1,0 +1,218 @@
+"""How alike measures rank systems: a matrix, the winners in words, a table in a terminal, and files."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from swsdask.model.rank_correlation import RankCorrelation
+from swsdask.model.wording import counted
+from swsdask.render.board import Board
+from swsdask.render.faces import distinct_headings, shown
+from swsdask.render.pages import environment, style
+from swsdask.render.replacing import replacing
+
+WIDTH, HEIGHT, LETTER = 44, 30, 7.2
+"""Of a box of the matrix, and about of a letter of its labels."""
+
+STRONGEST = 46
+"""How much of its colour the box of tau = 1 or -1 has, in percent: less than a reader of its number needs to see."""
+
+DISCS = 2
+"""How many winners a box of the diagonal shows; more are counted."""
+
+_NUMBER, _BETWEEN = 5, 3
+"""How wide a column of numbers is in a terminal, and what stands between two."""
+
+
+def print_rank_correlation(found: RankCorrelation, scores: Board, console: Console | None = None) -> None:
+    """Print who wins under each measure and the matrix: tau-b below the diagonal, symmetric tau_AP above.
+
+    Where the matrix is wider than the terminal it goes on below. Without `console`: to stdout, at full width if that
+    is no terminal.
+    """
+    if console is None:
+        console = Console(width=None if sys.stdout.isatty() else 10_000, highlight=False, markup=False, emoji=False)
+    headings = distinct_headings(found.measures)
+    who = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in ("", "Measure", "Best", "Winner"):
+        who.add_column(heading, justify="left" if heading in ("Measure", "Winner") else "right", overflow="fold")
+    for number, (measure, heading, winners) in enumerate(zip(found.measures, headings, found.winners, strict=True), 1):
+        best = _best(found, scores, measure, winners)
+        who.add_row(str(number), heading, best, Text(", ".join(winners) or "-"))
+    facts = (counted(len(found.systems), "systems"), counted(len(found.measures), "measures"))
+    console.print(Text.assemble((found.condition, "bold"), *(f"  {fact}" for fact in facts)))
+    console.print(Text(_summary(found)), soft_wrap=not console.is_terminal)
+    console.print(who)
+    console.print(f"\n{WHAT_IS_WHERE}")
+    room = console.width - len(str(len(headings))) - _BETWEEN - max(map(len, headings))
+    at_once = max(1, room // (_BETWEEN + _NUMBER))
+    for first in range(0, len(headings), at_once):
+        console.print(_taus(found, headings, range(first, min(first + at_once, len(headings)))))
+    for line in notes(found):
+        console.print(Text(line), soft_wrap=not console.is_terminal)
+
+
+WHAT_IS_WHERE = "Below the diagonal Kendall's tau-b, above it tau_AP, the mean of both directions:"
+
+
+def write_rank_correlation(found: RankCorrelation, scores: Board, directory: Path, signature: str) -> None:
+    """Write `rank_correlation.parquet` (rows of `RANK_CORRELATION`) and `rank_correlation.html`, one page.
+
+    Equal comparisons give equal bytes. Raises `OSError` where the directory cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as files:
+        html = files.enter_context(replacing(directory / "rank_correlation.html"))
+        html.write(page(found, scores, signature).encode())
+        parquet = files.enter_context(replacing(directory / "rank_correlation.parquet"))
+        pq.write_table(found.table, parquet, compression="zstd")
+
+
+def page(found: RankCorrelation, scores: Board, signature: str) -> str:
+    """The comparison as one HTML file."""
+    template = environment().get_template("rank_correlation.html.j2")
+    return template.render(
+        condition=found.condition,
+        facts=[counted(len(found.systems), "systems"), counted(len(found.measures), "measures")],
+        signature=signature,
+        compared=compared(found, scores),
+        style=style(),
+    )
+
+
+def compared(found: RankCorrelation, scores: Board) -> dict[str, Any]:
+    """What the template shows: who wins under each measure, and the matrix."""
+    return {
+        "summary": _summary(found),
+        "winners": list(_winners(found, scores)),
+        "matrix": _matrix(found, scores),
+        "notes": notes(found),
+    }
+
+
+def notes(found: RankCorrelation) -> list[str]:
+    """What a reader needs beside the numbers: how finely they go, and which systems are left out of which."""
+    n = len(found.systems)
+    told = [f"Of {counted(n, 'systems')}, one pair that changes places moves tau-b by {4 / (n * (n - 1)):.2g}."]
+    for heading, there in zip(distinct_headings(found.measures), found.n_systems.diagonal().tolist(), strict=True):
+        if there < n:
+            told.append(f"{heading}: {counted(n - there, 'systems')} without it left out.")
+    return told
+
+
+def _summary(found: RankCorrelation) -> str:
+    """The answer in one sentence."""
+    n = counted(len(found.measures), "measures")
+    always = set(found.systems).intersection(*found.winners)
+    if always:
+        return f"{' and '.join(sorted(always))}: first under {'both' if len(found.measures) == 2 else f'all {n}'}."
+    first = {system for winners in found.winners for system in winners}
+    return f"Who wins depends on the measure: {counted(len(first), 'systems')} come first under one or another of {n}."
+
+
+def _winners(found: RankCorrelation, scores: Board) -> Iterator[dict[str, Any]]:
+    for measure, heading, winners in zip(found.measures, distinct_headings(found.measures), found.winners, strict=True):
+        yield {
+            "heading": heading,
+            "systems": [{"name": system, **scores.mark(system)} for system in winners],
+            "best": _best(found, scores, measure, winners),
+        }
+
+
+def _best(found: RankCorrelation, scores: Board, measure: str, winners: Sequence[str]) -> str:
+    return shown(measure, scores.value(found.condition, winners[0], measure) if winners else math.nan)
+
+
+def _taus(found: RankCorrelation, headings: Sequence[str], columns: range) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for column in columns:
+        table.add_column(str(column + 1), justify="right", no_wrap=True, min_width=_NUMBER)
+    for row, heading in enumerate(headings):
+        table.add_row(str(row + 1), heading, *(_number(_tau(found, row, column)) for column in columns))
+    return table
+
+
+def _tau(found: RankCorrelation, row: int, column: int) -> float:
+    """What stands in a box of the matrix; NaN on the diagonal."""
+    if row == column:
+        return math.nan
+    return float((found.tau_b if row > column else found.tau_ap_symmetric)[row, column])
+
+
+def _number(tau: float) -> str:
+    return "-" if math.isnan(tau) else f"{tau:.2f}"
+
+
+def _matrix(found: RankCorrelation, scores: Board) -> dict[str, Any]:
+    headings = distinct_headings(found.measures)
+    n, lengths = len(headings), [LETTER * len(heading) for heading in headings]
+    left, top = round(max(lengths) + 14), round(max(lengths) * math.sqrt(0.5) + 26)
+    right, bottom = left + n * WIDTH, top + n * HEIGHT
+    reach = max(left + WIDTH * (k + 0.5) + length * math.sqrt(0.5) for k, length in enumerate(lengths))
+    return {
+        "left": left,
+        "top": top,
+        "right": right,
+        "bottom": bottom,
+        "width": round(max(right, reach) + 4),
+        "height": bottom + 4,
+        "box": {"width": WIDTH, "height": HEIGHT},
+        "rows": [{"heading": heading, "at": top + HEIGHT * (k + 0.5)} for k, heading in enumerate(headings)],
+        "columns": [{"heading": heading, "at": left + WIDTH * (k + 0.5)} for k, heading in enumerate(headings)],
+        "boxes": [
+            _box(found, headings, row, column, left, top) for row in range(n) for column in range(n) if row != column
+        ],
+        "diagonal": [_firsts(found, scores, k, left, top) for k in range(n)],
+        "scale": [{"tau": f"{tau:.1f}", **_colour(tau)} for tau in (1.0, 0.5, 0.0, -0.5, -1.0)],
+    }
+
+
+def _box(found: RankCorrelation, headings: Sequence[str], row: int, column: int, left: int, top: int) -> dict[str, Any]:
+    tau = _tau(found, row, column)
+    name = "tau-b" if row > column else "tau_AP, mean of both directions"
+    return {
+        "x": left + WIDTH * column,
+        "y": top + HEIGHT * row,
+        "text": _number(tau),
+        **_colour(tau),
+        "changes": not found.same_winner[row][column],
+        "title": f"{headings[row]}, {headings[column]}: {name} {tau:.4f}, "
+        f"{counted(int(found.n_systems[row, column]), 'systems')}"
+        + ("" if found.same_winner[row][column] else "; another system wins"),
+    }
+
+
+def _colour(tau: float) -> dict[str, Any]:
+    """The colour of a box and how much of it; none for NaN."""
+    share = 0 if math.isnan(tau) else round(STRONGEST * abs(tau))
+    return {"colour": "unlike" if tau < 0 else "alike", "share": share}
+
+
+def _firsts(found: RankCorrelation, scores: Board, place: int, left: int, top: int) -> dict[str, Any]:
+    """The discs of the winners in a box of the diagonal."""
+    winners = found.winners[place]
+    x, y = left + WIDTH * (place + 0.5), top + HEIGHT * (place + 0.5)
+    drawn = winners if len(winners) <= DISCS else ()
+    return {
+        "x": left + WIDTH * place,
+        "y": top + HEIGHT * place,
+        "middle": {"x": x, "y": y},
+        "discs": [
+            {**scores.mark(system), "x": x + 22 * (k - (len(drawn) - 1) / 2), "y": y} for k, system in enumerate(drawn)
+        ],
+        "text": f"{len(winners)} tied" if winners and not drawn else "",
+        "title": ", ".join(winners) or "no system has it",
+    }
