@@ -17,8 +17,8 @@ _UNPLACED: dict[Definition, str] = {"tde2015": "outside the segments of phones",
 def locate(fragments: Fragments, corpus: Corpus) -> Discovered:
     """A system's fragments placed by the corpus's definition (`clipping`, `transcription`, `restriction`).
 
-    To `dropped` come the reasons that occurred here, each with its number of rows as read. Types are numbered in the order in
-    which the fragments first have them.
+    To `dropped` come the reasons that occurred here, each with its number of rows as read. Types are numbered in the
+    order in which the fragments first have them.
     """
     cluster, file, start, end = fragments.cluster, fragments.file, fragments.start, fragments.end
     dropped, clipped = dict(fragments.dropped), 0
