@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
-from typing import Any
+from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdask.model.settings import EvaluationSettings
-from tests.property.test_rankings_oracle import DOCUMENTS, OPTIONS, SCORES, average_precision, ranked_precision, same
+from tests.property.test_rankings_oracle import (
+    CHOICES,
+    DOCUMENTS,
+    OPTIONS,
+    SCORES,
+    average_precision,
+    ranked_precision,
+    same,
+)
 from tests.rankings import END, Event, Row, numbers, tables_of_rows
 
 AWAY = 4 * END
+AREAS = ("ties", "interpolation", "integration")
 MEASURES = ("ap", "map", "r_precision", "precision_at_rank@3", "precision_at_recall@0.5")
 
 Pair = tuple[int, str]
@@ -66,41 +77,63 @@ def events(trials: str, duplicates: str, relevant: Sequence[Pair], rows: list[Ro
     return found + [Event(*pair, None, True) for pair in relevant if pair not in hit], further
 
 
-RULES = st.sampled_from(
-    [
-        ("virtual", "as-trials"),
-        ("virtual", "ignore"),
-        ("virtual", "false-positive"),
-        *((trials, rule) for trials in ("segment", "document") for rule in ("as-trials", "ignore", "false-positive")),
-        ("segment", "first"),
-        ("document", "first"),
-    ]
-)
+RULES = [
+    *product(["virtual", "segment", "document"], ["as-trials", "ignore", "false-positive"]),
+    ("segment", "first"),
+    ("document", "first"),
+]
 OF_TRIALS = {"virtual": "false-positive", "segment": "ignore", "document": "ignore"}
 
 
-@settings(max_examples=400)
-@given(runs(), OPTIONS, RULES)
+@settings(max_examples=300)
+@given(runs(), OPTIONS, st.sampled_from(RULES))
 def test_rankings_with_duplicates(
-    run: tuple[int, list[Pair], list[Row]], options: dict[str, Any], rule: tuple[str, str]
+    run: tuple[int, list[Pair], list[Row]], options: dict[str, str], rule: tuple[str, str]
 ) -> None:
+    check(run, options, *rule)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_combination_of_ties_and_areas(rule: tuple[str, str]) -> None:
+    """Each with all the other options in turn."""
+    chance = random.Random(str(rule))
+    areas = list(product(*(CHOICES[name] for name in AREAS)))
+    others = list(product(*(values for name, values in CHOICES.items() if name not in AREAS)))
+    for number, area in enumerate(areas):
+        other = dict(zip((name for name in CHOICES if name not in AREAS), others[number % len(others)], strict=True))
+        check(random_run(chance), {**dict(zip(AREAS, area, strict=True)), **other}, *rule)
+
+
+def random_run(chance: random.Random) -> tuple[int, list[Pair], list[Row]]:
+    pairs = [(query, document) for query in range(3) for document in DOCUMENTS[:4]]
+    scores = chance.sample(SCORES, 3)
+    rows = [Row(*chance.choice(pairs), chance.choice(scores), chance.choice([0, 0, AWAY])) for _ in range(16)]
+    return 4, [*chance.sample(pairs[:8], 4), (3, "a")], rows
+
+
+def check(run: tuple[int, list[Pair], list[Row]], options: dict[str, str], trials: str, duplicates: str) -> None:
     n_queries, relevant, rows = run
-    trials, duplicates = rule
-    chosen = {**options, "duplicates": duplicates, "no_relevant": "exclude", "ranks": [3], "recalls": [0.5]}
-    asked = EvaluationSettings(trials=trials, average_precision=chosen)
-    tables = tables_of_rows(asked, n_queries, DOCUMENTS, relevant, rows, MEASURES)
+    chosen = {**options, "duplicates": duplicates, "ranks": [3], "recalls": [0.5]}
+    tables = tables_of_rows(
+        EvaluationSettings(trials=trials, average_precision=chosen), n_queries, DOCUMENTS, relevant, rows, MEASURES
+    )
     found = numbers(tables)
     made, further = events(trials, OF_TRIALS[trials] if duplicates == "as-trials" else duplicates, relevant, rows)
     single = options["score_dtype"] == "float32"
     ways = options["ties"], options["interpolation"], options["integration"], single
-    counted = [query for query in range(n_queries) if any(query == asked_for for asked_for, _ in relevant)]
-    averaged = []
-    for query in counted:
+    counted = {query for query, _ in relevant}
+    averaged: list[tuple[float, ...]] = []
+    for query in range(n_queries):
         own = [event for event in made if event.query == query]
+        retrieved = any(event.score is not None for event in own)
+        if query not in counted:
+            if options["no_relevant"] == "nan" or (options["no_relevant"] == "zero" and retrieved):
+                averaged.append((0.0 if options["no_relevant"] == "zero" else math.nan,) * 4)
+            continue
         exact = average_precision(own, *ways), *ranked_precision(own, options["ties"], single, 3, 5)
         for name, value in zip(("ap", *MEASURES[2:]), exact, strict=True):
             assert same(found["all", f"q{query}", name], value), name
-        if options["missing"] == "zero" or any(event.score is not None for event in own):
+        if options["missing"] == "zero" or retrieved:
             averaged.append(exact)
     for name, *values in zip(("map", *MEASURES[2:]), *averaged, strict=True):
         assert same(found["all", None, name], math.fsum(values) / len(values) if values else math.nan), name

@@ -40,18 +40,15 @@ def runs(draw: st.DrawFn) -> tuple[int, list[Event]]:
     return n_queries, [Event(query, document, draw(scored_pairs), draw(st.booleans())) for query, document in kept]
 
 
-OPTIONS = st.fixed_dictionaries(
-    {
-        "ties": st.sampled_from(
-            ["group", "best", "worst", "expected", "document-descending", "document-ascending", "input"]
-        ),
-        "interpolation": st.sampled_from(["max", "none"]),
-        "integration": st.sampled_from(["step", "trapezoid"]),
-        "no_relevant": st.sampled_from(["exclude", "zero", "nan"]),
-        "missing": st.sampled_from(["zero", "skip"]),
-        "score_dtype": st.sampled_from(["float64", "float32"]),
-    }
-)
+CHOICES = {
+    "ties": ["group", "best", "worst", "expected", "document-descending", "document-ascending", "input"],
+    "interpolation": ["max", "none"],
+    "integration": ["step", "trapezoid"],
+    "no_relevant": ["exclude", "zero", "nan"],
+    "missing": ["zero", "skip"],
+    "score_dtype": ["float64", "float32"],
+}
+OPTIONS = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in CHOICES.items()})
 
 
 def groups(events: Sequence[Event], single: bool) -> list[list[Event]]:
