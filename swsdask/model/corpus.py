@@ -6,7 +6,7 @@ very double that an official tool parses, and its arithmetic can be followed to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from swsdask.model.trials import I16, I32, I64, Bool
@@ -60,6 +60,7 @@ class Folds:
     """A set of folds, and the condition that is averaged over them: "all", or "within_talker" (a fold per speaker).
 
     A fragment counts in the fold one of whose stretches it lies entirely inside; in none if there is no such stretch.
+    A whole file is the stretch from 0 to `MAX_TICKS`.
     """
 
     condition: str
@@ -73,7 +74,8 @@ class Corpus:
 
     `files` are sorted. `segment`, int32 [n_phones], numbers the maximal runs of phones of one file of which each starts
     where the one before ends, ascending. `silence` and `noise`, bool [n_phone_labels], tell the labels "SIL" and "SPN".
-    `speech` are the stretches that fragments are clipped to (tde2015 only), None where none were given.
+    `speech` are the stretches that fragments are clipped to (tde2015 only), None where none were given. `words` of
+    tdev2 are those that it reads: not the ones labelled SIL. `notes` tell the user what was changed or left aside.
     """
 
     definition: Definition
@@ -85,6 +87,7 @@ class Corpus:
     noise: Bool
     speech: Stretches | None
     folds: tuple[Folds, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +95,8 @@ class Fragments:
     """What one system found, as read: rows sorted by (class, file, start, end), duplicates kept.
 
     `cluster` is a number in `classes`, the names of the classes in the order of the file; an empty class has no rows.
+    `dropped` counts the rows of the file that the definition does not let in, by reason; `notes` tell the user what
+    else was changed, or would have stopped the official tool.
     """
 
     system: str
@@ -100,6 +105,8 @@ class Fragments:
     file: I32
     start: I32
     end: I32
+    dropped: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.cluster)
@@ -115,8 +122,8 @@ class Discovered:
     fragments that no fold of that set counts.
 
     Members are rows sorted by (cluster, fragment), a duplicate member one row each: `member_cluster`, a number in
-    `classes`, and `member_fragment`, a row of the fragments. `dropped` counts the rows as read that are no members, by
-    reason; `clipped` those whose times a stretch of speech cut.
+    `classes`, and `member_fragment`, a row of the fragments. `dropped` counts the rows of the file that are no members,
+    those of `Fragments.dropped` too, by reason; `clipped` those whose times a stretch of speech cut.
     """
 
     system: str

@@ -1,0 +1,244 @@
+"""A corpus for a definition: the tables of its files checked against each other, sorted and numbered.
+
+What is the same in every definition: an alignment may have its lines in any order; phones of one file that overlap are
+a fault, and so is whatever names a file without phones, but for a speaker map, which may be of more files than these.
+Words may overlap. Times finer than a tick are rounded and counted.
+
+- `document`: without a fold file there are `n_folds` parts of nearly equal duration (`folding.equal_parts`).
+- `tde2015`: phones whose edges are close but not equal are a fault, as in tde; "close" is its
+  |a - b| <= 1e-8 + 1e-5 |b| in seconds, a the end of one and b the start of the next. Without a fold file, folds are
+  those of `document` (tde has no default).
+- `tdev2`: one fold, the whole corpus: fold files and speakers are left aside. Words labelled SIL are dropped, and with
+  them their boundaries, as tdev2 does on reading.
+
+Stretches of speech are used by `tde2015` alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdask.discovery.folding import MAX_FOLDS, equal_parts, in_seconds, stretches_of, whole_files
+from swsdask.discovery.numbering import (
+    first_rows,
+    note_unknown,
+    numbers_of,
+    rounding_note,
+    rows_in_order,
+    sorted_numbers,
+)
+from swsdask.errors import Problems, SettingsError
+from swsdask.formats.corpus_files import CorpusFiles, CorpusTables, read_corpus_files
+from swsdask.model.corpus import Corpus, Definition, Folds, Tokens
+from swsdask.model.ticks import TICKS_PER_SECOND
+from swsdask.model.trials import I32, I64
+from swsdask.model.wording import counted
+
+SILENCE = "SIL"
+NOISE = "SPN"
+DEFAULT_FOLDS = 10
+
+ALL = "all"
+WITHIN_TALKER = "within_talker"
+
+
+def read_corpus(
+    phones: str,
+    words: str,
+    definition: Definition,
+    *,
+    split: str | None = None,
+    folds: str | None = None,
+    within: str | None = None,
+    speakers: str | None = None,
+    n_folds: int = DEFAULT_FOLDS,
+) -> Corpus:
+    """The corpus that some files describe (paths or URLs; plain, gzip or zstd).
+
+    `phones` and `words` are alignments, `split` the stretches of speech, `folds` a fold file, `within` one of the folds
+    within talkers, `speakers` a speaker map, from which come the folds within talkers where `within` is not given:
+    one per speaker, of whole files, by name. Raises `InputError` with everything that is wrong with the files.
+    """
+    tables = read_corpus_files(CorpusFiles(phones, words, split, folds, within, speakers))
+    return build_corpus(tables, definition, n_folds=n_folds)
+
+
+def build_corpus(tables: CorpusTables, definition: Definition, *, n_folds: int = DEFAULT_FOLDS) -> Corpus:
+    """The corpus of some tables under a definition.
+
+    Raises `InputError` with everything that is wrong with them, `SettingsError` if `n_folds` is not 1 or more.
+    """
+    if not 1 <= n_folds <= MAX_FOLDS:
+        raise SettingsError(f"expected from 1 to {MAX_FOLDS} folds; found {n_folds}.")
+    problems = Problems()
+    notes = _rounded_notes(tables)
+    files, file = sorted_numbers(tables.phones["file"])
+    phones, line = _tokens(tables.phones, file, len(files))
+    _check_apart(phones, line, files, tables.files.phones, problems)
+    if definition == "tde2015":
+        _check_touching(phones, line, files, tables.files.phones, problems)
+    words = _words(tables, definition, files, notes, problems)
+    speech = None
+    if tables.split is not None:
+        stretches = stretches_of(tables.split, files, tables.files.split or "", problems)
+        if definition == "tde2015":
+            speech = stretches
+        else:
+            notes.append(f"The stretches of speech are left aside: {definition} does not use them.")
+    if definition == "tdev2":
+        given = [name for name in ("folds", "within", "speakers") if getattr(tables, name) is not None]
+        if given:
+            notes.append(f"Left aside ({', '.join(given)}): tdev2 scores the whole corpus as one.")
+        folds: tuple[Folds, ...] = (Folds(ALL, (ALL,), whole_files(np.zeros(len(files), np.int16))),)
+    else:
+        folds = _folds(tables, phones, files, n_folds, notes, problems)
+    problems.raise_if_any()
+    return Corpus(
+        definition=definition,
+        files=files,
+        phones=phones,
+        words=words,
+        segment=_segments(phones),
+        silence=np.array([label == SILENCE for label in phones.labels], np.bool_),
+        noise=np.array([label == NOISE for label in phones.labels], np.bool_),
+        speech=speech,
+        folds=folds,
+        notes=tuple(notes),
+    )
+
+
+def _rounded_notes(tables: CorpusTables) -> list[str]:
+    notes = []
+    for field in fields(tables):
+        table = getattr(tables, field.name)
+        note = rounding_note(table, getattr(tables.files, field.name)) if isinstance(table, pa.Table) else None
+        if note:
+            notes.append(note)
+    return notes
+
+
+def _words(
+    tables: CorpusTables, definition: Definition, files: tuple[str, ...], notes: list[str], problems: Problems
+) -> Tokens:
+    table = tables.words
+    if definition == "tdev2":
+        spoken = pc.not_equal(table["label"].cast(pa.string()), SILENCE)
+        if dropped := len(table) - (pc.sum(spoken).as_py() or 0):
+            notes.append(f"{counted(dropped, 'words')} labelled {SILENCE} dropped, as tdev2 does.")
+            table = table.filter(spoken)
+    file = numbers_of(table["file"], files)
+    note_unknown(table, file, tables.files.words, problems)
+    words, _ = _tokens(table, file, len(files))
+    return words
+
+
+def _tokens(table: pa.Table, file: I32, n_files: int) -> tuple[Tokens, I64]:
+    """The rows of an alignment in order, and the lines they are from."""
+    labels, label = sorted_numbers(table["label"])
+    start, end = table["start"].to_numpy(), table["end"].to_numpy()
+    order = rows_in_order(file, start, end, label)
+    tokens = Tokens(file[order], start[order], end[order], label[order], labels, first_rows(file[order], n_files))
+    return tokens, table["line"].to_numpy()[order]
+
+
+def _check_apart(phones: Tokens, line: I64, files: tuple[str, ...], url: str, problems: Problems) -> None:
+    overlapping = (phones.file[1:] == phones.file[:-1]) & (phones.start[1:] < phones.end[:-1])
+    for row in np.flatnonzero(overlapping).tolist():
+        first, second = _named(phones, line, row), _named(phones, line, row + 1)
+        expected = "phones that do not overlap"
+        found = f"in {files[phones.file[row]]!r} {second} after {first}"
+        problems.add(url, int(max(line[row], line[row + 1])), expected, found, "Mend one of the two.")
+
+
+def _check_touching(phones: Tokens, line: I64, files: tuple[str, ...], url: str, problems: Problems) -> None:
+    """Note the phones that nearly touch (numpy's default of closeness, which tde takes for equal edges)."""
+    end, start = phones.end[:-1] / TICKS_PER_SECOND, phones.start[1:] / TICKS_PER_SECOND
+    close = (phones.start[1:] > phones.end[:-1]) & (np.abs(end - start) <= 1e-8 + 1e-5 * start)
+    for row in np.flatnonzero(close & (phones.file[1:] == phones.file[:-1])).tolist():
+        first, second = _named(phones, line, row), _named(phones, line, row + 1)
+        expected = "phones that touch, or lie further apart (tde2015)"
+        found = f"in {files[phones.file[row]]!r} {second} close after {first}"
+        problems.add(url, int(max(line[row], line[row + 1])), expected, found, "Make the two edges equal.")
+
+
+def _named(phones: Tokens, line: I64, row: int) -> str:
+    times = f"{in_seconds(int(phones.start[row]))} to {in_seconds(int(phones.end[row]))}"
+    return f"{phones.labels[phones.label[row]]} (line {line[row]}, {times})"
+
+
+def _segments(phones: Tokens) -> I32:
+    breaks = (phones.file[1:] != phones.file[:-1]) | (phones.start[1:] != phones.end[:-1])
+    return np.concatenate((np.zeros(min(1, len(phones)), np.int32), np.cumsum(breaks, dtype=np.int32)))
+
+
+def _folds(
+    tables: CorpusTables,
+    phones: Tokens,
+    files: tuple[str, ...],
+    n_folds: int,
+    notes: list[str],
+    problems: Problems,
+) -> tuple[Folds, ...]:
+    return tuple(
+        folds
+        for folds in (
+            _folds_of_all(tables, phones, files, n_folds, notes, problems),
+            _folds_within_talker(tables, files, notes, problems),
+        )
+        if folds
+    )
+
+
+def _folds_of_all(
+    tables: CorpusTables,
+    phones: Tokens,
+    files: tuple[str, ...],
+    n_folds: int,
+    notes: list[str],
+    problems: Problems,
+) -> Folds:
+    if tables.folds is not None:
+        return _from_file(ALL, tables.folds, files, tables.files.folds or "", problems)
+    durations = np.zeros(len(files), np.int64)
+    np.add.at(durations, phones.file, phones.end - phones.start)
+    part = equal_parts(durations, n_folds)
+    n_parts = int(part.max()) + 1
+    if n_parts < n_folds:
+        notes.append(f"{counted(n_parts, 'folds')} instead of {n_folds}: there are no more files.")
+    return Folds(ALL, _numbers(n_parts), whole_files(part))
+
+
+def _folds_within_talker(
+    tables: CorpusTables, files: tuple[str, ...], notes: list[str], problems: Problems
+) -> Folds | None:
+    if tables.within is not None:
+        return _from_file(WITHIN_TALKER, tables.within, files, tables.files.within or "", problems)
+    if tables.speakers is None:
+        return None
+    url = tables.files.speakers or ""
+    speaker_of = dict(zip(tables.speakers["file"].to_pylist(), tables.speakers["speaker"].to_pylist(), strict=True))
+    others = len(speaker_of.keys() - set(files))
+    if others:
+        notes.append(f"{url}: {counted(others, 'files')} without phones left aside.")
+    for file in files:
+        if file not in speaker_of:
+            problems.add(url, None, "a speaker for every file with phones", f"none for {file!r}", "Add a line for it.")
+    names = tuple(sorted({speaker_of[file] for file in files if file in speaker_of}))
+    if len(names) > MAX_FOLDS:
+        problems.add(url, None, f"at most {MAX_FOLDS} speakers", f"{len(names)}", "Score the corpus in parts.")
+    number = {name: place for place, name in enumerate(names)}
+    fold = np.array([number.get(speaker_of.get(file, ""), -1) for file in files])
+    return Folds(WITHIN_TALKER, names, whole_files(fold.astype(np.int16)))
+
+
+def _from_file(condition: str, table: pa.Table, files: tuple[str, ...], url: str, problems: Problems) -> Folds:
+    n_folds = (pc.max(table["fold"]).as_py() or 0) + 1
+    return Folds(condition, _numbers(n_folds), stretches_of(table, files, url, problems))
+
+
+def _numbers(n_folds: int) -> tuple[str, ...]:
+    return tuple(str(number) for number in range(1, n_folds + 1))

@@ -1,0 +1,117 @@
+"""What a system found, let in by a definition.
+
+| case | `document` | `tde2015` | `tdev2` |
+|---|---|---|---|
+| a class is known by | its number | its number and text (QUIRK) | its number |
+| a class that was there before | fault | replaces it; the rows of that are "replaced class" (QUIRK) | fault |
+| a number that is no whole number | fine | fault | fine |
+| a file without phones | fault | the row is dropped as "unknown file" (QUIRK) | fault |
+| no empty line at the end | fine | fine | fine, but told: tdev2 refuses it |
+| a class without fragments | a class without rows | the same | the same |
+| a fragment twice in a class | two rows | the same | the same |
+
+The number of a class is the first word behind `Class`; it need not be a number but for tde2015. Fragments whose offset
+is not behind their onset, and other than three fields, are faults of the format in every definition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+
+import numpy as np
+import pyarrow as pa
+
+from swsdask.discovery.numbering import UNKNOWN, note_unknown, numbers_of, rounding_note, rows_in_order
+from swsdask.errors import Problems
+from swsdask.formats.class_file import ClassFile, read_classes
+from swsdask.model.corpus import Corpus, Definition, Fragments
+from swsdask.model.trials import Bool
+
+UNKNOWN_FILE = "unknown file"
+REPLACED_CLASS = "replaced class"
+
+_SYSTEM = re.compile(r"(?:\.(?:classes|class|disc|txt))?(?:\.(?:gz|zst))?$", re.IGNORECASE)
+_WHOLE = re.compile(r"[0-9]+")
+
+
+def read_fragments(url: str, corpus: Corpus, *, system: str | None = None) -> Fragments:
+    """The fragments of a class file (path or URL; plain, gzip or zstd), as the corpus's definition lets them in.
+
+    The system is named after the file (`system_of`) unless `system` says it. Raises `InputError` with everything that
+    is wrong with the file.
+    """
+    problems = Problems()
+    file = read_classes(url, problems)
+    problems.raise_if_any()
+    return build_fragments(file, corpus, system=system or system_of(url))
+
+
+def system_of(url: str) -> str:
+    """The name of a system by its class file: the file's, without .gz or .zst and .classes, .class, .disc or .txt."""
+    name = url.rsplit("/", 1)[-1]
+    return _SYSTEM.sub("", name) or name
+
+
+def build_fragments(file: ClassFile, corpus: Corpus, *, system: str) -> Fragments:
+    """The fragments of a class file that was read. Raises `InputError` with everything that is wrong with them."""
+    problems = Problems()
+    kept = _kept_classes(file, corpus.definition, problems)
+    cluster = file.fragments["cluster"].to_numpy()
+    in_corpus = numbers_of(file.fragments["file"], corpus.files)
+    if corpus.definition != "tde2015":
+        note_unknown(file.fragments, in_corpus, file.url, problems)
+    problems.raise_if_any()
+    replaced, unknown = ~kept[cluster], in_corpus == UNKNOWN
+    dropped = {
+        REPLACED_CLASS: int(np.count_nonzero(replaced)),
+        UNKNOWN_FILE: int(np.count_nonzero(unknown & ~replaced)),
+    }
+    rows = np.flatnonzero(~replaced & ~unknown)
+    new = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+    cluster, in_corpus = new[cluster[rows]], in_corpus[rows]
+    start, end = (file.fragments[name].to_numpy()[rows] for name in ("start", "end"))
+    order = rows_in_order(cluster, in_corpus, start, end)
+    return Fragments(
+        system=system,
+        classes=tuple(file.classes["class"].filter(pa.array(kept)).to_pylist()),
+        cluster=cluster[order],
+        file=in_corpus[order],
+        start=start[order],
+        end=end[order],
+        dropped={reason: count for reason, count in dropped.items() if count},
+        notes=tuple(_notes(file, corpus.definition)),
+    )
+
+
+def _kept_classes(file: ClassFile, definition: Definition, problems: Problems) -> Bool:
+    """Which classes count; repeated ones are noted, or (tde2015) replace the earlier."""
+    names, lines = file.classes["class"].to_pylist(), file.classes["line"].to_pylist()
+    kept = np.ones(len(names), np.bool_)
+    seen: dict[Hashable, int] = {}
+    for row, (name, line) in enumerate(zip(names, lines, strict=True)):
+        number, _, text = name.partition(" ")
+        if definition == "tde2015" and not _WHOLE.fullmatch(number):
+            expected = "a whole number behind Class (tde2015)"
+            problems.add(file.url, line, expected, repr(number), "Number the classes.")
+            continue
+        key: Hashable = (int(number), text) if definition == "tde2015" else number
+        earlier = seen.get(key)
+        seen[key] = row
+        if earlier is None:
+            continue
+        if definition == "tde2015":
+            kept[earlier] = False
+        else:
+            found = f"class {number} again, first at line {lines[earlier]}"
+            problems.add(file.url, line, "every class once", found, "Join the two or give one another number.")
+    return kept
+
+
+def _notes(file: ClassFile, definition: Definition) -> list[str]:
+    notes = []
+    if note := rounding_note(file.fragments, file.url):
+        notes.append(note)
+    if definition == "tdev2" and not file.ends_blank:
+        notes.append(f"{file.url}: no empty line at its end; tdev2 itself refuses the file.")
+    return notes
