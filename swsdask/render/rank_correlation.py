@@ -153,7 +153,7 @@ def _tau(found: RankCorrelation, row: int, column: int) -> float:
 
 
 def _number(tau: float) -> str:
-    return "-" if math.isnan(tau) else f"{tau:.2f}"
+    return "-" if math.isnan(tau) else f"{tau:z.2f}"
 
 
 def _matrix(found: RankCorrelation, scores: Board) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _matrix(found: RankCorrelation, scores: Board) -> dict[str, Any]:
         "top": top,
         "right": right,
         "bottom": bottom,
-        "width": round(max(right, reach) + 4),
+        "width": round(max(right, reach) + 14),
         "height": bottom + 4,
         "box": {"width": WIDTH, "height": HEIGHT},
         "rows": [{"heading": heading, "at": top + HEIGHT * (k + 0.5)} for k, heading in enumerate(headings)],
@@ -189,7 +189,7 @@ def _box(found: RankCorrelation, headings: Sequence[str], row: int, column: int,
         "text": _number(tau),
         **_colour(tau),
         "changes": not found.same_winner[row][column],
-        "title": f"{headings[row]}, {headings[column]}: {name} {tau:.4f}, "
+        "title": f"{headings[row]}, {headings[column]}: {name} {tau:z.4f}, "
         f"{counted(int(found.n_systems[row, column]), 'systems')}"
         + ("" if found.same_winner[row][column] else "; another system wins"),
     }

@@ -159,7 +159,7 @@ def test_the_report_tells_who_wins_and_shows_every_pair() -> None:
     found = rank_correlation(result)
     lower, upper = found.tau_b, found.tau_ap_symmetric
     expected = [(lower if i > j else upper)[i, j] for i in range(4) for j in range(4) if i != j]
-    assert shown == [f"{tau:.2f}" for tau in expected]
+    assert shown == [f"{tau:z.2f}" for tau in expected]
     assert first.count('rect class="changes"') == sum(not same for line in found.same_winner for same in line)
     assert "MTWV: 1 system without it left out." in first
 
@@ -190,7 +190,7 @@ def test_a_matrix_goes_on_below_where_the_terminal_is_narrow(width: int) -> None
     shown = re.findall(r"(?<=\s)-?\d\.\d\d(?=\s)", printed)
     assert len(shown) == len(names) * (len(names) - 1)
     assert sorted(shown) == sorted(
-        f"{(found.tau_b if i > j else found.tau_ap_symmetric)[i, j]:.2f}" for i in range(8) for j in range(8) if i != j
+        f"{(found.tau_b if i > j else found.tau_ap_symmetric)[i, j]:z.2f}" for i in range(8) for j in range(8) if i != j
     )
 
 
