@@ -1,0 +1,152 @@
+"""The files that the Zero Resource challenge's official tools write, of one system each.
+
+For `document` and `tde2015` those of tde: `matching`, `group`, `token_type`, `nlp`, `boundary` and an empty file that is
+named after a version. Every file has a block of each measure over all folds and, where there are such folds, one within
+talkers: mean, standard deviation, minimum and maximum with three decimals. `#samples` are the stretches of a set of
+folds. QUIRK: the two counts at the head of `nlp` are those of the other set of folds, as the tool has them.
+
+For `tdev2` those of tdev2: `boundary`, `grouping`, `token_type`, `coverage`, `ned`, lines of `name: value` with all
+digits; and `scores.json` as the challenge's later toolbox has it, where matching, which there is not, is null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from swsdask.model.results import Result
+from swsdask.render.replacing import replacing
+
+VERSION = "0.2.1"
+"""The version of tde whose numbers `tde2015` gives."""
+
+_RULE = "-" * 37
+_PRF = ("precision", "recall", "f_score")
+_TITLES = {"all": "total", "within_talker": "within-speaker only"}
+_OTHER = {"all": "within_talker", "within_talker": "all"}
+_SPREAD = ("", "_std", "_min", "_max")
+
+_BLOCKS: dict[str, dict[str, dict[str, str]]] = {
+    "matching": {"match": {name: f"matching_{name}" for name in _PRF}},
+    "group": {"group": {name: f"grouping_{name}" for name in _PRF}},
+    "token_type": {kind: {name: f"{kind}_{name}" for name in _PRF} for kind in ("token", "type")},
+    "nlp": {"NLP": {"NED": "ned", "coverage": "coverage"}},
+    "boundary": {"boundary": {name: f"boundary_{name}" for name in _PRF}},
+}
+"""Of each file its blocks by title, and of each block the measures by the names that the tool gives their rows."""
+
+Values = Mapping[tuple[str, str], float]
+"""The numbers of one system by (condition, measure)."""
+
+
+def write_tde_output(result: Result, directory: Path) -> list[Path]:
+    """Write the files of every system into directory/tde, or directory/tde/SYSTEM where there are several; these paths.
+
+    The result has all measures of its definition. Raises `OSError` where a file cannot be written.
+    """
+    systems = list(dict.fromkeys(result.table["system"].to_pylist()))
+    paths = []
+    for system in systems:
+        path = directory / "tde" / system if len(systems) > 1 else directory / "tde"
+        path.mkdir(parents=True, exist_ok=True)
+        paths.append(path)
+        for name, text in output_files(result, system).items():
+            with replacing(path / name) as file:
+                file.write(text.encode())
+    return paths
+
+
+def output_files(result: Result, system: str) -> dict[str, str]:
+    """The text of each file of one system."""
+    own = result.table.filter(pc.equal(result.table["system"], system))
+    columns = (own[name].to_pylist() for name in ("condition", "measure", "value"))
+    values = {(condition, measure): value for condition, measure, value in zip(*columns, strict=True)}
+    if result.manifest["definition"] == "tdev2":
+        return _tdev2_files(values, str(result.manifest["corpus"]["name"]))
+    version = VERSION if result.manifest["definition"] == "tde2015" else f"swsdask_{result.manifest['swsdask']}"
+    return {**tde_files(values, result.manifest["folds"]), f"VERSION_{version}": ""}
+
+
+def tde_files(values: Values, folds: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The files of tde; `folds` tells of each condition the names of its folds and the number of `stretches`."""
+    return {
+        name: "\n".join(
+            _block(f"{title} {_TITLES[condition]}", rows, values, condition, folds, swapped=name == "nlp")
+            for condition in folds
+            for title, rows in blocks.items()
+        )
+        for name, blocks in _BLOCKS.items()
+    }
+
+
+def _block(
+    title: str,
+    rows: Mapping[str, str],
+    values: Values,
+    condition: str,
+    folds: Mapping[str, Mapping[str, Any]],
+    *,
+    swapped: bool,
+) -> str:
+    head = folds.get(_OTHER[condition] if swapped else condition, {"names": (), "stretches": 0})
+    lines = [
+        _RULE,
+        title,
+        f"#folds:    {len(head['names'])}",
+        f"#samples:  {head['stretches']}",
+        _RULE,
+        _row("measure", ("mean", "std", "min", "max")),
+        _row("-" * 9, ["-" * 5] * 4),
+        *(
+            _row(name.replace("_", ""), [f"{values[condition, measure + spread]:.3f}" for spread in _SPREAD])
+            for name, measure in rows.items()
+        ),
+        _RULE,
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(name: str, cells: Sequence[str]) -> str:
+    return "  ".join([f"{name:9}", *(f"{cell:5}" for cell in cells)])
+
+
+def _tdev2_files(values: Values, corpus: str) -> dict[str, str]:
+    def of(family: str, names: Sequence[str] = _PRF) -> dict[str, float]:
+        return {name.replace("_", ""): values["all", f"{family}_{name}"] for name in names}
+
+    def told(metric: str, numbers: Mapping[str, float]) -> str:
+        return "".join(f"{name}: {value}\n" for name, value in {"metric": metric, **numbers}.items())
+
+    ned, coverage = values["all", "ned"], values["all", "coverage"]
+    scores = {
+        "matching": None,
+        **{family: of(family) for family in ("boundary", "token", "type")},
+        "nlp": {
+            "ned": ned,
+            "coverage": coverage,
+            "npairs": int(values["all", "n_pairs"]),
+            "nwords": int(values["all", "n_words"]),
+        },
+        "grouping": of("grouping"),
+    }
+    return {
+        "boundary": told("boundary", of("boundary")),
+        "grouping": told("grouping", of("grouping")),
+        "token_type": told("token", of("token")) + told("type", of("type")),
+        "coverage": told("coverage", {"coverage": coverage}),
+        "ned": told("ned", {"score": ned}),
+        "scores.json": json.dumps(_without_nan({corpus: scores}), ensure_ascii=False, indent=4) + "\n",
+    }
+
+
+def _without_nan(value: Any) -> Any:
+    """What JSON has no number for as null."""
+    if isinstance(value, dict):
+        return {name: _without_nan(entry) for name, entry in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
