@@ -1,0 +1,69 @@
+"""Writing an evaluation into an archive, and checking files before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from swsdask.api.given import Location, Runs, locations, named_runs, rows_about, run_files
+from swsdask.api.opening import judged_files, reference_files, settings_of
+from swsdask.api.running import working
+from swsdask.archive.ingest import ingest as ingest_files
+from swsdask.archive.layout import Layout
+from swsdask.archive.store import StoredArchive
+from swsdask.engine.executor import Executor
+from swsdask.engine.progress import Progress
+from swsdask.formats.reference import find_reference
+from swsdask.formats.validate import Report
+from swsdask.formats.validate import validate as validate_files
+
+
+def ingest(
+    archive: Location,
+    reference: Location | None = None,
+    *,
+    ecf: Location | None = None,
+    rttm: Location | None = None,
+    queries: Location | None = None,
+    qrels: Location | None = None,
+    runs: Runs = None,
+    preset: str | None = None,
+    compat: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    replace_runs: bool = False,
+    buckets: int | None = None,
+    codec: str = "lz4",
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> StoredArchive:
+    """Write a reference and runs into the archive at a path or URL, made if there is none; the new version.
+
+    A run that is there already, with the same content, is left alone; one whose content differs is an `ArchiveError`
+    unless `replace_runs`. Either everything is committed or nothing. With judgments, `qrels`, documents are those that
+    were judged and those of `runs`: an archive of judgments takes later runs of these documents only.
+    """
+    resolved = settings_of(preset, compat, settings, judged=qrels is not None)
+    given = reference is not None or any((ecf, rttm, queries))
+    judged = None if qrels is None else judged_files(qrels, runs, (reference, ecf, rttm, queries))
+    runs = named_runs(runs)
+    layout = Layout(buckets=buckets, codec=codec)
+    with working(resolved, executor, rows_about(run_files(runs)), progress) as workers:
+        return ingest_files(
+            os.fspath(archive),
+            reference_files(reference, ecf, rttm, queries) if given else judged,
+            run_files(runs),
+            resolved.evaluation,
+            replace=replace_runs,
+            layout=layout,
+            executor=workers,
+            progress=None if progress is None else lambda label: progress.begin(label, 0),
+        )
+
+
+def validate(paths: Location | Iterable[Location], reference: Location | None = None) -> Report:
+    """Check files of any kind, and every file of the folders, with everything that is wrong with them.
+
+    With `reference` (a folder) the runs' queries and documents must be its own. Raises nothing for bad input.
+    """
+    return validate_files(locations(paths), find_reference(os.fspath(reference)) if reference else None)

@@ -1,0 +1,119 @@
+"""Scoring runs."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from swsdask.api.given import Location, Runs, as_names, named_runs
+from swsdask.api.manifest import manifest_of
+from swsdask.api.opening import Evaluation
+from swsdask.api.opening import open as open_evaluation
+from swsdask.api.running import rows_to_score, with_runs, working
+from swsdask.archive.collection import collection_statistics
+from swsdask.archive.policy import check_runs
+from swsdask.archive.reference import build_reference
+from swsdask.engine.executor import Executor
+from swsdask.engine.progress import Progress
+from swsdask.engine.score import score_archive
+from swsdask.engine.serial import SerialExecutor
+from swsdask.measures import interpretation, select, with_points
+from swsdask.model.results import Result
+from swsdask.model.settings import Settings
+from swsdask.model.wording import counted
+
+
+def score(
+    evaluation: Evaluation | Location,
+    measures: str | Iterable[str] | None = None,
+    *,
+    runs: Runs = None,
+    by: str | Iterable[str] = (),
+    executor: Executor | None = None,
+    alignment: bool = False,
+    buckets: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Score runs: those of the archive (all, or the named systems), or files, directories, globs, URLs.
+
+    `measures` are names (None: all), also with a threshold or a false-alarm rate: twv@0.5, p_miss@0.001. `by` are
+    conditions, each a key or several joined by commas: a query attribute (language and oov where the list gives them),
+    source_type, document_language, query_pattern:REGEX, document_pattern:REGEX. `executor` is one of `swsdask.cluster`;
+    without it the settings' `[engine]` decides. Numbers do not depend on it. Raises `InputError` with everything that
+    is wrong with the runs, `SettingsError`, `ArchiveError`, `ClusterError`.
+    """
+    evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
+    runs, by = named_runs(runs, evaluation.systems), as_names(by) or []
+    began = time.time()
+    measures, settings = asked(measures, evaluation.settings)
+    families = select(measures)
+    with ExitStack() as stack:
+        rows = rows_to_score(evaluation, runs)
+        workers = stack.enter_context(working(settings, executor, rows, progress))
+        archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, buckets))
+        notes = check_runs([run for run in archive.runs if run.system in systems], settings.evaluation)
+        reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
+        tables = score_archive(
+            archive,
+            systems,
+            reference,
+            families,
+            settings,
+            workers,
+            measures=measures,
+            alignment=alignment,
+            progress=progress,
+        )
+        manifest = manifest_of(archive, systems, settings, measures, by)
+        manifest["collection"] = collection_statistics(archive.queries, reference)
+        manifest["run"] = {
+            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+            "seconds": round(time.time() - began, 3),
+            "executor": type(workers).__name__,
+            "workers": workers.workers,
+            "python": platform.python_version(),
+        }
+    return Result(
+        table=tables.scores,
+        curves=tables.curves,
+        alignment=tables.alignment,
+        manifest=manifest,
+        notes=(*interpretation(reference, settings.evaluation), *notes, *tables.notes),
+    )
+
+
+def plan(
+    evaluation: Evaluation,
+    measures: str | Iterable[str] | None = None,
+    *,
+    runs: Runs = None,
+    by: str | Iterable[str] = (),
+) -> str:
+    """What `score` would do, in words, after checking everything that it would read. Scores nothing."""
+    measures, settings = asked(measures, evaluation.settings)
+    runs, by = named_runs(runs, evaluation.systems), as_names(by) or []
+    families = select(measures)
+    with with_runs(evaluation, runs, SerialExecutor(), None) as (archive, systems):
+        held = [run for run in archive.runs if run.system in systems]
+        notes = check_runs(held, settings.evaluation)
+        reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
+        names = [name for family in families for name in family.names] if measures is None else measures
+        lines = [
+            manifest_of(archive, systems, settings, measures, by)["signature"],
+            *(f"{run.system}: {counted(run.rows, 'detections')}" for run in held),
+            *(
+                f"{c.name}: {counted(int(c.queries.sum()), 'queries')}, {counted(c.n_trials, 'trials')} each"
+                for c in reference.conditions
+            ),
+            f"measures: {', '.join(names)}",
+            *notes,
+        ]
+    return "\n".join(lines)
+
+
+def asked(measures: str | Iterable[str] | None, settings: Settings) -> tuple[list[str] | None, Settings]:
+    """The names of measures, and the settings with the points that names such as `twv@0.5` add."""
+    names, evaluation = with_points(as_names(measures), settings.evaluation)
+    return names, settings.model_copy(update={"evaluation": evaluation})

@@ -1,0 +1,56 @@
+"""Writing a result: files, the report, what an official tool would print."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from swsdask.api.given import Location
+from swsdask.api.opening import Evaluation
+from swsdask.archive.reference import whole_ticks
+from swsdask.errors import SettingsError
+from swsdask.formats.reference import ReferenceFiles
+from swsdask.model.results import Result
+
+
+def report(result: Result, path: Location) -> None:
+    """Write one self-contained HTML page: leaderboard, DET curves, the numbers of every query."""
+    from swsdask.compare.rank_correlation import rank_correlations
+    from swsdask.render.html import write_report
+
+    write_report(result, Path(path), rank_correlations(result))
+
+
+def write(result: Result, directory: Location) -> None:
+    """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a local directory."""
+    from swsdask.compare.rank_correlation import rank_correlations
+    from swsdask.render.outputs import write_outputs
+
+    write_outputs(result, Path(directory), rank_correlations(result))
+
+
+def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location) -> list[Path]:
+    """Write what MediaEval's tool would print into a local directory: score.out, or SYSTEM.score.out each; the paths.
+
+    For document trials only, and a result with the numbers that are printed (`render.mediaeval_output`); they are the
+    tool's under `compat = "mediaeval"`.
+    """
+    from swsdask.render.mediaeval_output import MEASURES, Loaded, write_mediaeval_output
+
+    settings, archive = evaluation.settings.evaluation, evaluation.archive
+    if settings.trials != "document":
+        raise SettingsError("MediaEval's output is of document trials: set trials=document.")
+    missing = set(MEASURES) - set(result.table["measure"].unique().to_pylist())
+    if missing:
+        raise SettingsError(f"MediaEval's output needs measures that were not asked for: {', '.join(sorted(missing))}.")
+    names = evaluation.files or ReferenceFiles("(archive)", "(archive)", "(archive)")
+    occurrences = archive.occurrences(whole_ticks("find_gap_s", settings.find_gap_s), settings.text_filters)
+    loaded = Loaded(
+        queries=os.path.basename(names.queries),
+        n_queries=archive.queries.num_rows,
+        ecf=os.path.basename(names.ecf),
+        n_excerpts=archive.documents.num_rows,
+        rttm=os.path.basename(names.rttm),
+        n_occurrences=occurrences.num_rows,
+    )
+    return write_mediaeval_output(result, loaded, Path(directory))
