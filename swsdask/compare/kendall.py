@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from swsdask.model.trials import F64, I64
+from swsdask.model.trials import F64, I8, I64
 
 
 def tau_b(x: F64, y: F64) -> float:
@@ -36,12 +36,12 @@ def tau_ap(x: F64, y: F64) -> float:
     """
     above = _order(x) > 0
     n_above: I64 = above.sum(axis=0)
-    agreed: I64 = np.where(above, _order(y), 0).sum(axis=0)
+    agreed: I64 = (above * _order(y)).sum(axis=0)
     below = n_above > 0
     shares = (agreed[below] / n_above[below]).tolist()
     return math.fsum(shares) / len(shares) if shares else math.nan
 
 
-def _order(x: F64) -> I64:
-    """1 where the thing of a row is better than that of a column, -1 where it is worse: int64 [n, n]."""
-    return np.greater.outer(x, x).astype(np.int64) - np.less.outer(x, x)
+def _order(x: F64) -> I8:
+    """1 where the thing of a row is better than that of a column, -1 where it is worse: int8 [n, n]."""
+    return np.greater.outer(x, x).view(np.int8) - np.less.outer(x, x).view(np.int8)

@@ -22,7 +22,7 @@ from swsdask.render.faces import distinct_headings, shown
 from swsdask.render.pages import environment, style
 from swsdask.render.replacing import replacing
 
-WIDTH, HEIGHT, LETTER = 44, 30, 7.2
+WIDTH, HEIGHT, LETTER = 42, 30, 7.2
 """Of a box of the matrix, and about of a letter of its labels."""
 
 STRONGEST = 46
