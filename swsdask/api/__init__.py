@@ -2,6 +2,7 @@
 
 from swsdask.api.calibrating import apply_calibration, calibrate
 from swsdask.api.comparing import rank_correlation
+from swsdask.api.discovering import discover
 from swsdask.api.ingesting import ingest, validate
 from swsdask.api.opening import Evaluation, open  # noqa: A004
 from swsdask.api.scoring import plan, score
@@ -11,6 +12,7 @@ __all__ = [
     "Evaluation",
     "apply_calibration",
     "calibrate",
+    "discover",
     "ingest",
     "open",
     "plan",

@@ -46,21 +46,21 @@ def select(asked: Iterable[str] | None, definition: Definition) -> tuple[list[st
     families = _families(definition)
     wanted = set(known) if asked is None else {name for word in asked for name in _spelled_out(word, known, definition)}
     names = [name for name in known if name in wanted]
-    needed = [family for family in families if family in _HOMES and wanted & set(_NAMES[family])]
+    needed = [family for family in families if family != "sizes" and wanted & set(_NAMES[family])]
     return names, [_made(family, definition) for family in needed]
 
 
 def _families(definition: Definition) -> list[str]:
-    return [family for family in _NAMES if family not in _HOMES or _home(family, definition) is not None]
+    return [family for family in _NAMES if family == "sizes" or _home(family, definition)]
 
 
-def _home(family: str, definition: Definition) -> str | None:
-    home = _HOMES[family]
-    return home if isinstance(home, str) else home.get(definition)
+def _home(family: str, definition: Definition) -> str:
+    home = _HOMES.get(family, "")
+    return home if isinstance(home, str) else home.get(definition, "")
 
 
 def _made(family: str, definition: Definition) -> Measure:
-    module, _, name = (_home(family, definition) or "").partition(":")
+    module, _, name = _home(family, definition).partition(":")
     made: Measure = getattr(import_module(module), name)()
     return made
 

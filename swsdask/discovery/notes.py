@@ -1,0 +1,40 @@
+"""Sentences that a reader needs beside the numbers of discovery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from swsdask.discovery.tables import Numbers
+from swsdask.model.corpus import Definition, Discovered
+from swsdask.model.wording import counted
+
+DEFINITIONS: dict[Definition, str] = {
+    "document": "Measures are those of the Zero Resource challenge's measures document, read literally.",
+    "tde2015": "Measures are those of tde, the challenge's tool of 2015, with its quirks.",
+    "tdev2": "Measures are those of tdev2, the challenge's tool of 2017 and 2020, with its quirks; there are no folds.",
+}
+
+_SHOWN = 3
+
+
+def dropped_notes(discovered: Discovered) -> Iterator[str]:
+    """What of a system's fragments did not count, and what was changed."""
+    for reason, count in discovered.dropped.items():
+        yield f"{discovered.system}: {counted(count, 'fragments')} dropped: {reason}."
+    if discovered.clipped:
+        yield f"{discovered.system}: {counted(discovered.clipped, 'fragments')} clipped to the stretches of speech."
+
+
+def left_out_notes(systems: Mapping[str, Sequence[Numbers]], definition: Definition) -> Iterator[str]:
+    """In which means folds are left out, because the measure is not defined there: a note for each measure."""
+    if definition == "tdev2":
+        return
+    of: dict[tuple[str, str], list[str]] = {}
+    for system, conditions in systems.items():
+        for numbers in conditions:
+            for name, count in numbers.left_out.items():
+                there = of.setdefault((numbers.condition, name), [])
+                there.append(f"{system} {count} of {len(numbers.folds)}")
+    for (condition, name), there in of.items():
+        shown = ", ".join(there[:_SHOWN]) + (f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else "")
+        yield f"{condition}: {name} is not defined in some folds, which its mean leaves out: {shown}."
