@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,17 +43,17 @@ class Task:
 def score_systems(
     systems: Iterable[Discovered],
     corpus: Corpus,
-    families: Sequence[Measure],
+    statistics: Mapping[type[Statistic], str],
     executor: Executor,
     work: int,
     progress: Progress,
 ) -> Iterator[tuple[Discovered, Found]]:
-    """Each system with the merged statistics that the measures need, in the order of `systems`, drawn group by group.
+    """Each system with its merged statistics, in the order of `systems`, which are drawn group by group.
 
-    `work` is about how many elementary steps a cell takes. Raises what drawing systems raises, `ExecutionError` naming
-    the system, the measures and the cell where a task fails, `ClusterError` where the cluster is lost.
+    `statistics` tells of each what needs it, for whoever reads an error; `work` is about how many elementary steps a
+    cell takes. Raises what drawing systems raises, `ExecutionError` naming the system, the measures and the cell where
+    a task fails, `ClusterError` where the cluster is lost.
     """
-    statistics = _needed(families)
     known_everywhere = executor.share(corpus)
     scored = 0
     for group in groups(systems):
@@ -102,12 +102,12 @@ def merge(one: Parts, other: Parts) -> Parts:
     return merged
 
 
-def _needed(families: Iterable[Measure]) -> dict[type[Statistic], str]:
+def needed(families: Iterable[Measure]) -> dict[type[Statistic], str]:
     """Every statistic that measures need, once, with the names of those that do."""
-    needed: dict[type[Statistic], list[str]] = {}
+    names: dict[type[Statistic], list[str]] = {}
     for family in families:
-        needed.setdefault(family.statistic, []).extend(family.names)
-    return {statistic: ", ".join(names) for statistic, names in needed.items()}
+        names.setdefault(family.statistic, []).extend(family.names)
+    return {statistic: ", ".join(those) for statistic, those in names.items()}
 
 
 def _tasks(
