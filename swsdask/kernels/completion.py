@@ -1,0 +1,200 @@
+"""Substring completion and what of it is gold, by rows of like fragments: no pair of strings is enumerated.
+
+Entries are fragments of one class in one fold, each with its phones. Entries that read alike, that is with the same
+labels and the same room for windows, are one row; rows of one class and fold are one group. What two strings have in
+common depends on their rows only, so it is found once per pair of rows; that two entries are far enough apart is told
+from the ends of a row, and looked at pair by pair only where all entries of a row are close to another.
+
+Sets of windows are bit masks per start: bit L - 3 is the window of L phones.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import int32, int64, njit, uint8, uint32
+from numpy.typing import NDArray
+
+from swsdask.kernels.fragment_overlap import share_more_than_half
+from swsdask.kernels.ngrams import SHORTEST, U8
+from swsdask.kernels.signatures import column, record, several
+from swsdask.model.trials import I32, I64
+
+U32 = NDArray[np.uint32]
+
+
+class Entries(NamedTuple):
+    """Fragments by (group, row, file, start, end): equally long columns, and phones that they have one by one.
+
+    Entry e has the phones first[e]:last[e] of the corpus, which are places at[e]:at[e + 1] of `label` and `room`;
+    `room` is the length of the longest gold window that may start there inside the fragment.
+    """
+
+    file: I32
+    start: I32
+    end: I32
+    first: I64
+    last: I64
+    at: I64
+    label: I32
+    room: U8
+
+
+class Rows(NamedTuple):
+    """Row r has the entries begins[r]:begins[r + 1]; its group the rows low[r]:high[r].
+
+    `by_length` has the entries of each group from the one with the most phones.
+    """
+
+    begins: I64
+    low: I64
+    high: I64
+    by_length: I64
+
+
+_ENTRIES = record(
+    Entries, int32[::1], int32[::1], int32[::1], int64[::1], int64[::1], int64[::1], int32[::1], uint8[::1]
+)
+_ROWS = record(Rows, int64[::1], int64[::1], int64[::1], int64[::1])
+
+
+@njit()
+def _up_to(length: int) -> np.uint32:
+    """The windows of 3 to so many phones."""
+    return np.uint32((np.int64(1) << (length - SHORTEST + 1)) - 1) if length >= SHORTEST else np.uint32(0)
+
+
+@njit()
+def _overlap(entries: Entries, one: int, other: int) -> bool:
+    return entries.file[one] == entries.file[other] and share_more_than_half(
+        entries.start[one], entries.end[one], entries.start[other], entries.end[other]
+    )
+
+
+@njit()
+def _complete(entries: Entries, own: I64, by_length: I64, longest: int, mask: U32) -> None:
+    """The windows of the entries `own` that completion pairs with any: up to the length of the longest partner."""
+    at = entries.at
+    for one in own:
+        partner = 0
+        for other in by_length:
+            if not _overlap(entries, one, other):
+                partner = min(at[other + 1] - at[other], longest)
+                break
+        for place in range(at[one], at[one + 1]):
+            mask[place] |= _up_to(min(partner, at[one + 1] - place))
+
+
+@njit()
+def _common(entries: Entries, one: int, other: int, mask: U32, other_mask: U32) -> bool:
+    """The gold windows that face an equal one where the shorter string lies along the longer one; whether any do."""
+    label, room = entries.label, entries.room
+    at, other_at = entries.at[one], entries.at[other]
+    m, n = entries.at[one + 1] - at, entries.at[other + 1] - other_at
+    mask[:m] = 0
+    other_mask[:n] = 0
+    found = False
+    for offset in range(min(n - m, 0), max(n - m, 0) + 1):
+        equal = 0
+        for place in range(min(m, n - offset) - 1, max(-offset, 0) - 1, -1):
+            equal = equal + 1 if label[at + place] == label[other_at + place + offset] else 0
+            length = min(equal, room[at + place], room[other_at + place + offset])
+            if length >= SHORTEST:
+                mask[place] |= _up_to(length)
+                other_mask[place + offset] |= _up_to(length)
+                found = True
+    return found
+
+
+@njit()
+def _common_apart(entries: Entries, one: int, other: int, start: I32, end: I32, mask: U32, other_mask: U32) -> None:
+    """As `_common`, of two entries of one file, without the windows that overlap the one they face; added to masks."""
+    label, room, first, other_first = entries.label, entries.room, entries.first[one], entries.first[other]
+    at, other_at = entries.at[one], entries.at[other]
+    m, n = entries.at[one + 1] - at, entries.at[other + 1] - other_at
+    for offset in range(min(n - m, 0), max(n - m, 0) + 1):
+        equal = 0
+        for place in range(min(m, n - offset) - 1, max(-offset, 0) - 1, -1):
+            facing = place + offset
+            equal = equal + 1 if label[at + place] == label[other_at + facing] else 0
+            a, b = first + place, other_first + facing
+            for length in range(SHORTEST, min(equal, room[at + place], room[other_at + facing]) + 1):
+                if not share_more_than_half(start[a], end[a + length - 1], start[b], end[b + length - 1]):
+                    bit = np.uint32(1) << np.uint32(length - SHORTEST)
+                    mask[at + place] |= bit
+                    other_mask[other_at + facing] |= bit
+
+
+@njit()
+def _clear(entries: Entries, one: int, other: int) -> bool:
+    """One lies entirely before the other: in time and with all of its phones."""
+    return bool(entries.end[one] <= entries.start[other] and entries.last[one] <= entries.first[other])
+
+
+@njit()
+def _credit(entries: Entries, low: int, high: int, partners: I64, start: I32, end: I32, common: U32, mask: U32) -> None:
+    """Give the entries low:high the windows that they have in common with `partners`, a row of one file.
+
+    An entry that some partner is clear of has them all; the others have what they have with each.
+    """
+    early, late = partners[0], partners[-1]
+    for one in range(low, high):
+        if entries.file[one] != entries.file[early] or _clear(entries, early, one) or _clear(entries, one, late):
+            for place in range(entries.at[one], entries.at[one + 1]):
+                mask[place] |= common[place - entries.at[one]]
+            continue
+        for other in partners:
+            if not _overlap(entries, one, other):
+                _common_apart(entries, one, other, start, end, mask, mask)
+
+
+@njit(
+    several(uint32[::1], uint32[::1])(_ENTRIES, _ROWS, int64, int64, column(int32), column(int32), int64),
+    cache=True,
+    nogil=True,
+)
+def match_rows(
+    entries: Entries, rows: Rows, low: int, high: int, start: I32, end: I32, longest: int
+) -> tuple[U32, U32]:
+    """For every phone of every entry the windows from there: of flat(P_disc*), and of flat(P_disc* and P_all).
+
+    The first has those of the entries of the rows `low` <= r < `high`, the second what these rows have in common with
+    later rows of their group and themselves, on both sides: uint32 [n_places] each. `start`, `end` int32 [n_phones].
+    """
+    n_places = entries.at[-1]
+    completed, gold = np.zeros(n_places, np.uint32), np.zeros(n_places, np.uint32)
+    of_row = np.zeros(n_places, np.uint32)
+    most = 0
+    for one in range(len(entries.at) - 1):
+        most = max(most, entries.at[one + 1] - entries.at[one])
+    common, other_common = np.empty(most, np.uint32), np.empty(most, np.uint32)
+    numbers = np.arange(len(entries.at) - 1)
+    for row in range(low, high):
+        begin, till = rows.begins[row], rows.begins[row + 1]
+        group = rows.by_length[rows.begins[rows.low[row]] : rows.begins[rows.high[row]]]
+        _complete(entries, numbers[begin:till], group, longest, completed)
+        several_files = entries.file[begin] != entries.file[till - 1]
+        for other in range(row, rows.high[row]):
+            other_begin, other_till = rows.begins[other], rows.begins[other + 1]
+            if other == row and till - begin == 1:
+                continue
+            if not _common(entries, begin, other_begin, common, other_common):
+                continue
+            if entries.file[other_begin] != entries.file[other_till - 1]:
+                for place in range(entries.at[begin], entries.at[begin + 1]):
+                    of_row[place] |= common[place - entries.at[begin]]
+            else:
+                partners = numbers[other_begin:other_till]
+                _credit(entries, begin, till, partners, start, end, common, gold)
+            if several_files:
+                for place in range(entries.at[other_begin], entries.at[other_begin + 1]):
+                    of_row[place] |= other_common[place - entries.at[other_begin]]
+            else:
+                _credit(entries, other_begin, other_till, numbers[begin:till], start, end, other_common, gold)
+    for row in range(len(rows.begins) - 1):
+        begin = entries.at[rows.begins[row]]
+        for one in range(rows.begins[row], rows.begins[row + 1]):
+            for place in range(entries.at[one], entries.at[one + 1]):
+                gold[place] |= of_row[begin + place - entries.at[one]]
+    return completed, gold
