@@ -1,0 +1,181 @@
+"""Scoring term discovery."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from glob import glob, has_magic
+from typing import Any
+
+import pyarrow as pa
+import xxhash
+
+from swsdask import __version__
+from swsdask.api.given import Location, as_names, locations
+from swsdask.api.running import working
+from swsdask.discovery.content import corpus_content, fragments_content
+from swsdask.discovery.corpus import build_corpus
+from swsdask.discovery.exemplars import Exemplars
+from swsdask.discovery.fragments import read_fragments, system_of
+from swsdask.discovery.histograms import histograms
+from swsdask.discovery.locate import locate
+from swsdask.discovery.measures import select
+from swsdask.discovery.notes import DEFINITIONS, dropped_notes, left_out_notes
+from swsdask.discovery.score import needed, score_systems
+from swsdask.discovery.tables import Numbers, numbers, score_table
+from swsdask.engine.executor import Executor
+from swsdask.engine.progress import Progress, Unseen
+from swsdask.errors import SettingsError
+from swsdask.formats.corpus_files import CorpusFiles, read_corpus_files
+from swsdask.formats.opening import file_size
+from swsdask.model.corpus import Corpus, Definition, Discovered
+from swsdask.model.results import CURVES, SCORES, Result
+from swsdask.model.settings import build_settings
+
+Classes = Location | Iterable[Location] | Mapping[str, Location]
+"""Class files, globs or URLs; or file by system."""
+
+BYTES_PER_ROW = 24
+"""About what a phone, a word or a fragment takes in its file: for a guess at how much there is to do."""
+
+
+def discover(
+    class_files: Classes,
+    *,
+    phones: Location,
+    words: Location,
+    split: Location | None = None,
+    folds: Location | None = None,
+    within: Location | None = None,
+    speakers: Location | None = None,
+    definition: Definition = "document",
+    measures: str | Iterable[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Score term discovery: the classes of fragments that systems found, against alignments of phones and words.
+
+    `definition` says whose measures: "document", "tde2015" or "tdev2" (see `swsdask.model.corpus`). `split` are the
+    stretches of speech that tde2015 clips fragments to, `folds` the folds of the condition "all" (document: ten equal
+    parts, unless given), `within` those of "within_talker", or `speakers` a map from which they come. `measures` are
+    names (None: all); a family's stands for its precision, recall and F-score. `settings` may have a table "engine".
+
+    The result has conditions "all" and "within_talker" with means over folds under the plain names of measures,
+    `<name>_std`, `<name>_min` and `<name>_max`; and a condition for every fold, "all/<fold>". Raises `InputError` with
+    what is wrong with a file, `SettingsError`, `ClusterError`.
+    """
+    began = time.time()
+    progress = progress or Unseen()
+    asked = as_names(measures)
+    names, families = select(asked, definition)
+    engine = build_settings(explicit=settings)
+    files = _class_files(class_files)
+    optional = (None if place is None else os.fspath(place) for place in (split, folds, within, speakers))
+    progress.begin("reading the corpus", 0)
+    tables = read_corpus_files(CorpusFiles(os.fspath(phones), os.fspath(words), *optional))
+    corpus = build_corpus(tables, definition)
+    notes = [DEFINITIONS[definition], *corpus.notes]
+    runs: dict[str, dict[str, Any]] = {}
+
+    def placed() -> Iterator[Discovered]:
+        for system, url in files.items():
+            fragments = read_fragments(url, corpus, system=system)
+            found = locate(fragments, corpus)
+            notes.extend((*(f"{system}: {note}" for note in fragments.notes), *dropped_notes(found)))
+            runs[system] = _provenance(url, fragments_content(fragments, corpus), len(fragments), found)
+            yield found
+
+    scored: dict[str, list[Numbers]] = {}
+    examples: dict[str, Any] = {}
+    curves = [CURVES.empty_table()]
+    with working(engine, executor, _rows_about([os.fspath(phones), *files.values()]), progress) as workers:
+        work = engine.engine.rows_per_task
+        counted = {**needed(families), Exemplars: "examples of classes"}
+        for found, statistics in score_systems(placed(), corpus, counted, workers, work, progress):
+            scored[found.system] = numbers(found, statistics, families, corpus, names)
+            curves.append(histograms(found))
+            examples[found.system] = statistics[Exemplars].told(corpus, found)
+        ran = {"executor": type(workers).__name__, "workers": workers.workers}
+    scores = [score_table(system, conditions) for system, conditions in scored.items()]
+    manifest = _manifest(corpus, asked, runs, os.path.basename(os.fspath(phones)))
+    manifest["classes"] = examples
+    manifest["run"] = {
+        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+        "seconds": round(time.time() - began, 3),
+        **ran,
+        "python": platform.python_version(),
+    }
+    return Result(
+        table=pa.concat_tables([SCORES.empty_table(), *scores]).combine_chunks(),
+        curves=pa.concat_tables(curves).combine_chunks(),
+        manifest=manifest,
+        notes=(*notes, *left_out_notes(scored, definition)),
+    )
+
+
+def _class_files(given: Classes) -> dict[str, str]:
+    """File by system. Raises `SettingsError` for two of one name, or for a glob that nothing matches."""
+    if isinstance(given, Mapping):
+        return {system: os.fspath(url) for system, url in given.items()}
+    files: dict[str, str] = {}
+    for place in locations(given):
+        found = sorted(glob(place)) if has_magic(place) and not os.path.exists(place) else [place]
+        if not found:
+            raise SettingsError(f"{place}: no file is of that pattern.")
+        for url in found:
+            system = system_of(url)
+            if files.setdefault(system, url) != url:
+                both = f"{files[system]} and {url} are both of {system!r}."
+                raise SettingsError(f"{both} Give each as NAME=FILE (in Python {{name: file}}).")
+    if not files:
+        raise SettingsError("No class file to score.")
+    return files
+
+
+def _rows_about(urls: Iterable[str]) -> int:
+    return sum(file_size(url) for url in urls) // BYTES_PER_ROW
+
+
+def _provenance(url: str, content: str, rows: int, found: Discovered) -> dict[str, Any]:
+    return {
+        "files": [url],
+        "content": content,
+        "classes": len(found.classes),
+        "rows": rows,
+        "members": len(found.member_cluster),
+        "fragments": len(found),
+        "dropped": dict(found.dropped),
+        "clipped": found.clipped,
+    }
+
+
+def _manifest(
+    corpus: Corpus, asked: list[str] | None, runs: Mapping[str, Mapping[str, Any]], phones: str
+) -> dict[str, Any]:
+    """What the numbers mean, and what was read and dropped on the way to them."""
+    meaning = {
+        "kind": "discovery",
+        "swsdask": __version__,
+        "definition": corpus.definition,
+        "measures": asked or "all",
+        "inputs": {**corpus_content(corpus), "runs": {system: run["content"] for system, run in runs.items()}},
+    }
+    digest = xxhash.xxh3_64_hexdigest(json.dumps(meaning, sort_keys=True, allow_nan=False).encode())
+    return {
+        "signature": f"swsdask {__version__} discover definition={corpus.definition} {digest}",
+        **meaning,
+        "corpus": {
+            "name": phones.partition(".")[0],
+            "files": len(corpus.files),
+            "phones": len(corpus.phones),
+            "words": len(corpus.words),
+        },
+        "folds": {
+            folds.condition: {"names": list(folds.names), "stretches": len(folds.stretches)} for folds in corpus.folds
+        },
+        "runs": {system: dict(run) for system, run in runs.items()},
+    }
