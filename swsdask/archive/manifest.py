@@ -8,17 +8,37 @@ that were there stay as they were. The archive is its highest manifest.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from swsdask.archive.layout import FORMAT_VERSION, HASH_VERSION, manifest_name, manifest_version
 from swsdask.archive.storage import Storage
 from swsdask.errors import ArchiveError
 
+DISCOVERY = "discovery"
+"""What the manifests of archives of term discovery say that they are; those of detections say nothing."""
+
+
+class AnyManifest(Protocol):
+    """What a commit needs of a manifest."""
+
+    @property
+    def version(self) -> int:
+        """The version it makes."""
+        ...
+
+    def to_json(self) -> bytes:
+        """The manifest's file."""
+        ...
+
+
+Read = TypeVar("Read", bound=AnyManifest)
+
 
 @dataclass(frozen=True)
 class Manifest:
-    """One version of an archive.
+    """One version of an archive of detections.
 
     `find_gap` (ticks) and `text_filters` are those by which its occurrences were found, `tables` the files of its
     tables by name, `inputs` the content hashes of its reference by role.
@@ -43,19 +63,35 @@ class Manifest:
 
         Raises `ArchiveError` for a manifest of a version of the format that is not known here.
         """
-        try:
-            said: dict[str, Any] = dict(json.loads(content))
-        except (ValueError, TypeError):
+        said = whole_json(content, where)
+        if said is None:
             return None
-        if said.get("format_version") != FORMAT_VERSION or said.get("hash_version") != HASH_VERSION:
+        if said.get("kind") == DISCOVERY:
             raise ArchiveError(
-                f"{where}: expected archive format {FORMAT_VERSION} with hash {HASH_VERSION}; found "
-                f"{said.get('format_version')} with {said.get('hash_version')}. Read it with the release that wrote it."
+                f"{where}: expected an archive of detections; found one of term discovery. Score it with `swsdask "
+                "discover`."
             )
         try:
             return cls(**{**said, "text_filters": tuple(said["text_filters"])})
         except (TypeError, KeyError) as error:
             raise ArchiveError(f"{where}: not a manifest of an archive: {error}.") from None
+
+
+def whole_json(content: bytes, where: str) -> dict[str, Any] | None:
+    """What a manifest's file says, None if the file is not whole.
+
+    Raises `ArchiveError` for a manifest of a version of the format that is not known here.
+    """
+    try:
+        said: dict[str, Any] = dict(json.loads(content))
+    except (ValueError, TypeError):
+        return None
+    if said.get("format_version") != FORMAT_VERSION or said.get("hash_version") != HASH_VERSION:
+        raise ArchiveError(
+            f"{where}: expected archive format {FORMAT_VERSION} with hash {HASH_VERSION}; found "
+            f"{said.get('format_version')} with {said.get('hash_version')}. Read it with the release that wrote it."
+        )
+    return said
 
 
 def versions(storage: Storage) -> list[int]:
@@ -65,12 +101,22 @@ def versions(storage: Storage) -> list[int]:
 
 
 def read_manifest(storage: Storage, version: int) -> Manifest | None:
-    """The manifest of a version, None if it is not whole."""
+    """The manifest of a version of an archive of detections, None if it is not whole."""
+    return read_version(storage, version, Manifest.from_json)
+
+
+def read_version(storage: Storage, version: int, read: Callable[[bytes, str], Read | None]) -> Read | None:
+    """The manifest of a version, as `read` makes it of a file and its name; None if it is not whole."""
     name = manifest_name(version)
-    return Manifest.from_json(storage.read(name), f"{storage.url}/{name}")
+    return read(storage.read(name), f"{storage.url}/{name}")
 
 
 def latest(storage: Storage) -> tuple[Manifest | None, int]:
+    """`latest_version` of an archive of detections."""
+    return latest_version(storage, Manifest.from_json)
+
+
+def latest_version(storage: Storage, read: Callable[[bytes, str], Read | None]) -> tuple[Read | None, int]:
     """The manifest of the highest version, None if there is none, and the version to commit on top of it.
 
     Both are of one moment: if another writer commits after it, committing that version fails. Raises `ArchiveError` if
@@ -79,7 +125,7 @@ def latest(storage: Storage) -> tuple[Manifest | None, int]:
     highest = max(versions(storage), default=0)
     if highest == 0:
         return None, 1
-    found = read_manifest(storage, highest)
+    found = read_version(storage, highest, read)
     if found is None:
         raise ArchiveError(
             f"{storage.url}/{manifest_name(highest)}: expected a whole manifest; found a damaged one. Restore it from "
@@ -88,6 +134,6 @@ def latest(storage: Storage) -> tuple[Manifest | None, int]:
     return found, highest + 1
 
 
-def commit(storage: Storage, manifest: Manifest) -> bool:
+def commit(storage: Storage, manifest: AnyManifest) -> bool:
     """Make the version the archive's; False, and nothing has happened, if another writer made it first."""
     return storage.write_new(manifest_name(manifest.version), manifest.to_json())
