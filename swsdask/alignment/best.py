@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from swsdask.alignment.groups import groups_of
 from swsdask.alignment.outside import dropped_outside
 from swsdask.kernels.best import best_rows
+from swsdask.kernels.targets import target_rows
 from swsdask.model.trials import F64, I32, I64, Detections, Reference, Trials
 
 Scalar = TypeVar("Scalar", np.int8, np.int32)
@@ -66,11 +67,14 @@ def trials_of_highest(
         places.number,
     )
     aligned = places.targets is not None
+    query = detections.query[rows]
     hit, occurrence = (
-        (None, None) if places.targets is None else _hits(detections.query[rows], place[rows], places.targets)
+        (None, None)
+        if places.targets is None
+        else hits(query, place[rows], places.targets, reference.n_queries, places.number)
     )
     return Trials(
-        query=detections.query[rows],
+        query=query,
         score=detections.score[rows],
         decision=detections.decision[rows] if aligned and detections.decision is not None else None,
         group=groups_of(detections.document, rows, reference),
@@ -80,6 +84,12 @@ def trials_of_highest(
         dropped=outside | ({places.otherwise: nowhere} if nowhere else {}),
         detections=detections,
     )
+
+
+def hits(query: I32, place: I32 | I64, targets: tuple[I32, I64], n_queries: int, n_places: int) -> tuple[I64, I32]:
+    """The trials that are targets, ascending, and the number of the target of each."""
+    of_query = np.searchsorted(targets[0], np.arange(n_queries + 1))
+    return target_rows(query, place, of_query, targets[1], n_places)
 
 
 def evaluated_places(places: Places, evaluated: I64 | None) -> I64:
@@ -93,11 +103,3 @@ def evaluated_places(places: Places, evaluated: I64 | None) -> I64:
 
 def _or_zeros(column: NDArray[Scalar] | None, dtype: type[Scalar], length: int) -> NDArray[Scalar]:
     return np.zeros(length, dtype) if column is None else column
-
-
-def _hits(query: I32, place: I64, targets: tuple[I32, I64]) -> tuple[I64, I32]:
-    """The trials that are targets, ascending, and the number of the target of each."""
-    target = targets[0].astype(np.int64) << 32 | targets[1]
-    trial = query.astype(np.int64) << 32 | place
-    hit = np.flatnonzero(np.isin(trial, target))
-    return hit, np.searchsorted(target, trial[hit]).astype(np.int32)

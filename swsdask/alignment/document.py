@@ -11,8 +11,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from swsdask.alignment.best import Places, best_trials, distinct_pairs
+from swsdask.alignment.best import Places, best_trials, distinct_pairs, hits
+from swsdask.alignment.groups import groups_of
 from swsdask.alignment.outside import evaluated_rows
+from swsdask.kernels.targets import pairs_ascend
 from swsdask.model.trials import I32, I64, Detections, Reference, Trials
 
 
@@ -26,21 +28,49 @@ def document_targets(query: I32, document: I32) -> tuple[I32, I64]:
 
 def document_trials(detections: Detections, reference: Reference, *, aligned: bool, source: str) -> Trials:
     """One trial per (query, document) that has a detection, by query as the rows have it, then by document."""
-    places = document_places(detections, reference, aligned=aligned)
-    return best_trials(detections, reference, places, evaluated_rows(detections, reference, source))
+    evaluated = evaluated_rows(detections, reference, source)
+    if evaluated is None and pairs_ascend(detections.query, _document(detections), _n_evaluated(reference)):
+        return _every_row(detections, reference, aligned=aligned)
+    return best_trials(detections, reference, document_places(detections, reference, aligned=aligned), evaluated)
+
+
+def _every_row(detections: Detections, reference: Reference, *, aligned: bool) -> Trials:
+    """The trials where every row is one, and the rows are in order."""
+    query, document = detections.query, _document(detections)
+    n_evaluated, n_queries = _n_evaluated(reference), reference.n_queries
+    hit, occurrence = hits(query, document, _targets(reference), n_queries, n_evaluated) if aligned else (None, None)
+    return Trials(
+        query=query,
+        score=detections.score,
+        decision=detections.decision if aligned else None,
+        group=groups_of(document, slice(None), reference),
+        row=None,
+        hit=hit,
+        occurrence=occurrence,
+        dropped={},
+        detections=detections,
+    )
 
 
 def document_places(detections: Detections, reference: Reference, *, aligned: bool) -> Places:
     """The documents as places of trials."""
-    if detections.document is None:
-        raise ValueError("the column `document` was not read")
-    n_evaluated = reference.n_documents - reference.n_without_excerpts
+    n_evaluated, document = _n_evaluated(reference), _document(detections)
     return Places(
-        of_detection=np.where(detections.document < n_evaluated, detections.document.astype(np.int64), -1),
+        of_detection=np.where(document < n_evaluated, document.astype(np.int64), -1),
         number=n_evaluated,
         targets=_targets(reference) if aligned else None,
         otherwise="unknown_document",
     )
+
+
+def _document(detections: Detections) -> I32:
+    if detections.document is None:
+        raise ValueError("the column `document` was not read")
+    return detections.document
+
+
+def _n_evaluated(reference: Reference) -> int:
+    return reference.n_documents - reference.n_without_excerpts
 
 
 @lru_cache(maxsize=2)

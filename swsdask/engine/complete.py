@@ -47,5 +47,6 @@ def _first_missing(archive: Archive, run: Run, query: int, reference: Reference)
         detections = cell.read(columns)
         trials = make_trials(detections, reference, run.scores, aligned=False, source=cell.source)
         if detections.document is not None:
-            found[detections.document[trials.row][trials.query == query]] = True
+            document = detections.document if trials.row is None else detections.document[trials.row]
+            found[document[trials.query == query]] = True
     return int(np.argmin(found))

@@ -5,6 +5,7 @@ from swsdask.alignment.segment import Spans, tile
 from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.errors import InputError
 from swsdask.kernels.best import best_rows
+from swsdask.kernels.targets import pairs_ascend
 from swsdask.model.trials import AlignmentRule
 from tests.alignment import NAMES, detections, pairs, reference, score_range, trials
 
@@ -151,3 +152,33 @@ def test_best_rows_against_a_dictionary():
             best[query[row], place[row]] = min(best.get((query[row], place[row]), key), key)
     rows = best_rows(query, place, score, start, duration, channel, decision, 9, 12)
     assert rows.tolist() == [best[trial][-1] for trial in sorted(best)]
+
+
+def test_rows_that_are_a_trial_each_make_the_same_trials_as_in_any_order():
+    rng = np.random.default_rng(11)
+    spoken = [(q, d, 1, 0, 10) for q in range(3) for d in range(4) if rng.random() < 0.5]
+    evaluated = reference(spoken, trials="document", n_documents=4, groups=[0, 1, 0, 1, 1])
+    for _ in range(30):
+        kept = [(q, d) for q in range(3) for d in range(4) if rng.random() < 0.7]
+        rows = [found(q, d, 1, 0, 10, rng.random(), int(rng.integers(2))) for q, d in kept]
+        alone, shuffled = trials(rows, evaluated), trials(sorted(rows, key=lambda row: (row[0], -row[1])), evaluated)
+        assert alone.row is None
+        assert shuffled.row is not None or not rows
+        for name in ("query", "score", "decision", "group", "hit", "occurrence"):
+            one, other = getattr(alone, name), getattr(shuffled, name)
+            assert (one.dtype, one.tolist()) == (other.dtype, other.tolist())
+        assert alone.dropped == shuffled.dropped == {}
+
+
+@pytest.mark.parametrize("at", [0, 1, 1023, 1024, 1025, 2048, 2999])
+def test_pairs_that_do_not_ascend_are_seen_wherever_they_are(at):
+    query, place = (column.astype(np.int32) for column in np.divmod(np.arange(3000), 700))
+    assert pairs_ascend(query, place, 700)
+    assert not pairs_ascend(query, place, int(place[at]))
+    below = place.copy()
+    below[at] = -1
+    assert not pairs_ascend(query, below, 700)
+    if at:
+        twice = place.copy(), query.copy()
+        twice[0][at], twice[1][at] = place[at - 1], query[at - 1]
+        assert not pairs_ascend(twice[1], twice[0], 700)
