@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from swsdask.errors import SettingsError
-from swsdask.measures import det, ece, precision_recall
+from swsdask.measures import ape, det, ece, precision_recall
 from swsdask.measures.actual_twv import ActualTwv
 from swsdask.measures.affine_calibration import AffineCalibration
 from swsdask.measures.average_precision import AveragePrecision
@@ -81,7 +81,7 @@ def select(names: Sequence[str] | None) -> list[Measure]:
 def curves(
     statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
 ) -> Iterator[Curve]:
-    """The curves whose statistics are there: of the detection error trade-off, of cross entropy over priors."""
-    for kind in (det, precision_recall, ece):
+    """The curves whose statistics are there: error trade-off, precision and recall, cost and errors over priors."""
+    for kind in (det, precision_recall, ece, ape):
         if statistics.keys() >= set(kind.NEEDS):
             yield from kind.curves(statistics, reference, settings)

@@ -27,7 +27,7 @@ from swsdask.measures.censoring import censored
 from swsdask.measures.logistic_fit import prior_entropy
 from swsdask.measures.pav_calibration import pooled_blocks
 from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import Reference
+from swsdask.model.trials import F64, Reference
 from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.moments import Moments
@@ -42,7 +42,7 @@ def curves(
     statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
 ) -> Iterator[Curve]:
     """The four curves of every condition, from the lowest prior to the highest."""
-    priors = np.union1d(_GRID, [reference.prior_log_odds])
+    priors = priors_of(reference)
     for population, line in sweep.sweeps(statistics, reference):
         trials = censored(statistics[Counts], population, settings)
         if not trials.defined:
@@ -59,6 +59,11 @@ def curves(
             with np.errstate(over="ignore"):
                 bits = np.array(cost) / math.log(2.0)
             yield Curve(population.condition.name, name, -priors, priors, bits)
+
+
+def priors_of(reference: Reference) -> F64:
+    """The prior log-odds at which curves have points, ascending."""
+    return np.union1d(_GRID, [reference.prior_log_odds])
 
 
 def _mapped(fitted: Affine, prior_log_odds: float) -> float:

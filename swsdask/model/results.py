@@ -33,9 +33,13 @@ CURVES = pa.schema(
         pa.field("y", pa.float64(), nullable=False),
     ]
 )
-"""One row per point. `curve` is "det" (x = P_fa, y = P_miss, averaged over queries) or "det_pooled"; or "ece_default",
-"ece_actual", "ece_affine" or "ece_pav" (x = prior log-odds, y = C_xe in bits); or "precision_recall" or
-"precision_recall_interpolated" (x = recall, y = precision)."""
+"""One row per point. `curve` is
+
+- "det" (x = P_fa, y = P_miss, averaged over queries) or "det_pooled";
+- "ece_default", "ece_actual", "ece_affine" or "ece_pav" (x = prior log-odds, y = C_xe in bits);
+- "ape_default", "ape_actual", "ape_affine" or "ape_pav" (x = prior log-odds, y = error rate);
+- "precision_recall" or "precision_recall_interpolated" (x = recall, y = precision).
+"""
 
 ALIGNMENT = pa.schema(
     [

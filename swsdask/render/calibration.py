@@ -1,4 +1,4 @@
-"""The calibration of the systems of a condition, laid out for the template: a table, and each system's ECE curves."""
+"""The calibration of the systems of a condition, laid out for the template: a table and the plots of each system."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_DRAWN = 120
 
 def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
     """The section of every condition in which C_nxe is scored."""
-    wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(list(ece.CURVES))))
+    wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(ece.CURVES)))
     n_drawn = max(1, MOST_DRAWN // max(1, len(found.conditions)))
     sections = {}
     for condition in found.conditions:
@@ -74,7 +74,7 @@ def _cell(found: Board, condition: str, system: str, measure: str) -> dict[str, 
 
 
 def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, Any]]:
-    """The two plots of a system; none where its result has no curves."""
+    """The plots of a system; none where its result has no curves."""
     own = points.filter(pc.equal(points["system"], system))
     kinds = own["curve"].to_pylist()
     rows = list(zip(kinds, own["x"].to_pylist(), own["y"].to_pylist(), strict=True))

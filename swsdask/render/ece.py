@@ -1,62 +1,89 @@
-"""The geometry of ECE plots: cross entropy against the prior, for a system's scores as they are and recalibrated.
+"""The geometry of ECE and APE plots: what a system costs against the prior, its scores as they are and recalibrated.
 
-Two plots side by side. The first is the empirical cross entropy in bits (Ramos and Gonzalez-Rodriguez, Cross-entropy
-analysis of the information in forensic speaker recognition, 2008). The second is the same over that of the system that
-always says 0, which at the prior of the evaluation is C_nxe (2013 measures document, Eq. 40): where targets are rare
-all that the first shows lies near its floor.
+Two plots side by side, of the empirical cross entropy in bits (Ramos and Gonzalez-Rodriguez, Cross-entropy analysis of
+the information in forensic speaker recognition, 2008), and below them two of the applied probability of error (Brummer
+and du Preez, Application-independent evaluation of speaker detection, 2006). The right ones are the same over that of
+the system that always says 0, which for cross entropy at the prior of the evaluation is C_nxe (2013 measures document,
+Eq. 40): where targets are rare all that the left ones show lies near their floor.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-CURVES = {
-    "ece_default": "without any scores",
-    "ece_pav": "best rising map (PAV)",
-    "ece_affine": "best affine map",
-    "ece_actual": "as given",
+KINDS = {
+    "default": "without any scores",
+    "pav": "best rising map (PAV)",
+    "affine": "best affine map",
+    "actual": "as given",
 }
-"""The curves, in the order in which they are drawn, and what they are."""
+"""The kinds of curves, in the order in which they are drawn, and what they are."""
+
+TITLES = {"ece": "Cross entropy (bits)", "ape": "Error rate"}
+"""What is drawn over the prior, and the title of its axis."""
+
+CURVES = tuple(f"{cost}_{kind}" for cost in TITLES for kind in KINDS)
+"""All curves, by their names in `model.results.CURVES`."""
 
 WIDTH, HEIGHT = 320, 240
 LEFT, RIGHT, TOP, BOTTOM = 54, 8, 8, 50
-_HIGHEST = 1.25
+_QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
+_TENTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 _MOST_X_TICKS = 8
 
 Points = Sequence[tuple[float, float]]
 
 
 def plots(curves: Mapping[str, Points], prior_log_odds: float) -> list[dict[str, Any]]:
-    """Both plots, each with its curves as the data of SVG paths; none without the curve "ece_default".
+    """The plots, each with its curves as the data of SVG paths; those of a cost need its curve "default".
 
-    A curve is its points (prior log-odds, C_xe in bits) by rising x. What rises above the frame is cut off there.
+    A curve is its points (prior log-odds, cost) by rising x. What rises above the frame is cut off there.
     """
-    default = dict(curves.get("ece_default", ()))
-    ends = sorted(default)
-    if len(ends) < 2:
-        return []
-    relative = {
-        name: [(x, y / default[x]) for x, y in points if default.get(x, 0.0) > 0.0] for name, points in curves.items()
-    }
-    return [
-        _plot("Cross entropy (bits)", curves, (ends[0], ends[-1]), prior_log_odds),
-        _plot("Over that of no scores", relative, (ends[0], ends[-1]), prior_log_odds),
-    ]
+    drawn = []
+    for cost, title in TITLES.items():
+        by_kind = {kind: curves.get(f"{cost}_{kind}", ()) for kind in KINDS}
+        if len(by_kind["default"]) < 2:
+            continue
+        ends = by_kind["default"][0][0], by_kind["default"][-1][0]
+        no_scores = _entropy if cost == "ece" else _error_rate
+        relative = {
+            kind: [(x, y / floor) for x, y in points if (floor := no_scores(x)) > 0.0]
+            for kind, points in by_kind.items()
+        }
+        drawn += [
+            _plot(title, by_kind, ends, prior_log_odds, _QUARTERS if cost == "ece" else _TENTHS),
+            _plot("Over that of no scores", relative, ends, prior_log_odds, _QUARTERS),
+        ]
+    return drawn
 
 
-def _plot(title: str, curves: Mapping[str, Points], ends: tuple[float, float], prior: float) -> dict[str, Any]:
+def _error_rate(prior_log_odds: float) -> float:
+    """Of deciding for the likelier class."""
+    return math.exp(-abs(prior_log_odds)) / (1.0 + math.exp(-abs(prior_log_odds)))
+
+
+def _entropy(prior_log_odds: float) -> float:
+    """Of the class, in bits."""
+    rarer = _error_rate(prior_log_odds)
+    return -(rarer * math.log2(rarer) + (1.0 - rarer) * math.log1p(-rarer) / math.log(2.0)) if rarer > 0.0 else 0.0
+
+
+def _plot(
+    title: str, curves: Mapping[str, Points], ends: tuple[float, float], prior: float, y_ticks: Sequence[float]
+) -> dict[str, Any]:
     across = (WIDTH - RIGHT - LEFT) / (ends[1] - ends[0])
-    down = (HEIGHT - BOTTOM - TOP) / _HIGHEST
+    down = (HEIGHT - BOTTOM - TOP) / y_ticks[-1]
 
     def x_of(x: float) -> float:
         return round(LEFT + (x - ends[0]) * across, 1)
 
     def y_of(y: float) -> float:
-        return round(HEIGHT - BOTTOM - min(y, 2 * _HIGHEST) * down, 1)
+        return round(HEIGHT - BOTTOM - min(y, 2 * y_ticks[-1]) * down, 1)
 
     return {
-        "about": "Cross entropy against the prior log-odds of",
+        "about": "Costs against the prior log-odds of",
         "title": title,
         "x_title": "Prior log-odds",
         "width": WIDTH,
@@ -66,12 +93,12 @@ def _plot(title: str, curves: Mapping[str, Points], ends: tuple[float, float], p
         "top": TOP,
         "bottom": HEIGHT - BOTTOM,
         "x_ticks": [{"at": x_of(tick), "label": f"{tick:g}"} for tick in _ticks(*ends)],
-        "y_ticks": [{"at": y_of(tick), "label": f"{tick:g}"} for tick in (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)],
+        "y_ticks": [{"at": y_of(tick), "label": f"{tick:g}"} for tick in y_ticks],
         "prior": x_of(prior) if ends[0] <= prior <= ends[1] else None,
         "curves": [
-            {"kind": name, "path": "M" + "L".join(f"{x_of(x)} {y_of(y)}" for x, y in curves[name])}
-            for name in CURVES
-            if curves.get(name)
+            {"kind": kind, "path": "M" + "L".join(f"{x_of(x)} {y_of(y)}" for x, y in curves[kind])}
+            for kind in KINDS
+            if curves[kind]
         ],
     }
 

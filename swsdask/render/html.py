@@ -22,7 +22,8 @@ from swsdask.model.wording import counted
 from swsdask.render.board import Board, board
 from swsdask.render.calibration import calibration
 from swsdask.render.cubes import by_condition, by_query
-from swsdask.render.ece import CURVES
+from swsdask.render.discovery import page as discovery_page
+from swsdask.render.ece import KINDS
 from swsdask.render.faces import LEADERBOARD, distinct_headings, face, shown
 from swsdask.render.figures import figures
 from swsdask.render.load import processing_load
@@ -49,7 +50,9 @@ def write_report(result: Result, path: Path, correlations: Sequence[RankCorrelat
 
 
 def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
-    """The report as text."""
+    """The report as text; a result of term discovery has a page of its own."""
+    if result.manifest.get("kind") == "discovery":
+        return discovery_page(result)
     template = environment().get_template("report.html.j2")
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     found = board(result.table, result.asked)
@@ -73,7 +76,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
             }
             for condition in found.conditions
         ],
-        ece_curves=CURVES,
+        ece_kinds=KINDS,
         retrieval_curves=PRECISION_RECALL,
         bar_width=_BAR_WIDTH,
         by_query=queries is not None,

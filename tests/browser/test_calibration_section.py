@@ -41,7 +41,7 @@ def test_plots_are_drawn_where_they_can_be_read(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
-    assert said == "6,true,true,true"
+    assert said == "12,true,true,true"
 
 
 def test_its_table_sorts(tmp_path: Path) -> None:

@@ -251,3 +251,52 @@ def test_curves_agree_with_the_numbers_at_the_operating_point(world: World) -> N
         pav, default = drawn[condition.name, "ece_pav"].y, drawn[condition.name, "ece_default"].y
         assert (pav <= default + 1e-12).all()
         assert (pav <= drawn[condition.name, "ece_actual"].y + 1e-12).all()
+
+
+def literal_error_rate(x: float, trials: Trials, gamma: float = 1.0, delta: float = 0.0) -> float:
+    missed = sum(gamma * s + delta < -x for s in trials.target) / len(trials.target)
+    accepted = sum(gamma * s + delta >= -x for s in trials.nontarget) / len(trials.nontarget)
+    return missed / (1 + math.exp(-x)) + accepted / (1 + math.exp(x))
+
+
+def least_error_rate(x: float, trials: Trials) -> float:
+    rates = []
+    for threshold in {*trials.target, *trials.nontarget, math.inf}:
+        missed = sum(s < threshold for s in trials.target) / len(trials.target)
+        accepted = sum(s >= threshold for s in trials.nontarget) / len(trials.nontarget)
+        rates.append(missed / (1 + math.exp(-x)) + accepted / (1 + math.exp(x)))
+    return min(rates)
+
+
+@tries(deadline=None, max_examples=100)
+@given(world=worlds().filter(lambda world: world.reference.conditions[0].n_trials <= 40))
+def test_error_rates_over_priors_are_those_of_deciding_every_trial(world: World) -> None:
+    found = statistics([list(world.rows)], world.reference)
+    values = numbers(world)
+    drawn = {
+        (c.condition, c.curve): c for c in curves(found, world.reference, world.asked) if c.curve.startswith("ape")
+    }
+    for condition in world.reference.conditions:
+        if math.isnan(values[condition.name, None, "cnxe"]):
+            assert not any(name == condition.name for name, _ in drawn)
+            continue
+        parts = [trials_of(world, condition, int(q)) for q in np.flatnonzero(condition.queries)]
+        pool = Trials([s for p in parts for s in p.target], [s for p in parts for s in p.nontarget])
+        gamma, delta = (values[condition.name, None, f"cnxe_{name}"] for name in ("gamma", "delta"))
+
+        def literal(name: str, x: float, pool: Trials = pool, gamma: float = gamma, delta: float = delta) -> float:
+            if name == "ape_default":
+                return 1 / (1 + math.exp(abs(x)))
+            if name == "ape_actual":
+                return literal_error_rate(x, pool)
+            if name == "ape_affine" and math.isfinite(gamma):
+                return literal_error_rate(x, pool, gamma, delta)
+            return least_error_rate(x, pool)
+
+        assert ((condition.name, "ape_affine") in drawn) == (gamma >= 0.0)
+        for name in ("ape_default", "ape_actual", "ape_pav", *(("ape_affine",) if gamma >= 0.0 else ())):
+            curve = drawn[condition.name, name]
+            assert (np.diff(curve.x) > 0).all()
+            assert (curve.threshold == -curve.x).all()
+            assert {-10.0, 10.0} <= set(curve.x.tolist()) or name in ("ape_actual", "ape_affine")
+            assert curve.y.tolist() == pytest.approx([literal(name, x) for x in curve.x.tolist()], abs=1e-15)

@@ -26,6 +26,13 @@ def entropy(log_odds: float) -> float:
     return -(p * math.log2(p) + (1 - p) * math.log2(1 - p))
 
 
+def error_rate(log_odds: float) -> float:
+    return 1 / (1 + math.exp(abs(log_odds)))
+
+
+NO_SCORES = {"ece": entropy, "ape": error_rate}
+
+
 def calibrated_systems(names: tuple[str, ...] = ("good", "middling", "weak")) -> Result:
     """Three systems with made-up cross entropies: `share` of that of no scores after the best map, more as given."""
     result = three_systems(names)
@@ -35,9 +42,12 @@ def calibrated_systems(names: tuple[str, ...] = ("good", "middling", "weak")) ->
             share = 0.2 + 0.25 * k
             curves = {"default": lambda x: 1.0, "pav": lambda x, s=share: s - 0.05, "affine": lambda x, s=share: s}
             curves["actual"] = lambda x, s=share, k=k: s + 0.04 * k * abs(x)
-            points += [
-                (name, condition, f"ece_{kind}", -x, x, of(x) * entropy(x)) for kind, of in curves.items() for x in GRID
-            ]
+            for cost, no_scores in NO_SCORES.items():
+                points += [
+                    (name, condition, f"{cost}_{kind}", -x, x, of(x) * no_scores(x))
+                    for kind, of in curves.items()
+                    for x in GRID
+                ]
             values = [curves["actual"](-THRESHOLD), share, 0.04 * k * THRESHOLD, share - 0.05, 0.05, 0.9, -0.3, 0.31]
             numbers = dict(zip([c for c in COLUMNS if c not in ("mtwv", "impute_score")], values, strict=False))
             numbers |= {"n_given_target": 18, "n_imputed_target": 4, "n_given_nontarget": 120}
@@ -59,15 +69,25 @@ def test_curves_stand_where_their_numbers_say() -> None:
     section = calibration(result.curves, board(result.table))["oov=true"]
     assert [system["name"] for system in section["open"]] == list(board(result.table).ranked("oov=true"))
     middling = next(system for system in section["open"] if system["name"] == "middling")
-    for plot, over in zip(middling["plots"], (lambda x: 1.0, entropy), strict=True):
+    costs = [
+        ("ece", 1.25, lambda x: 1.0),
+        ("ece", 1.25, entropy),
+        ("ape", 0.6, lambda x: 1.0),
+        ("ape", 1.25, error_rate),
+    ]
+    for plot, (cost, highest, over) in zip(middling["plots"], costs, strict=True):
         across = (plot["right"] - plot["left"]) / (GRID[-1] - GRID[0])
-        up = (plot["bottom"] - plot["top"]) / 1.25
+        up = (plot["bottom"] - plot["top"]) / highest
         assert plot["prior"] == pytest.approx(plot["left"] + (-THRESHOLD - GRID[0]) * across, abs=0.06)
         drawn = {curve["kind"]: points_of(curve["path"]) for curve in plot["curves"]}
-        assert list(drawn) == list(ece.CURVES)
+        assert list(drawn) == list(ece.KINDS)
         rows = result.curves.to_pylist()
         for kind, found in drawn.items():
-            own = [r for r in rows if (r["system"], r["condition"], r["curve"]) == ("middling", "oov=true", kind)]
+            own = [
+                r
+                for r in rows
+                if (r["system"], r["condition"], r["curve"]) == ("middling", "oov=true", f"{cost}_{kind}")
+            ]
             expected = [
                 (plot["left"] + (r["x"] - GRID[0]) * across, plot["bottom"] - r["y"] / over(r["x"]) * up) for r in own
             ]
@@ -80,7 +100,7 @@ def test_the_second_plot_shows_cnxe_at_the_prior() -> None:
     grid = [x for x in GRID if x == pytest.approx(-THRESHOLD, abs=0.13)]
     (system,) = [s for s in calibration(result.curves, found)["all"]["open"] if s["name"] == "weak"]
     plot = system["plots"][1]
-    actual = next(points_of(c["path"]) for c in plot["curves"] if c["kind"] == "ece_actual")
+    actual = next(points_of(c["path"]) for c in plot["curves"] if c["kind"] == "actual")
     near = min(actual, key=lambda point: abs(point[0] - plot["prior"]))
     value = (plot["bottom"] - near[1]) / (plot["bottom"] - plot["top"]) * 1.25
     assert value == pytest.approx(found.value("all", "weak", "cnxe"), abs=0.02)
@@ -100,12 +120,12 @@ def test_the_table_holds_every_number_and_what_was_imputed() -> None:
     assert "59,858" in [cell["text"] for cell in section["rows"][0]["cells"]]
 
 
-def test_the_page_says_what_is_pooled_and_draws_each_system_twice_in_each_condition() -> None:
+def test_the_page_says_what_is_pooled_and_draws_each_system_four_times_in_each_condition() -> None:
     text = page(calibrated_systems())
     assert "It pools the trials of all queries, while TWV averages over queries." in " ".join(text.split())
     assert text.count('<section class="calibration">') == 3
-    assert len(re.findall(r'<svg class="ece c\d"', text)) == 3 * 3 * 2
-    assert text.count('class="ece_actual" d="M54') == 3 * 3 * 2
+    assert len(re.findall(r'<svg class="ece c\d"', text)) == 3 * 3 * 4
+    assert text.count('class="actual" d="M54') == 3 * 3 * 4
 
 
 def test_no_section_without_cnxe_and_no_pictures_without_curves() -> None:
