@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 _HOME = {
     "apply_calibration": "swsdask.api",
     "calibrate": "swsdask.api",
+    "discover": "swsdask.api",
     "ingest": "swsdask.api",
     "open": "swsdask.api",
     "rank_correlation": "swsdask.api",
@@ -44,6 +45,7 @@ __all__ = [
     "apply_calibration",
     "calibrate",
     "cluster",
+    "discover",
     "ingest",
     "open",
     "rank_correlation",
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
         Evaluation,
         apply_calibration,
         calibrate,
+        discover,
         ingest,
         open,  # noqa: A004
         rank_correlation,

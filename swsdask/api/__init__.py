@@ -1,12 +1,12 @@
-"""The Python API: open an evaluation, ingest, score, validate, report. The command line is a thin layer over it."""
+"""The Python API: open, ingest, score, discover, validate, report. The command line is a thin layer over it."""
 
 from swsdask.api.calibrating import apply_calibration, calibrate
 from swsdask.api.comparing import rank_correlation
-from swsdask.api.discovering import discover
+from swsdask.api.discovering import discover, plan_discovery
 from swsdask.api.ingesting import ingest, validate
 from swsdask.api.opening import Evaluation, open  # noqa: A004
 from swsdask.api.scoring import plan, score
-from swsdask.api.writing import report, write, write_mediaeval
+from swsdask.api.writing import report, write, write_mediaeval, write_tde
 
 __all__ = [
     "Evaluation",
@@ -16,10 +16,12 @@ __all__ = [
     "ingest",
     "open",
     "plan",
+    "plan_discovery",
     "rank_correlation",
     "report",
     "score",
     "validate",
     "write",
     "write_mediaeval",
+    "write_tde",
 ]

@@ -34,6 +34,7 @@ from swsdask.formats.opening import file_size
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.model.settings import build_settings
+from swsdask.model.wording import counted
 
 Classes = Location | Iterable[Location] | Mapping[str, Location]
 """Class files, globs or URLs; or file by system."""
@@ -74,10 +75,8 @@ def discover(
     names, families = select(asked, definition)
     engine = build_settings(explicit=settings)
     files = _class_files(class_files)
-    optional = (None if place is None else os.fspath(place) for place in (split, folds, within, speakers))
     progress.begin("reading the corpus", 0)
-    tables = read_corpus_files(CorpusFiles(os.fspath(phones), os.fspath(words), *optional))
-    corpus = build_corpus(tables, definition)
+    corpus = _corpus(phones, words, (split, folds, within, speakers), definition)
     notes = [DEFINITIONS[definition], *corpus.notes]
     runs: dict[str, dict[str, Any]] = {}
 
@@ -94,8 +93,8 @@ def discover(
     curves = [CURVES.empty_table()]
     with working(engine, executor, _rows_about([os.fspath(phones), *files.values()]), progress) as workers:
         work = engine.engine.rows_per_task
-        counted = {**needed(families), Exemplars: "examples of classes"}
-        for found, statistics in score_systems(placed(), corpus, counted, workers, work, progress):
+        wanted = {**needed(families), Exemplars: "examples of classes"}
+        for found, statistics in score_systems(placed(), corpus, wanted, workers, work, progress):
             scored[found.system] = numbers(found, statistics, families, corpus, names)
             curves.append(histograms(found))
             examples[found.system] = statistics[Exemplars].told(corpus, found)
@@ -115,6 +114,42 @@ def discover(
         manifest=manifest,
         notes=(*notes, *left_out_notes(scored, definition)),
     )
+
+
+def plan_discovery(
+    class_files: Classes,
+    *,
+    phones: Location,
+    words: Location,
+    split: Location | None = None,
+    folds: Location | None = None,
+    within: Location | None = None,
+    speakers: Location | None = None,
+    definition: Definition = "document",
+    measures: str | Iterable[str] | None = None,
+) -> str:
+    """What `discover` would do, in words, after checking everything that it would read. Scores nothing."""
+    names, _ = select(as_names(measures), definition)
+    files = _class_files(class_files)
+    corpus = _corpus(phones, words, (split, folds, within, speakers), definition)
+    lines = [
+        DEFINITIONS[definition],
+        f"{counted(len(corpus.files), 'files')}, {counted(len(corpus.phones), 'phones')}, "
+        f"{counted(len(corpus.words), 'words')}",
+        *(f"{each.condition}: {counted(len(each.names), 'folds')}" for each in corpus.folds),
+        *corpus.notes,
+    ]
+    for system, url in files.items():
+        fragments = read_fragments(url, corpus, system=system)
+        found = locate(fragments, corpus)
+        lines.append(f"{system}: {counted(len(found.classes), 'classes')}, {counted(len(found), 'fragments')}")
+        lines.extend((*(f"{system}: {note}" for note in fragments.notes), *dropped_notes(found)))
+    return "\n".join([*lines, f"measures: {', '.join(names)}"])
+
+
+def _corpus(phones: Location, words: Location, optional: Iterable[Location | None], definition: Definition) -> Corpus:
+    others = (None if place is None else os.fspath(place) for place in optional)
+    return build_corpus(read_corpus_files(CorpusFiles(os.fspath(phones), os.fspath(words), *others)), definition)
 
 
 def _class_files(given: Classes) -> dict[str, str]:

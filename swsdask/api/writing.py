@@ -54,3 +54,17 @@ def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location)
         n_occurrences=occurrences.num_rows,
     )
     return write_mediaeval_output(result, loaded, Path(directory))
+
+
+def write_tde(result: Result, directory: Location) -> list[Path]:
+    """Write the files of the Zero Resource challenge's official tools into a local directory; the folders they are in.
+
+    For results of `discover` with all measures of their definition (`render.tde_output`).
+    """
+    from swsdask.render.tde_output import write_tde_output
+
+    if result.manifest.get("kind") != "discovery":
+        raise SettingsError("The official files of term discovery are of a result of term discovery.")
+    if result.asked is not None:
+        raise SettingsError("The official files have all measures: ask for all.")
+    return write_tde_output(result, Path(directory))

@@ -20,6 +20,7 @@ from swsdask.errors import SwsdaskError
 COMMANDS = {
     "demo": "Make a synthetic evaluation, score it, write a report.",
     "score": "Score runs against a reference, or an archive's own runs.",
+    "discover": "Score term discovery: classes of fragments.",
     "ingest": "Write a reference and runs into an archive.",
     "validate": "Check files and list everything that is wrong with them.",
     "show": "Tell what an archive holds.",

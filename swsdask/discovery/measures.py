@@ -27,7 +27,13 @@ _NAMES: dict[str, tuple[str, ...]] = {
 }
 """The measures of each family, in the order in which they are told."""
 
-_HOMES: dict[str, str | dict[Definition, str]] = {}
+_HOMES: dict[str, str | dict[Definition, str]] = {
+    "ned": "swsdask.discovery.ned:Ned",
+    "matching": {"document": "swsdask.discovery.matching:Matching"},
+    "type": "swsdask.discovery.types:Type",
+    "token": "swsdask.discovery.tokens:Token",
+    "boundary": "swsdask.discovery.boundaries:Boundary",
+}
 """Where a family is computed: module and class, the same for all definitions or one for each that has it."""
 
 

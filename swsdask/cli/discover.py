@@ -1,0 +1,102 @@
+"""`swsdask discover`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swsdask.cli.options import engine_options, explicit_settings, given_runs, writable_directory
+
+
+@click.command(short_help="Score term discovery: classes of fragments.")
+@click.argument("classes", nargs=-1, required=True, metavar="CLASSES...")
+@click.option("--phones", metavar="FILE", required=True, help="What was spoken, by phones: file onset offset label.")
+@click.option("--words", metavar="FILE", required=True, help="The same by words.")
+@click.option("--split", metavar="FILE", help="Stretches of speech, which tde2015 clips fragments to.")
+@click.option("--folds", metavar="FILE", help="Folds, parted by empty lines. Without: ten equal parts of whole files.")
+@click.option("--within", metavar="FILE", help="Folds within talkers, as --folds.")
+@click.option("--speakers", metavar="FILE", help="Instead of --within: file speaker per line.")
+@click.option(
+    "--definition",
+    type=click.Choice(["document", "tde2015", "tdev2"]),
+    default="document",
+    help="Whose measures: the measures document's (default), or those of an official tool.",
+)
+@click.option("--measures", metavar="A,B", help="Only these measures or families, e.g. ned,coverage,token.")
+@engine_options
+@click.option(
+    "--out",
+    metavar="DIRECTORY",
+    callback=writable_directory,
+    help="Write scores, histograms and report.html into a local directory.",
+)
+@click.option("--tde-output", is_flag=True, help="Also write the files that the official tool writes, into OUT/tde.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
+@click.option("--dry-run", is_flag=True, help="Check input and settings and tell the plan; score nothing.")
+def command(
+    classes: tuple[str, ...],
+    phones: str,
+    words: str,
+    split: str | None,
+    folds: str | None,
+    within: str | None,
+    speakers: str | None,
+    definition: Any,
+    measures: str | None,
+    executor: str | None,
+    cluster: str | None,
+    workers: int | None,
+    rows_per_task: int | None,
+    out: Path | None,
+    tde_output: bool,
+    form: str,
+    dry_run: bool,
+) -> None:
+    """Score what systems discovered: CLASSES are class files or globs, or NAME=FILE each.
+
+    A class file has blocks "Class N", then lines "file onset offset", each block ended by an empty line. Measures are
+    NED, coverage, and precision, recall and F-score of matching, grouping, type, token and boundary.
+    """
+    from swsdask import api
+    from swsdask.cli.progress import progress
+
+    names = [name.strip().lower() for name in measures.split(",") if name.strip()] if measures else None
+    if tde_output and out is None:
+        raise click.UsageError("--tde-output goes with --out DIRECTORY, where it is written.")
+    if tde_output and names is not None:
+        raise click.UsageError("--tde-output has all measures: leave --measures out.")
+    if within and speakers:
+        raise click.UsageError("--within and --speakers both say what is within talkers: give one.")
+    given: dict[str, Any] = {
+        "phones": phones,
+        "words": words,
+        "split": split,
+        "folds": folds,
+        "within": within,
+        "speakers": speakers,
+        "definition": definition,
+        "measures": names,
+    }
+    settings = explicit_settings(None, (), executor, cluster, workers, rows_per_task)
+    with progress("cells") as shown:
+        if dry_run:
+            click.echo(api.plan_discovery(given_runs(classes), **given))
+            return
+        result = api.discover(given_runs(classes), **given, settings=settings, progress=shown)
+    written = ["scores.parquet", "scores.json", "curves.parquet", "manifest.json", "report.html"]
+    if out is not None:
+        api.write(result, out)
+        if tde_output:
+            written += [str(path.relative_to(out)) for path in api.write_tde(result, out)]
+    if form == "json":
+        from swsdask.render.outputs import scores_json
+
+        click.echo(scores_json(result), nl=False)
+    else:
+        from swsdask.render.discovery_text import print_discovery
+
+        print_discovery(result)
+        if out is not None:
+            click.echo(f"\nWritten to {out}: {', '.join(written)}")
