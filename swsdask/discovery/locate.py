@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from swsdask.discovery.clipping import clip
+from swsdask.discovery.numbering import rows_in_order
 from swsdask.discovery.restriction import folds_of
 from swsdask.discovery.transcription import phones_of
 from swsdask.kernels.sequences import number_sequences
@@ -29,7 +30,7 @@ def locate(fragments: Fragments, corpus: Corpus) -> Discovered:
             dropped[OUTSIDE_SPEECH] = int(np.count_nonzero(~some))
             cluster, file, start, end = cluster[some], file[some], start[some], end[some]
 
-    order = np.lexsort((end, start, file))
+    order = rows_in_order(file, start, end)
     file, start, end = file[order], start[order], end[order]
     fresh = np.ones(len(order), np.bool_)
     fresh[1:] = (file[1:] != file[:-1]) | (start[1:] != start[:-1]) | (end[1:] != end[:-1])

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from swsdask.kernels.placing import place_document, place_tde, place_tdev2
-from swsdask.model.corpus import Corpus, Tokens
+from swsdask.model.corpus import Corpus
 from swsdask.model.trials import I32, I64
 
 NO_PLACE = -1
@@ -27,7 +27,7 @@ def phones_of(file: I32, start: I32, end: I32, corpus: Corpus) -> tuple[I64, I64
     """The phones first:last of each stretch of time, int64; both `NO_PLACE` where it is dropped, without phones."""
     phones = corpus.phones
     if corpus.definition == "tde2015":
-        return place_tde(file, start, end, *segments_of(phones, corpus.segment), phones.start, phones.end)
+        return place_tde(file, start, end, *segments_of(corpus.segment, phones.first), phones.start, phones.end)
     if corpus.definition == "document":
         return place_document(file, start, end, phones.first, phones.start, phones.end)
     first, last = place_tdev2(file, start, end, phones.first, phones.start, phones.end)
@@ -35,10 +35,11 @@ def phones_of(file: I32, start: I32, end: I32, corpus: Corpus) -> tuple[I64, I64
     return np.where(empty, NO_PLACE, first), np.where(empty, NO_PLACE, last)
 
 
-def segments_of(tokens: Tokens, segment: I32) -> tuple[I64, I64]:
+def segments_of(segment: I32, first: I64) -> tuple[I64, I64]:
     """Segments by file, int64 [n_files + 1], and the tokens of each, int64 [n_segments + 1].
 
-    `segment` numbers the segment of each token, ascending; a segment lies in one file.
+    `segment` numbers the segment of each token, ascending from 0; a segment lies in one file, and the tokens of file f
+    are rows first[f]:first[f + 1].
     """
-    begins = np.flatnonzero(np.diff(segment, prepend=-1)).astype(np.int64)
-    return np.searchsorted(begins, tokens.first), np.append(begins, len(segment))
+    begins = np.append(np.flatnonzero(np.diff(segment, prepend=-1)), len(segment))
+    return np.searchsorted(begins, first), begins

@@ -1,0 +1,113 @@
+"""Coverage: how much of what could have been found was found.
+
+document: |cover(P_disc) ∩ cover(P_all)| / |cover(P_all)| of the measures document of the Zero Resource challenge, in
+phones: those of the fragments that have in their class and fold another that they do not overlap (it is of another
+file, or they share at most half of the shorter one), over those of the gold fragments (`gold.gold_cover`). What is
+covered without being gold does not count, so that no coverage exceeds 1.
+
+tdev2: the phones of all fragments over all phones; neither with those labelled SIL or SPN. QUIRK: fragments that are
+alone in their class count, and so do phones that nothing could be found at.
+
+tde2015 measures time: `coverage_tde`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdask.discovery.gold import gold_cover
+from swsdask.discovery.per_fold import ratio, rows_counted
+from swsdask.discovery.restriction import folds_of
+from swsdask.kernels.cover import mark_phones
+from swsdask.kernels.partners import have_partner
+from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
+from swsdask.model.trials import F64, I16, I32, I64, Bool
+
+_STEPS_PER_MEMBER = 32
+
+
+class Members(NamedTuple):
+    """A cell: the members low:high, all those of some classes."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, eq=False)
+class CoveredPhones:
+    """Which phones are covered in the fold where they are to be: packed bits, uint8 [n_fold_sets, n_phones / 8]."""
+
+    bits: NDArray[np.uint8]
+
+    @classmethod
+    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Members]:
+        """Ranges of classes of about `work` steps (no fewer than there are phones to mark) and up to one class more."""
+        n_members = len(discovered.member_cluster)
+        ends = np.append(np.flatnonzero(np.diff(discovered.member_cluster)) + 1, n_members)
+        size = max(work, len(corpus.phones)) // _STEPS_PER_MEMBER + 1
+        low, high = 0, -1
+        while high < n_members:
+            high = int(ends[np.searchsorted(ends, min(low + size, n_members))])
+            yield Members(low, high)
+            low = high
+
+    @classmethod
+    def from_cell(cls, cell: Members, corpus: Corpus, discovered: Discovered) -> Self:
+        """The phones that some classes cover."""
+        members = slice(*cell)
+        cluster, fragment = discovered.member_cluster[members], discovered.member_fragment[members]
+        bits = []
+        for fold_set, to_cover in enumerate(phones_to_cover(corpus)):
+            fold = discovered.fold[fold_set, fragment]
+            counted = np.flatnonzero(fold != NO_FOLD)
+            if corpus.definition == "document":
+                counted = counted[np.lexsort((fold[counted], cluster[counted]))]
+                counted = counted[_paired(cluster[counted], fold[counted], fragment[counted], discovered)]
+            rows = fragment[counted]
+            marked = np.zeros(len(corpus.phones), np.bool_)
+            mark_phones(discovered.first[rows], discovered.last[rows], fold[counted], to_cover, marked)
+            bits.append(np.packbits(marked))
+        return cls(np.array(bits))
+
+    def merge(self, other: Self) -> Self:
+        """The phones that either part covers."""
+        return type(self)(self.bits | other.bits)
+
+
+class Coverage:
+    """coverage (document, tdev2)."""
+
+    names: ClassVar[tuple[str, ...]] = ("coverage",)
+    statistic: ClassVar[type[CoveredPhones]] = CoveredPhones
+
+    def values(self, statistic: CoveredPhones, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
+        """NaN where there is nothing to cover."""
+        to_cover = phones_to_cover(corpus)[fold_set]
+        covered = np.unpackbits(statistic.bits[fold_set], count=len(to_cover)).astype(np.bool_)
+        n_folds = len(corpus.folds[fold_set].names)
+        return {"coverage": ratio(rows_counted(to_cover[covered], n_folds), rows_counted(to_cover, n_folds))}
+
+
+@lru_cache(maxsize=2)
+def phones_to_cover(corpus: Corpus) -> I16:
+    """The fold in which each phone is to be covered, int16 [n_fold_sets, n_phones]; `NO_FOLD` where in none."""
+    if corpus.definition == "document":
+        return gold_cover(corpus)
+    phones = corpus.phones
+    fold = folds_of(phones.file, phones.start, phones.end, corpus.folds)
+    fold[:, (corpus.silence | corpus.noise)[phones.label]] = NO_FOLD
+    return fold
+
+
+def _paired(cluster: I32, fold: I16, fragment: I64, discovered: Discovered) -> Bool:
+    """Whether each member is in P_disc; rows by (cluster, fold, fragment)."""
+    begins = np.ones(len(cluster), np.bool_)
+    begins[1:] = (cluster[1:] != cluster[:-1]) | (fold[1:] != fold[:-1])
+    groups = np.append(np.flatnonzero(begins), len(cluster))
+    return have_partner(groups, discovered.file[fragment], discovered.start[fragment], discovered.end[fragment])

@@ -1,0 +1,97 @@
+"""Token precision and recall: how many words were found, one by one.
+
+document: |F_disc ∩ F_goldLex| over |F_disc|, and over |F_goldLex|, of the measures document of the Zero Resource
+challenge. A fragment is known by its phones (file, first, last), a word too, both transcribed by the one rule of
+`transcription`: edges that systems find are never those of words to the tick, and the document says which phones a
+fragment has in spite of it. So fragments of the same phones are one, and so are words. A fragment without phones is one
+by itself and no word; a word without phones is one that cannot be found.
+
+tde2015: the fragments (by their times) that are a word: of the words of the fold that the fragment is `near` there is
+exactly one, and both edges are at most 30 ms apart; over all fragments, and over all words. QUIRK: two fragments on one
+word are counted twice, in recall too, which may exceed 1. QUIRK: words labelled SIL or SPN are words.
+
+tdev2: the distinct words that fragments are (see `words.words_spelled`: the word of which it covers the largest share,
+if their phones have equal labels), over the distinct fragments, and over the words. QUIRK: times are not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
+
+import numpy as np
+
+from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
+from swsdask.discovery.per_fold import Agreement, by_fold, rows_counted
+from swsdask.discovery.transcription import phones_of
+from swsdask.discovery.words import NO_WORD, Words, words_matched, words_near, words_of, words_spelled
+from swsdask.model.corpus import Corpus, Discovered
+from swsdask.model.trials import F64, I64
+
+
+class TokenAgreement(Agreement):
+    """Fragments and words."""
+
+    @classmethod
+    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
+        """Ranges of files."""
+        return file_ranges(corpus, discovered, work)
+
+    @classmethod
+    def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:
+        """The fragments and words of a range of files."""
+        counts = cls.nothing(corpus)
+        rows = rows_of(cell, discovered.file)
+        for fold_set in range(len(corpus.folds)):
+            words = words_of(cell, corpus, fold_set)
+            if corpus.definition == "document":
+                counts._add_equal(fold_set, rows, words, corpus, discovered)
+            else:
+                counts._add_hits(fold_set, rows, words, corpus, discovered)
+        return counts
+
+    def _add_equal(self, fold_set: int, rows: slice, words: Words, corpus: Corpus, discovered: Discovered) -> None:
+        found = _element(discovered.first[rows], discovered.last[rows], odd=True)
+        gold = _element(*phones_of(words.file, words.start, words.end, corpus), odd=False)
+        words_in = dict(by_fold(words.fold))
+        for fold, own in by_fold(words.fold):
+            self.gold[fold_set, fold] = len(np.unique(gold[own]))
+        for fold, own in by_fold(discovered.fold[fold_set, rows]):
+            elements = np.unique(found[own])
+            self.found[fold_set, fold] = len(elements)
+            if fold in words_in:
+                both = len(np.intersect1d(elements, gold[words_in[fold]]))
+                self.right[fold_set, fold] = self.recalled[fold_set, fold] = both
+
+    def _add_hits(self, fold_set: int, rows: slice, words: Words, corpus: Corpus, discovered: Discovered) -> None:
+        n_folds = self.found.shape[1]
+        fold = discovered.fold[fold_set, rows]
+        if corpus.definition == "tde2015":
+            word = words_matched(discovered, rows, words, *words_near(discovered, rows, words))
+            right = rows_counted(fold[word != NO_WORD], n_folds)
+        else:
+            word = words_spelled(discovered, rows, words, corpus)
+            right = rows_counted(words.fold[np.unique(word[word != NO_WORD])], n_folds)
+        self.found[fold_set] = rows_counted(fold, n_folds)
+        self.gold[fold_set] = rows_counted(words.fold, n_folds)
+        self.right[fold_set] = self.recalled[fold_set] = right
+
+
+class Token:
+    """token_precision, token_recall."""
+
+    names: ClassVar[tuple[str, ...]] = ("token_precision", "token_recall")
+    statistic: ClassVar[type[TokenAgreement]] = TokenAgreement
+
+    def values(self, statistic: TokenAgreement, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
+        """NaN where there are no fragments, or no words."""
+        return {
+            "token_precision": statistic.precision(corpus, fold_set),
+            "token_recall": statistic.recall(corpus, fold_set),
+        }
+
+
+def _element(first: I64, last: I64, *, odd: bool) -> I64:
+    """What a fragment or word is known by: its phones, or where it has none a number of its own, odd or even."""
+    own = -2 * np.arange(1, len(first) + 1) - int(odd)
+    return np.where(last > first, (first << 31) | (last - first), own)
