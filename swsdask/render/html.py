@@ -23,7 +23,7 @@ from swsdask.render.board import Board, board
 from swsdask.render.calibration import calibration
 from swsdask.render.cubes import by_condition, by_query
 from swsdask.render.discovery import page as discovery_page
-from swsdask.render.ece import CURVES
+from swsdask.render.ece import KINDS
 from swsdask.render.faces import LEADERBOARD, distinct_headings, face, shown
 from swsdask.render.figures import figures
 from swsdask.render.load import processing_load
@@ -76,7 +76,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
             }
             for condition in found.conditions
         ],
-        ece_curves=CURVES,
+        ece_kinds=KINDS,
         retrieval_curves=PRECISION_RECALL,
         bar_width=_BAR_WIDTH,
         by_query=queries is not None,
