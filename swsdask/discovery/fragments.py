@@ -26,6 +26,7 @@ from swsdask.discovery.numbering import UNKNOWN, note_unknown, numbers_of, round
 from swsdask.errors import Problems
 from swsdask.formats.class_file import ClassFile, read_classes
 from swsdask.model.corpus import Corpus, Definition, Fragments
+from swsdask.model.ids import id_fault
 from swsdask.model.trials import Bool
 
 UNKNOWN_FILE = "unknown file"
@@ -42,9 +43,12 @@ def read_fragments(url: str, corpus: Corpus, *, system: str | None = None) -> Fr
     is wrong with the file.
     """
     problems = Problems()
+    name = system or system_of(url)
+    if wrong := id_fault(name):
+        problems.add(url, None, "the name of a system", wrong, "Give it a plain name.")
     file = read_classes(url, problems)
     problems.raise_if_any()
-    return build_fragments(file, corpus, system=system or system_of(url))
+    return build_fragments(file, corpus, system=name)
 
 
 def system_of(url: str) -> str:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from swsdask.errors import Problems
+from swsdask.formats.blank_separated import tidy
 from swsdask.formats.lines import Lines, read_lines
 from swsdask.formats.noting import noted
-from swsdask.formats.timed_text import COLUMNS, as_table, read_timed, tidy
+from swsdask.formats.timed_text import COLUMNS, as_table, read_timed
 from swsdask.model.corpus_schemas import ALIGNMENT
 
 

@@ -22,13 +22,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdask.errors import Problems
+from swsdask.formats.blank_separated import tidy
 from swsdask.formats.lines import Lines, read_lines
 from swsdask.formats.noting import noted
-from swsdask.formats.timed_text import COLUMNS, as_table, read_timed, tidy
+from swsdask.formats.timed_text import COLUMNS, as_table, read_timed
 from swsdask.model.corpus_schemas import CLASSES, FRAGMENTS
 
-_HEADER = b"Class "
-_LEAST = len(_HEADER) + 1
+_HEADER = b"Class"
 _BLANK, _CLASS, _MEMBER = range(3)
 
 
@@ -60,8 +60,10 @@ def read_classes(url: str, problems: Problems) -> ClassFile:
             _check_order(kinds, last, lines, url, problems)
             headers = np.flatnonzero(kinds == _CLASS)
             for row in headers.tolist():
-                names.append(lines.data[starts[row] + len(_HEADER) : ends[row]].decode())
-            at.extend((lines.first + headers).tolist())
+                names.append(lines.data[starts[row] + len(_HEADER) + 1 : ends[row]].decode())
+                at.append(lines.first + row)
+                if not names[-1]:
+                    problems.add(url, at[-1], "a number behind Class", "none", "Number the classes.")
             rows = read_timed(Lines(lines.first, _without(lines.data, starts[headers], ends[headers])), url, problems)
             cluster = np.searchsorted(np.array(at, np.int64), rows["line"].to_numpy()) - 1
             parts.append(rows.append_column("cluster", pa.array(cluster.astype(np.int32))))
@@ -78,9 +80,10 @@ def _kinds(data: bytes) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np
     ends = np.flatnonzero(text == ord("\n"))
     starts = np.concatenate(([0], ends[:-1] + 1))
     kinds = np.where(ends == starts, np.int8(_BLANK), np.int8(_MEMBER))
-    candidates = np.flatnonzero((ends - starts >= _LEAST) & (text[starts] == _HEADER[0]))
+    word_end = starts + len(_HEADER)
+    candidates = np.flatnonzero((ends >= word_end) & (text[starts] == _HEADER[0]))
     for row in candidates.tolist():
-        if data.startswith(_HEADER, starts[row]):
+        if data[starts[row] : word_end[row]] == _HEADER and data[word_end[row]] in b" \n":
             kinds[row] = _CLASS
     return kinds, starts, ends
 

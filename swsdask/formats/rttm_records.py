@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from swsdask.errors import Problems
+from swsdask.formats.blank_separated import lines_with_text, tidy
 from swsdask.formats.lines import Lines
 from swsdask.formats.noting import noted_at
 from swsdask.formats.reference_values import read_document, read_span
@@ -62,9 +63,6 @@ _FIELDS = {
 """The fields of a record in order; the newer form has the last one too."""
 
 _COMMENT = re.compile(rb"^[ \t\r\f\v]*;;.*$", re.MULTILINE)
-_BLANKS = re.compile(rb"[ \t\r\f\v]+")
-_OUTER_BLANK = re.compile(rb"^ | $", re.MULTILINE)
-_UNTIDY = (b"\t", b"\r", b"\f", b"\v", b"  ", b" \n", b"\n ")
 
 
 class Records(NamedTuple):
@@ -84,7 +82,7 @@ def read_records(lines: Lines, file: str, problems: Problems) -> Records:
 
 def _read_together(lines: Lines) -> Records:
     """Raises `ValueError` or `FormatError` if anything is amiss, or merely out of the ordinary."""
-    text = _tidy(lines.data)
+    text = tidy(_COMMENT.sub(b"", lines.data) if b";;" in lines.data else lines.data)
     names = list(_FIELDS)
     if text.lstrip(b"\n").partition(b"\n")[0].count(b" ") < len(names) - 1:
         names.pop()
@@ -97,7 +95,7 @@ def _read_together(lines: Lines) -> Records:
     types = Counter({count["values"]: count["counts"] for count in pc.value_counts(table["type"]).to_pylist()})
     for name in types:
         _check_type(name)
-    table = table.append_column("line", pa.array(lines.first + _lines_with_text(text)))
+    table = table.append_column("line", pa.array(lines.first + lines_with_text(text)))
     table = table.filter(pc.is_in(table["type"], pa.array([WORD, SEGMENT]))).combine_chunks()
     if pc.any(pc.less(table["duration"], Decimal(0))).as_py():
         raise ValueError("a negative duration")
@@ -114,21 +112,6 @@ def _read_together(lines: Lines) -> Records:
     }
     columns = [made[name] if name in made else table[name] for name in COLUMNS.names]
     return Records(pa.Table.from_arrays(columns, schema=COLUMNS), _others(types))
-
-
-def _tidy(data: bytes) -> bytes:
-    """The same lines, their fields one blank apart, comments made empty lines."""
-    if b";;" in data:
-        data = _COMMENT.sub(b"", data)
-    if data.startswith(b" ") or any(mark in data for mark in _UNTIDY):
-        data = _OUTER_BLANK.sub(b"", _BLANKS.sub(b" ", data))
-    return data
-
-
-def _lines_with_text(text: bytes) -> NDArray[np.int64]:
-    """The numbers, from 0, of the lines that are not empty."""
-    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-    return np.flatnonzero(np.diff(ends, prepend=-1) > 1)
 
 
 def _ticks(seconds: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

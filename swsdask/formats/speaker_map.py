@@ -10,6 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from swsdask.errors import Problems
+from swsdask.formats.blank_separated import tidy
 from swsdask.formats.lines import read_lines
 from swsdask.formats.noting import noted, noted_at
 from swsdask.formats.run_values import FormatError
@@ -23,9 +24,9 @@ def read_speakers(url: str, problems: Problems) -> pa.Table:
     before = len(problems)
     with noted(problems):
         for lines in read_lines(url):
-            for number, line in enumerate(lines.data.decode().split("\n"), lines.first):
-                fields = line.split()
-                if fields:
+            for number, line in enumerate(tidy(lines.data).decode().split("\n"), lines.first):
+                if line:
+                    fields = line.split(" ")
                     with noted_at(problems, url, number):
                         _check(fields)
                         _check_once(fields[0], rows)

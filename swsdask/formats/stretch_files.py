@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.errors import Problems
+from swsdask.formats.blank_separated import lines_with_text, tidy
 from swsdask.formats.lines import Lines, read_lines
 from swsdask.formats.noting import noted
-from swsdask.formats.timed_text import COLUMNS, as_table, lines_with_text, read_timed, tidy
+from swsdask.formats.timed_text import COLUMNS, as_table, read_timed
 from swsdask.model.corpus_schemas import STRETCHES
 
 

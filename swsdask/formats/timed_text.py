@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from swsdask.errors import Problems
+from swsdask.formats.blank_separated import lines_with_text
 from swsdask.formats.lines import Lines
 from swsdask.formats.noting import noted_at
 from swsdask.formats.run_values import FormatError, shown
@@ -44,16 +45,6 @@ end were finer than a tick."""
 _SECONDS = pa.decimal128(36, 18)
 _WHOLE_SECONDS_AND_TICKS = pa.decimal128(24, 4)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?0*[0-9]{1,2})?")
-_BLANKS = re.compile(rb"[ \t\r\f\v]+")
-_OUTER_BLANK = re.compile(rb"^ | $", re.MULTILINE)
-_UNTIDY = (b"\t", b"\r", b"\f", b"\v", b"  ", b" \n", b"\n ")
-
-
-def tidy(data: bytes) -> bytes:
-    """The same lines, their fields one blank apart."""
-    if data.startswith(b" ") or any(mark in data for mark in _UNTIDY):
-        data = _OUTER_BLANK.sub(b"", _BLANKS.sub(b" ", data))
-    return data
 
 
 def read_timed(lines: Lines, file: str, problems: Problems, *, label: str | None = None) -> pa.Table:
@@ -107,12 +98,6 @@ def _parsed(data: bytes, names: list[str], time: pa.DataType) -> pa.Table:
         csv.ParseOptions(delimiter=" ", quote_char=False),
         csv.ConvertOptions(column_types={name: kinds[name] for name in names}, null_values=[]),
     )
-
-
-def lines_with_text(text: bytes) -> NDArray[np.int64]:
-    """The numbers, from 0, of the lines that are not empty."""
-    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-    return np.flatnonzero(np.diff(ends, prepend=-1) > 1)
 
 
 def _rounded_ticks(texts: pa.ChunkedArray) -> NDArray[np.float64]:
