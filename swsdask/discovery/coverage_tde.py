@@ -16,7 +16,7 @@ import numpy as np
 
 from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
 from swsdask.discovery.gold import gold_cover
-from swsdask.discovery.per_fold import ratio
+from swsdask.discovery.per_fold import most_folds, ratio
 from swsdask.kernels.cover import add_union
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I64
@@ -37,7 +37,7 @@ class CoveredTime:
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:
         """The time that is covered in a range of files."""
         rows = rows_of(cell, discovered.file)
-        ticks = np.zeros((len(corpus.folds), max(len(folds.names) for folds in corpus.folds)), np.int64)
+        ticks = np.zeros((len(corpus.folds), most_folds(corpus)), np.int64)
         for fold_set, fold in enumerate(discovered.fold[:, rows]):
             counted = np.flatnonzero(fold != NO_FOLD)
             order = counted[np.argsort(fold[counted], kind="stable")]

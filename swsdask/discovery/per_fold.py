@@ -15,6 +15,11 @@ _NUMBER_BITS, _FOLD_BITS = 32, 16
 _FOLD = (1 << _FOLD_BITS) - 1
 
 
+def most_folds(corpus: Corpus) -> int:
+    """How many folds the set with most of them has."""
+    return max(len(folds.names) for folds in corpus.folds)
+
+
 def by_fold(fold: I16) -> Iterator[tuple[int, I64]]:
     """Each fold that some rows are of, and these rows, ascending."""
     order = np.argsort(fold, kind="stable")
@@ -68,7 +73,7 @@ class Agreement:
     @classmethod
     def nothing(cls, corpus: Corpus) -> Self:
         """Nothing found and nothing to find."""
-        shape = len(corpus.folds), max(len(folds.names) for folds in corpus.folds)
+        shape = len(corpus.folds), most_folds(corpus)
         return cls(*(np.zeros(shape, np.int64) for _ in range(4)))
 
     def merge(self, other: Self) -> Self:
