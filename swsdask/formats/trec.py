@@ -156,7 +156,7 @@ class _Once:
         return np.array(own, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)] if own else np.zeros(0, np.int64)
 
     def note(self, file: str, problems: Problems) -> None:
-        """Add a problem for each pair that comes again, at its line."""
+        """Add a problem for each pair that comes again, and for each document that has another's id, at its line."""
         if not self._keys:
             return
         keys, lines = np.concatenate(self._keys, axis=1), np.concatenate(self._lines)
@@ -167,3 +167,11 @@ class _Once:
             query, document = queries[int(keys[0, row]) & 0xFFFFFFFF], documents[int(keys[1, row])]
             found = f"query {shown(query)} and document {shown(document)} again"
             problems.add(file, int(lines[row]), self._expected, found, "Keep one of them.")
+        named: dict[str, str] = {}
+        for code, name in enumerate(documents):
+            other = named.setdefault(document_id(name), name)
+            if other != name:
+                expected = "documents whose names differ in more than a directory or an audio ending"
+                found = f"{shown(name)} beside {shown(other)}"
+                line = int(lines[keys[1] == code].min())
+                problems.add(file, line, expected, found, "Put something else than / between the parts of a name.")

@@ -57,6 +57,9 @@ def test_judgments(tmp_path: Path) -> None:
     assert not len(found)
 
 
+ALIKE = "documents whose names differ in more than a directory or an audio ending"
+
+
 @pytest.mark.parametrize(
     ("line", "expected", "found"),
     [
@@ -64,6 +67,7 @@ def test_judgments(tmp_path: Path) -> None:
         ("7 Q0 D3 x 0.5 tag", "a whole number as rank", "'x'"),
         ("7 Q0 D3 4 0.5", "6 values", "5 in '7 Q0 D3 4 0.5'"),
         ("7 Q0 D2 4 0.5 tag", "a document once for a query", "query '7' and document 'D2' again"),
+        ("7 Q0 x/D2 4 0.5 tag", ALIKE, "'x/D2' beside 'D2'"),
         ("7 Q0 ../D2 4 0.5 tag", "a document", "a path that climbs out of its folder, '../D2'"),
     ],
 )
@@ -76,6 +80,7 @@ def test_a_faulty_run(tmp_path: Path, line: str, expected: str, found: str) -> N
     [
         ("7 0 D3 yes", "a whole number as relevance", "'yes'"),
         ("7 0 D3", "4 values", "3 in '7 0 D3'"),
+        ("8 0 x/D2.wav 0", ALIKE, "'x/D2.wav' beside 'D2'"),
         ("7 0 D1 0", "a judgment once", "query '7' and document 'D1' again"),
     ],
 )
