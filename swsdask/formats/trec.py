@@ -170,7 +170,7 @@ class _Once:
         named: dict[str, str] = {}
         for code, name in enumerate(documents):
             other = named.setdefault(document_id(name), name)
-            if other != name:
+            if other != name and not document_fault(name):
                 expected = "documents whose names differ in more than a directory or an audio ending"
                 found = f"{shown(name)} beside {shown(other)}"
                 line = int(lines[keys[1] == code].min())
