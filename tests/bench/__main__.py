@@ -11,6 +11,7 @@ BENCHES = (
     "scoring",
     "cross_entropy",
     "document_trials",
+    "ranking",
     "peers",
     "alignment",
     "xml_rows",
