@@ -90,13 +90,13 @@ def _kinds(data: bytes) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np
 
 def _check_order(kinds: NDArray[np.int8], last: int, lines: Lines, url: str, problems: Problems) -> None:
     """Note the classes without an empty line before them, and the fragments that have none but an empty line."""
-    before = np.concatenate(([last], kinds[:-1]))
-    for row in np.flatnonzero((kinds == _CLASS) & (before != _BLANK)).tolist():
-        remedy = "Put one between two classes."
-        problems.add(url, lines.first + row, "an empty line before a class", "none", remedy)
-    for row in np.flatnonzero((kinds == _MEMBER) & (before == _BLANK)).tolist():
-        remedy = "Begin the class with a line Class N; leave no empty lines within it."
-        problems.add(url, lines.first + row, "Class N, at the beginning of a class", "another line", remedy)
+    follows_blank = np.concatenate(([last], kinds[:-1])) == _BLANK
+    for row in np.flatnonzero(np.where(follows_blank, kinds == _MEMBER, kinds == _CLASS)).tolist():
+        if kinds[row] == _CLASS:
+            problems.add(url, lines.first + row, "an empty line before a class", "none", "Put one between two classes.")
+        else:
+            remedy = "Begin the class with a line Class N; leave no empty lines within it."
+            problems.add(url, lines.first + row, "Class N, at the beginning of a class", "another line", remedy)
 
 
 def _without(data: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bytes:
