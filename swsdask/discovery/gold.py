@@ -21,6 +21,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from swsdask.discovery.per_fold import most_folds
 from swsdask.discovery.windows import LENGTHS, LONGEST, Windows, windows
 from swsdask.kernels.gold import add_apart, add_partnered, covered
 from swsdask.kernels.ngrams import SHORTEST, U8, refine, starts_within, trigrams
@@ -73,8 +74,7 @@ class Gold:
         """The gold whose first three phones are the cell's."""
         where = windows(corpus)
         types, fragments = np.zeros(LONGEST + 1, np.int64), np.zeros(LONGEST + 1, np.int64)
-        most = max((len(folds.names) for folds in corpus.folds), default=0)
-        flat, pairs = np.zeros((2, len(corpus.folds), most), np.int64)
+        flat, pairs = np.zeros((2, len(corpus.folds), most_folds(corpus)), np.int64)
         longest = np.zeros(where.fold.shape, np.uint8)
         for ngrams in grouped(cell, corpus):
             types[ngrams.length] = len(ngrams.begins) - 1

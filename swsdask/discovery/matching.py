@@ -22,27 +22,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from swsdask.discovery.gold import gold
-from swsdask.discovery.rows import laid_out, most_folds
+from swsdask.discovery.members import Tile, tiles
+from swsdask.discovery.per_fold import most_folds, ratio
+from swsdask.discovery.rows import laid_out
 from swsdask.discovery.windows import LONGEST
 from swsdask.kernels.completion import U32, match_rows
 from swsdask.model.corpus import Corpus, Discovered
 from swsdask.model.trials import F64, I64
 
 NAMES = ("matching_precision", "matching_recall")
-
-
-class Tile(NamedTuple):
-    """A cell: rows `first_row` to before `end_row` of those that the classes `low` to before `high` have."""
-
-    low: int
-    high: int
-    first_row: int
-    end_row: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +55,8 @@ class MatchedWindows:
         """Pairs of rows, of which each takes about as many steps as a row has phones."""
         layout = laid_out(corpus, discovered, 0, len(discovered.classes))
         phones = np.diff(layout.entries.at)[layout.rows.begins[:-1]]
-        steps = np.cumsum((layout.rows.high - np.arange(len(phones))) * phones)
-        cuts = np.searchsorted(steps, np.arange(work, steps[-1] if len(steps) else 0, work))
-        bounds = np.unique([0, *(cuts + 1), len(phones)])
-        first_of = np.searchsorted(layout.cluster, np.arange(len(discovered.classes)))
-        for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            low, high = int(layout.cluster[begin]), int(layout.cluster[end - 1]) + 1
-            yield Tile(low, high, begin - int(first_of[low]), end - int(first_of[low]))
-        if len(bounds) == 1:
-            yield Tile(0, 0, 0, 0)
+        pairs = layout.rows.high - np.arange(len(phones))
+        return tiles(layout.cluster, pairs * phones, len(discovered.classes), work)
 
     @classmethod
     def from_cell(cls, cell: Tile, corpus: Corpus, discovered: Discovered) -> Self:
@@ -78,7 +64,7 @@ class MatchedWindows:
         layout = laid_out(corpus, discovered, cell.low, cell.high)
         phones = corpus.phones
         completed, gold_too = match_rows(
-            layout.entries, layout.rows, cell.first_row, cell.end_row, phones.start, phones.end, LONGEST
+            layout.entries, layout.rows, cell.first, cell.end, phones.start, phones.end, LONGEST
         )
         some = np.flatnonzero(completed | gold_too)
         return cls(*_joined(layout.key[some], completed[some], gold_too[some]))
@@ -112,11 +98,6 @@ class Matching:
         completed, both = statistic.counts(corpus, fold_set)
         there = gold(corpus).flat[fold_set, : len(both)]
         return {NAMES[0]: ratio(both, completed), NAMES[1]: ratio(both, there)}
-
-
-def ratio(part: I64 | F64, whole: I64) -> F64:
-    """Part / whole, NaN where there is no whole."""
-    return np.where(whole > 0, part / np.maximum(whole, 1), np.nan)
 
 
 def _joined(key: I64, completed: U32, both: U32) -> tuple[I64, U32, U32]:

@@ -1,0 +1,157 @@
+"""Matching as `tde` computes it (tde2015): types of strings weighed by their pairs.
+
+With A = P_sub, B = P_gold and I their intersection, all sets of ordered pairs of windows of a fold, and for a type t of
+strings n_X(t) = how many pairs of X have a second member of type t, w_X(t) = the share of the fragments of X that have
+type t:
+
+    precision = sum_t w_A(t) n_I(t) / n_A(t),  recall = sum_t w_B(t) n_I(t) / n_B(t)
+
+QUIRK: the measures document counts fragments, not pairs, in all of these, and then the sums telescope (`matching`).
+
+- P_sub: two members of a class, in one fold, that are not `near`; the shorter string is laid along the longer one in
+  every way without overhang, and each window of 3 to 19 phones is paired with what faces it. QUIRK: 20 phones are a
+  gold fragment but no completed one. Completed pairs are not tested for overlap again.
+- P_gold: equal windows of 3 to 20 phones inside one gap-free segment and one stretch of the fold that are not `near`.
+- near: more than 30 ms or more than half of either are shared. QUIRK: whatever the files, in all sets of pairs.
+
+A precision is NaN in a fold where nothing is paired, a recall where there is nothing to pair.
+
+P_sub is kept as intervals on diagonals (`kernels.diagonals`). Of B only the types of I are looked at, and the number of
+its fragments (`discovery.gold`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from swsdask.discovery.gold import gold
+from swsdask.discovery.matching import NAMES
+from swsdask.discovery.members import Tile, changes, completable, tiles
+from swsdask.discovery.per_fold import most_folds
+from swsdask.discovery.windows import LONGEST, windows
+from swsdask.kernels.diagonals import count_pairs, maximal, pair_up, tally_types
+from swsdask.kernels.ngrams import SHORTEST, refine
+from swsdask.model.corpus import Corpus, Discovered
+from swsdask.model.trials import F64, I32, I64
+
+_LONGEST = LONGEST - 1
+
+
+@dataclass(frozen=True, eq=False)
+class PairedWindows:
+    """P_sub of one system as intervals that no other holds: `key` int64, ascending, and `length` int32.
+
+    What `kernels.diagonals` calls the fold is here fold set * most folds + fold.
+    """
+
+    n_phones: int
+    key: I64
+    length: I32
+
+    @classmethod
+    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Tile]:
+        """Pairs of members."""
+        members = completable(corpus, discovered, 0, len(discovered.classes))
+        others = _group_ends(members.cluster, members.slot) - np.arange(len(members.cluster))
+        return tiles(members.cluster, others, len(discovered.classes), work)
+
+    @classmethod
+    def from_cell(cls, cell: Tile, corpus: Corpus, discovered: Discovered) -> Self:
+        """What some members of some classes are paired with behind them."""
+        members = completable(corpus, discovered, cell.low, cell.high)
+        d, fragment, n_phones = discovered, members.fragment, len(corpus.phones)
+        till = _group_ends(members.cluster, members.slot)
+        places = d.first[fragment], d.last[fragment], d.start[fragment], d.end[fragment]
+        return cls._sorted(n_phones, *pair_up(members.slot, till, *places, cell.first, cell.end, n_phones))
+
+    def merge(self, other: Self) -> Self:
+        """The pairs of both."""
+        key, length = np.concatenate([self.key, other.key]), np.concatenate([self.length, other.length])
+        return self._sorted(self.n_phones, key, length)
+
+    @classmethod
+    def _sorted(cls, n_phones: int, key: I64, length: I32) -> Self:
+        order = np.argsort(key, kind="stable")
+        return cls(n_phones, *maximal(key[order], length[order], n_phones))
+
+    def of(self, slot: int) -> Self:
+        """Those of one fold of one set."""
+        low, high = np.searchsorted(self.key, np.array([slot, slot + 1]) * self.n_phones**2)
+        return type(self)(self.n_phones, self.key[low:high], self.length[low:high])
+
+
+class FoldPairs(NamedTuple):
+    """P_sub of one fold counted.
+
+    `fragments`: how many windows are paired; `pairs`: how many ordered pairs there are; `types` int64 [n_types, 5]: the
+    types of I, with the columns of `kernels.diagonals.tally_types`.
+    """
+
+    fragments: int
+    pairs: int
+    types: I64
+
+
+class MatchingTde:
+    """Matching precision and recall by tde, per fold."""
+
+    names: ClassVar[tuple[str, ...]] = NAMES
+    statistic: ClassVar[type[PairedWindows]] = PairedWindows
+
+    def values(self, statistic: PairedWindows, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
+        """Precision and recall of the folds of one set."""
+        n_folds = len(corpus.folds[fold_set].names)
+        precision, recall = np.full(n_folds, np.nan), np.full(n_folds, np.nan)
+        for fold in range(n_folds):
+            found, there = count_fold(statistic, corpus, fold_set, fold), int(gold(corpus).flat[fold_set, fold])
+            windows_found, pairs, right, windows_there, pairs_there = found.types.T
+            if found.fragments:
+                precision[fold] = math.fsum(windows_found / found.fragments * (right / pairs))
+            if there:
+                recall[fold] = math.fsum(windows_there / there * (right / pairs_there))
+        return {NAMES[0]: precision, NAMES[1]: recall}
+
+
+def count_fold(statistic: PairedWindows, corpus: Corpus, fold_set: int, fold: int) -> FoldPairs:
+    """What is paired in one fold, by type where some of it is right."""
+    phones, where = corpus.phones, windows(corpus)
+    found = statistic.of(fold_set * most_folds(corpus) + fold)
+    room = np.where(where.fold[fold_set] == fold, where.fold_room[fold_set], np.uint8(0))
+    used = _window_starts(found)
+    line = np.where(used, np.cumsum(used, dtype=np.int32) - 1, np.int32(-1)).astype(np.int32)
+    paired, right = np.zeros((2, np.count_nonzero(used), _LONGEST - SHORTEST + 1), np.int64)
+    count_pairs(found.key, found.length, phones.label, room, phones.start, phones.end, line, paired, right)
+
+    lengths = np.count_nonzero(paired, axis=1)
+    reach = room.copy()
+    reach[used] = np.maximum(reach[used], lengths + np.where(lengths, SHORTEST - 1, 0)).astype(np.uint8)
+    starts = np.flatnonzero(reach >= SHORTEST).astype(np.int32)
+    begins = np.array([0, len(starts)])
+    types = [np.empty((0, 5), np.int64)]
+    for length in range(1, _LONGEST + 1):
+        starts, begins = refine(starts, begins, phones.label, reach, length - 1, len(phones.labels))
+        if length >= SHORTEST:
+            types.append(tally_types(starts, begins, length, phones.start, phones.end, room, line, paired, right))
+    return FoldPairs(int(np.count_nonzero(paired)), int(paired.sum()), np.concatenate(types))
+
+
+def _window_starts(found: PairedWindows) -> np.ndarray:
+    """At which phones a window starts that is paired, bool [n_phones]."""
+    behind, first = np.divmod(found.key % max(found.n_phones**2, 1), max(found.n_phones, 1))
+    edges = np.zeros(found.n_phones + 1, np.int64)
+    for begin in (first, first + behind):
+        np.add.at(edges, begin, 1)
+        np.add.at(edges, begin + found.length - SHORTEST + 1, -1)
+    return np.cumsum(edges)[:-1] > 0
+
+
+def _group_ends(cluster: I64, slot: I64) -> I64:
+    """The row behind the last of each row's group, int64."""
+    first = np.flatnonzero(changes(cluster, slot))
+    sizes = np.diff(first, append=len(cluster))
+    return np.repeat(first + sizes, sizes)
