@@ -28,11 +28,13 @@ _NAMES: dict[str, tuple[str, ...]] = {
 """The measures of each family, in the order in which they are told."""
 
 _HOMES: dict[str, str | dict[Definition, str]] = {
-    "ned": "swsdask.discovery.ned:Ned",
-    "matching": {"document": "swsdask.discovery.matching:Matching"},
-    "type": "swsdask.discovery.types:Type",
-    "token": "swsdask.discovery.tokens:Token",
-    "boundary": "swsdask.discovery.boundaries:Boundary",
+    "ned": "ned:Ned",
+    "coverage": {"document": "coverage:Coverage", "tde2015": "coverage_tde:TimeCoverage", "tdev2": "coverage:Coverage"},
+    "matching": {"document": "matching:Matching", "tde2015": "matching_tde:MatchingTde"},
+    "grouping": {"document": "grouping:Grouping", "tde2015": "grouping_tde:GroupingTde", "tdev2": "grouping:Grouping"},
+    "type": {"document": "types:Type", "tde2015": "types_tde:SpelledType", "tdev2": "types:Type"},
+    "token": "tokens:Token",
+    "boundary": "boundaries:Boundary",
 }
 """Where a family is computed: module and class, the same for all definitions or one for each that has it."""
 
@@ -67,7 +69,7 @@ def _home(family: str, definition: Definition) -> str:
 
 def _made(family: str, definition: Definition) -> Measure:
     module, _, name = _home(family, definition).partition(":")
-    made: Measure = getattr(import_module(module), name)()
+    made: Measure = getattr(import_module(f"swsdask.discovery.{module}"), name)()
     return made
 
 

@@ -34,6 +34,7 @@ FAMILIES = {
 """Families of a precision, a recall and an F-score, and their headings."""
 
 ENDINGS = {"precision": "P", "recall": "R", "f_score": "F"}
+WORDS = {"precision": "precision", "recall": "recall", "f_score": "F-score"}
 
 ABOUT = {
     "ned": "Mean normalised edit distance of the pairs: 0 is best",
@@ -113,7 +114,7 @@ def page(result: Result) -> str:
                     "folds": len(manifest["folds"].get(condition, {}).get("names", ())),
                     "groups": found.groups(),
                     "rows": _rows(found, condition, marks),
-                    "panels": spread_panels(found, condition, marks, _drawn(found)),
+                    "panels": [row for of in _drawn(found) if (row := spread_panels(found, condition, marks, of))],
                 }
                 for condition in found.conditions
             ],
@@ -134,14 +135,13 @@ def page(result: Result) -> str:
     )
 
 
-def _drawn(found: Scores) -> list[tuple[str, str]]:
-    """The measures whose spread is drawn, with headings: single ones, then each family's F, P and R."""
-    drawn = [(name, heading) for name, heading in SINGLE.items() if name in found.measures]
+def _drawn(found: Scores) -> list[list[tuple[str, str]]]:
+    """The measures whose spread is drawn, with headings, in rows: single ones, then each family."""
+    rows = [[(name, heading) for name, heading in SINGLE.items() if name in found.measures]]
     for family, heading in FAMILIES.items():
-        for end, short in (("f_score", "F"), ("precision", "precision"), ("recall", "recall")):
-            if f"{family}_{end}" in found.measures:
-                drawn.append((f"{family}_{end}", f"{heading} {short}"))
-    return drawn
+        names = ((f"{family}_{end}", f"{heading} {word}") for end, word in WORDS.items())
+        rows.append([(name, told) for name, told in names if name in found.measures])
+    return rows
 
 
 def _rows(found: Scores, condition: str, marks: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:

@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 Marks = Mapping[str, Mapping[str, int]]
 """The number and the colour of each system."""
 
-WIDTH, LEFT, RIGHT, TOP, ROW, FOOT = 300, 34, 14, 8, 22, 26
+WIDTH, LEFT, RIGHT, TOP, ROW, FOOT = 400, 34, 16, 6, 22, 24
 """Of a panel of spreads: its width, margins, and the height of a system's row."""
 
-TALLY_WIDTH, TALLY_HEIGHT, TALLY_LEFT, TALLY_FOOT = 300, 130, 8, 34
+TALLY_WIDTH, TALLY_HEIGHT, TALLY_LEFT, TALLY_FOOT = 400, 150, 8, 36
 """Of a histogram."""
+
+WIDEST_BAR = 52
 
 MOST_SYSTEMS = 12
 """Systems that are drawn; the tables have all."""
@@ -142,7 +144,7 @@ def _histogram(own: pa.Table, curve: str, bar_of: Any, across: str, things: str)
     if not heights:
         return None
     first, count = min(heights), max(heights) - min(heights) + 1
-    step = (TALLY_WIDTH - 2 * TALLY_LEFT) / count
+    step = min(WIDEST_BAR, (TALLY_WIDTH - 2 * TALLY_LEFT) / count)
     most = max(heights.values())
     bottom = TALLY_HEIGHT - TALLY_FOOT
     every = max(1, math.ceil(count * 30 / TALLY_WIDTH)) if curve == "fragment_length" else max(1, math.ceil(count / 5))

@@ -11,11 +11,10 @@ from rich.text import Text
 
 from swsdask.model.results import Result
 from swsdask.model.wording import counted
-from swsdask.render.discovery import COUNTS, FAMILIES, SINGLE, Scores, shown
+from swsdask.render.discovery import COUNTS, FAMILIES, SINGLE, WORDS, Scores, shown
 
 _UNBOUNDED = 10_000
 _SPREAD = {"": "Mean", "_std": "Std", "_min": "Min", "_max": "Max"}
-_WORDS = {"precision": "precision", "recall": "recall", "f_score": "F-score"}
 
 
 def print_discovery(result: Result, console: Console | None = None) -> None:
@@ -63,7 +62,7 @@ def _named(measure: str) -> str:
     if measure in COUNTS or measure in SINGLE:
         return {**COUNTS, **SINGLE}[measure]
     family, _, end = measure.partition("_")
-    return f"{FAMILIES[family]} {_WORDS[end]}"
+    return f"{FAMILIES[family]} {WORDS[end]}"
 
 
 def _of_several(found: Scores, condition: str) -> Table:
