@@ -10,7 +10,7 @@ from swsdask.errors import SettingsError
 from swsdask.measures import ape, det, ece, precision_recall
 from swsdask.measures.actual_twv import ActualTwv
 from swsdask.measures.affine_calibration import AffineCalibration
-from swsdask.measures.average_precision import AveragePrecision
+from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision
 from swsdask.measures.base import Curve, Measure
 from swsdask.measures.cross_entropy import CrossEntropy
 from swsdask.measures.det import DetectionErrorTradeoff
@@ -55,6 +55,7 @@ MEASURES: tuple[Measure, ...] = (
     PavCalibration(),
     PrecisionRecall(),
     AveragePrecision(),
+    MeanAveragePrecision(),
     RankedPrecision(),
     GeneralisedAveragePrecision(),
     ProcessingLoad(),

@@ -59,7 +59,7 @@ import numpy as np
 from swsdask.measures.averaged import averaged
 from swsdask.measures.base import Value
 from swsdask.measures.precision_steps import steps
-from swsdask.measures.rankings import NEEDS, Ranking, rankings
+from swsdask.measures.rankings import NEEDS, POOLED_NEEDS, Ranking, pooled_rankings, rankings
 from swsdask.model.ranking import AveragePrecisionSettings
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
@@ -67,28 +67,47 @@ from swsdask.statistics.base import Statistic
 
 
 class AveragePrecision:
-    """ap, map, and over how many queries."""
+    """ap."""
 
-    names: ClassVar[tuple[str, ...]] = ("ap", "map", "map_n_averaged", "map_n_no_relevant", "map_n_missing")
+    names: ClassVar[tuple[str, ...]] = ("ap",)
+    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *POOLED_NEEDS)))
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall and per query."""
+        options = settings.average_precision
+        together = pooled_rankings(statistics, reference)
+        for (population, found), pooled in zip(rankings(statistics, reference), together, strict=True):
+            queries = averaged(population, found, options)
+            of_query = {query: average_precision(found[query], options) for query in queries.listed}
+            yield from population.overall({"ap": average_precision(pooled, options)})
+            yield from queries.by_query(reference, {"ap": of_query})
+
+
+class MeanAveragePrecision:
+    """map, and over how many queries; it needs no ranking of everything."""
+
+    names: ClassVar[tuple[str, ...]] = ("map", "map_n_averaged", "map_n_no_relevant", "map_n_missing")
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
     def values(
         self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
     ) -> Iterator[Value]:
-        """Overall; ap per query as well."""
+        """Overall."""
         options = settings.average_precision
         for population, found in rankings(statistics, reference):
             queries = averaged(population, found, options)
-            of_query = {query: average_precision(found.of_query[query], options) for query in queries.listed}
+            of_query = {
+                query: average_precision(found[query], options) for query in np.flatnonzero(queries.ranked).tolist()
+            }
             numbers = {
-                "ap": average_precision(found.pooled, options),
                 "map": queries.mean(of_query),
                 "map_n_averaged": queries.n_averaged,
                 "map_n_no_relevant": queries.n_no_relevant,
                 "map_n_missing": queries.n_missing,
             }
             yield from population.overall(numbers)
-            yield from queries.by_query(reference, {"ap": of_query})
 
 
 def average_precision(ranking: Ranking, options: AveragePrecisionSettings) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from swsdask.measures.base import Value
 from swsdask.measures.population import Population
-from swsdask.measures.rankings import Rankings
+from swsdask.measures.rankings import Ranking
 from swsdask.model.ranking import AveragePrecisionSettings
 from swsdask.model.trials import Bool, Reference
 
@@ -54,11 +54,11 @@ class Averaged:
                 yield Value(self.population.condition.name, reference.query_ids[query], name, value)
 
 
-def averaged(population: Population, rankings: Rankings, options: AveragePrecisionSettings) -> Averaged:
+def averaged(population: Population, rankings: Sequence[Ranking], options: AveragePrecisionSettings) -> Averaged:
     """The queries that count in averages of one condition."""
     asked = population.condition.asked
-    relevant = np.array([ranking.relevant > 0 for ranking in rankings.of_query], np.bool_)
-    retrieved = np.array([ranking.retrieved > 0 for ranking in rankings.of_query], np.bool_)
+    relevant = np.array([ranking.relevant > 0 for ranking in rankings], np.bool_)
+    retrieved = np.array([ranking.retrieved > 0 for ranking in rankings], np.bool_)
     without, missing = asked & ~relevant, asked & relevant & ~retrieved
     skipped = missing if options.missing == "skip" else np.zeros_like(missing)
     as_zero = without & retrieved if options.no_relevant == "zero" else np.zeros_like(without)

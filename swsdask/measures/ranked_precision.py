@@ -46,7 +46,7 @@ class RankedPrecision:
         options = settings.average_precision
         for population, found in rankings(statistics, reference):
             queries = averaged(population, found, options)
-            own = {query: found.of_query[query] for query in queries.listed}
+            own = {query: found[query] for query in queries.listed}
             columns = {"r_precision": {q: precision_at_rank(r, r.relevant, options.ties) for q, r in own.items()}}
             for rank in options.ranks:
                 column = {q: precision_at_rank(r, rank, options.ties) for q, r in own.items()}

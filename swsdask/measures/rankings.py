@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,26 +18,14 @@ from swsdask.statistics.ranks import PooledRanks, QueryRanks, ranked
 from swsdask.statistics.strata import class_layers, class_targets
 from swsdask.statistics.tied_ranks import HitPlaces, TiedRanks
 
-NEEDS: tuple[type[Statistic], ...] = (
-    Hits,
-    QueryRanks,
-    PooledRanks,
-    EventHits,
-    EventQueryRanks,
-    EventPooledRanks,
-    HitPlaces,
-    TiedRanks,
-)
-"""The statistics that rankings are made of: the first three, or those of events where rankings have events of their
-own; the last two only where a rule orders equal scores."""
+NEEDS: tuple[type[Statistic], ...] = (Hits, QueryRanks, EventHits, EventQueryRanks, HitPlaces, TiedRanks)
+"""The statistics that the rankings of queries are made of: those of trials, or of events where rankings have events of
+their own; the last two only where a rule orders equal scores."""
 
-_KNOWN: WeakKeyDictionary[QueryRanks, dict[Condition, Rankings]] = WeakKeyDictionary()
+POOLED_NEEDS: tuple[type[Statistic], ...] = (Hits, PooledRanks, EventHits, EventPooledRanks, HitPlaces, TiedRanks)
+"""The same of the ranking of all."""
 
-
-class _Ranks(NamedTuple):
-    hits: Hits
-    of_query: QueryRanks
-    pooled: PooledRanks
+_KNOWN: WeakKeyDictionary[QueryRanks, dict[Condition, list[Ranking]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,38 +45,35 @@ class Ranking:
     retrieved: int
 
 
-@dataclass(frozen=True, eq=False)
-class Rankings:
-    """Of one condition: `pooled`, of the queries that averages count, and `of_query` for each query of the list."""
-
-    pooled: Ranking
-    of_query: list[Ranking]
-
-
-def rankings(statistics: Mapping[type[Statistic], Any], reference: Reference) -> Iterator[tuple[Population, Rankings]]:
-    """The rankings of every condition. Those of a statistic are made once and kept for as long as it is."""
-    ranks = _ranks(statistics)
-    known = _KNOWN.setdefault(ranks.of_query, {})
+def rankings(
+    statistics: Mapping[type[Statistic], Any], reference: Reference
+) -> Iterator[tuple[Population, list[Ranking]]]:
+    """Of every condition the ranking of each query. Those of a statistic are made once, kept for as long as it is."""
+    of_query: QueryRanks = statistics[EventQueryRanks if EventHits in statistics else QueryRanks]
+    known = _KNOWN.setdefault(of_query, {})
     for population in populations(reference):
         condition = population.condition
         if condition not in known:
-            known[condition] = Rankings(
-                _pooled(ranks, statistics, reference, population),
-                list(_of_queries(ranks, statistics, reference, population)),
-            )
+            known[condition] = list(_of_queries(of_query, statistics, reference, population))
         yield population, known[condition]
 
 
-def _ranks(statistics: Mapping[type[Statistic], Any]) -> _Ranks:
-    if EventHits in statistics:
-        return _Ranks(statistics[EventHits].hits, statistics[EventQueryRanks], statistics[EventPooledRanks])
-    return _Ranks(statistics[Hits], statistics[QueryRanks], statistics[PooledRanks])
+def pooled_rankings(statistics: Mapping[type[Statistic], Any], reference: Reference) -> Iterator[Ranking]:
+    """Of every condition the one ranking of the queries that averages count."""
+    pooled: PooledRanks = statistics[EventPooledRanks if EventHits in statistics else PooledRanks]
+    for population in populations(reference):
+        yield _pooled(pooled, statistics, reference, population)
+
+
+def _hits(statistics: Mapping[type[Statistic], Any]) -> Hits:
+    hits: Hits = statistics[EventHits].hits if EventHits in statistics else statistics[Hits]
+    return hits
 
 
 def _of_queries(
-    ranks: _Ranks, statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
+    of_query: QueryRanks, statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
 ) -> Iterator[Ranking]:
-    hits, of_query = ranks.hits, ranks.of_query
+    hits = _hits(statistics)
     groups = population.condition.groups
     targets = reference.targets[:, groups].sum(axis=1).tolist()
     inside = groups[hits.group]
@@ -106,9 +91,9 @@ def _of_queries(
 
 
 def _pooled(
-    ranks: _Ranks, statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
+    pooled: PooledRanks, statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
 ) -> Ranking:
-    hits, pooled = ranks.hits, ranks.pooled
+    hits = _hits(statistics)
     lines = _lines(reference, population)
     inside = population.queries[hits.query] & population.condition.groups[hits.group]
     rung = np.searchsorted(pooled.rungs, ranked(hits.score[inside], reference.ranking))

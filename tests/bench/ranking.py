@@ -9,16 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from swsdask.archive.reference import build_reference
-from swsdask.archive.store import open_archive
-from swsdask.engine.score import score_archive
-from swsdask.engine.serial import SerialExecutor
-from swsdask.measures import select
-from swsdask.model.settings import build_settings
 from tests.bench import map_duckdb, map_polars, map_pytrec, map_ranx
 from tests.bench.cost import cost
 from tests.bench.data import Data
 from tests.bench.judged import Collection, judged_archive, judgments_file
+from tests.bench.map_swsdask import mean_average_precision
 from tests.bench.table import Row
 
 
@@ -50,19 +45,3 @@ def rows(data: Data) -> Iterator[Row]:
             peak_of_theirs=theirs.peak,
         )
     archive.remove()
-
-
-def mean_average_precision(url: str) -> Callable[[], dict[str, float]]:
-    """Scores all systems of an archive, from the opened archive to the tables; MAP by system."""
-    chosen = build_settings(
-        explicit={"evaluation": {"trials": "document", "average_precision": {"interpolation": "none"}}}
-    )
-    archive = open_archive(url)
-    systems = [run.system for run in archive.runs]
-
-    def step() -> dict[str, float]:
-        reference = build_reference(archive, chosen.evaluation)
-        tables = score_archive(archive, systems, reference, select(["map"]), chosen, SerialExecutor(), measures=["map"])
-        return {row["system"]: row["value"] for row in tables.scores.to_pylist()}
-
-    return step
