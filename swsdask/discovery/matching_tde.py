@@ -97,7 +97,7 @@ class FoldPairs(NamedTuple):
     types: I64
 
 
-class MatchingTde:
+class WeightedMatching:
     """Matching precision and recall by tde, per fold."""
 
     names: ClassVar[tuple[str, ...]] = NAMES

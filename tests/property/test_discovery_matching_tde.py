@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.matching_tde import MatchingTde, PairedWindows, count_fold
+from swsdask.discovery.matching_tde import WeightedMatching, PairedWindows, count_fold
 from swsdask.model.corpus import Corpus, Discovered
 from tests.literal_matching import Pairs, Rule, corpora, flat, systems
 
@@ -37,7 +37,7 @@ def test_matching_is_what_tde_computes(data: st.DataObject) -> None:
     rule, found = Rule(corpus), whole(corpus, discovered)
     for number, folds in enumerate(corpus.folds):
         completed, gold = rule.completed(discovered, number), rule.gold(number)
-        values = MatchingTde().values(found, corpus, number)
+        values = WeightedMatching().values(found, corpus, number)
         for fold in range(len(folds.names)):
             counted = count_fold(found, corpus, number, fold)
             assert counted.pairs == len(completed[fold])
