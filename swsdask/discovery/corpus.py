@@ -203,9 +203,8 @@ def _folds_of_all(
 ) -> Folds:
     if tables.folds is not None:
         return _from_file(ALL, tables.folds, files, tables.files.folds or "", problems)
-    durations = np.zeros(len(files), np.int64)
-    np.add.at(durations, phones.file, phones.end - phones.start)
-    part = equal_parts(durations, n_folds)
+    until = np.concatenate(([0], np.cumsum(phones.end - phones.start, dtype=np.int64)))
+    part = equal_parts(np.diff(until[phones.first]), n_folds)
     n_parts = int(part.max()) + 1
     if n_parts < n_folds:
         notes.append(f"{counted(n_parts, 'folds')} instead of {n_folds}: there are no more files.")

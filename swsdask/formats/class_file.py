@@ -65,7 +65,8 @@ def read_classes(url: str, problems: Problems) -> ClassFile:
                 if not names[-1]:
                     problems.add(url, at[-1], "a number behind Class", "none", "Number the classes.")
             rows = read_timed(Lines(lines.first, _without(lines.data, starts[headers], ends[headers])), url, problems)
-            cluster = np.searchsorted(np.array(at, np.int64), rows["line"].to_numpy()) - 1
+            before_block = len(at) - len(headers)
+            cluster = before_block + np.searchsorted(lines.first + headers, rows["line"].to_numpy()) - 1
             parts.append(rows.append_column("cluster", pa.array(cluster.astype(np.int32))))
             last = int(kinds[-1])
     classes = pa.table([names, at], schema=CLASSES)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -162,9 +163,12 @@ def _schema(names: list[str]) -> pa.Schema:
 
 
 def _check_file(name: str) -> None:
-    wrong = id_fault(name)
+    wrong = _file_fault(name)
     if wrong:
         raise FormatError("the name of a file", wrong, "Give it a plain name.")
+
+
+_file_fault = lru_cache(maxsize=1 << 16)(id_fault)
 
 
 def as_table(schema: pa.Schema, parts: list[pa.Table]) -> pa.Table:

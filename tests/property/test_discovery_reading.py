@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.fragments import read_fragments
@@ -47,3 +49,22 @@ def test_files_are_read_as_they_were_written(definition: str, world: World) -> N
         if world.classes:
             read = read_fragments(f"{folder}/w.classes", corpus)
             same(world.fragments(corpus), read)
+
+
+@pytest.mark.parametrize("definition", ["document", "tde2015", "tdev2"])
+@given(world=worlds(), seed=st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_the_order_of_lines_does_not_count(definition: str, world: World, seed: int) -> None:
+    rng = Random(seed)
+    shuffled = replace(
+        world,
+        phones=rng.sample(world.phones, len(world.phones)),
+        words=rng.sample(world.words, len(world.words)),
+        split=rng.sample(world.split, len(world.split)),
+        folds=[rng.sample(fold, len(fold)) for fold in world.folds],
+        classes=[(name, rng.sample(members, len(members))) for name, members in world.classes],
+        speakers=dict(rng.sample(list(world.speakers.items()), len(world.speakers))),
+    )
+    corpus = world.corpus(definition, "split", "folds", "speakers")
+    same(corpus, shuffled.corpus(definition, "split", "folds", "speakers"))
+    same(world.fragments(corpus), shuffled.fragments(corpus))
