@@ -30,7 +30,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
 _HOMES: dict[str, str | dict[Definition, str]] = {
     "ned": "ned:Ned",
     "coverage": {"document": "coverage:Coverage", "tde2015": "coverage_tde:TimeCoverage", "tdev2": "coverage:Coverage"},
-    "matching": {"document": "matching:Matching", "tde2015": "matching_tde:MatchingTde"},
+    "matching": {"document": "matching:Matching", "tde2015": "matching_tde:WeightedMatching"},
     "grouping": {"document": "grouping:Grouping", "tde2015": "grouping_tde:GroupingTde", "tdev2": "grouping:Grouping"},
     "type": {"document": "types:Type", "tde2015": "types_tde:SpelledType", "tdev2": "types:Type"},
     "token": "tokens:Token",

@@ -90,8 +90,8 @@ Parts = dict[tuple[int, type[Statistic]], Any]
 
 def statistic_of(task: Task, shared: tuple[Any, ...]) -> Parts:
     """The statistic of a task's cell; `shared` is the corpus, then the systems of the group."""
-    corpus, discovered = shared[0], shared[1 + task.place]
-    return {(task.place, task.statistic): task.statistic.from_cell(task.cell, corpus, discovered)}
+    corpus, discovered, cell = shared[0], shared[1 + task.place], task.cell
+    return {(task.place, task.statistic): task.statistic.from_cell(cell, corpus, discovered)}
 
 
 def merge(one: Parts, other: Parts) -> Parts:

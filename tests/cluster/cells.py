@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from swsdask.discovery.score import Task
 from swsdask.errors import InputError, Problem
 from swsdask.model.trials import Detections
 from tests.engines import MemoryCell
@@ -41,6 +42,40 @@ class FaultyCell(MemoryCell):
 
     def read(self, columns: Sequence[str]) -> Detections:
         raise InputError(Problem(self.source, None, "a table", "a picture", "Ingest it again."))
+
+
+@dataclass(frozen=True)
+class WaitingTask:
+    """A task of term discovery that tells which process works on it, and is done when the file `go` is there."""
+
+    task: Task
+    folder: Path
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "task"), name)
+
+    @property
+    def cell(self) -> Any:
+        (self.folder / f"reader-{os.getpid()}").touch()
+        wait_for(self.folder / "go")
+        return self.task.cell
+
+    def __str__(self) -> str:
+        return str(self.task)
+
+
+class BrokenTask:
+    """A task of term discovery whose cell is gone."""
+
+    place = 0
+    statistic = None
+
+    @property
+    def cell(self) -> Any:
+        raise OSError("the disk is on fire")
+
+    def __str__(self) -> str:
+        return "system a: ned, cell 7"
 
 
 def wait_for(file: Path, seconds: float = 60.0) -> None:

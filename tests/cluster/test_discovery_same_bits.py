@@ -1,0 +1,62 @@
+"""Law 1 for term discovery on worker processes, also when workers are killed mid-way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swsdask.discovery import score
+from swsdask.engine.dask import DaskExecutor
+from swsdask.engine.serial import SerialExecutor
+from swsdask.errors import ExecutionError
+from swsdask.model.corpus import Definition
+from tests.cluster import cells
+from tests.cluster.conftest import killing
+from tests.discoveries import DEFINITIONS, corpus_of, scored
+from tests.discovery_worlds import random_world
+
+pytestmark = pytest.mark.cluster
+
+WORLD = random_world(3, n_files=6, words_per_file=20, n_classes=20)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_the_same_bytes_as_in_one_process(executor: DaskExecutor, definition: Definition) -> None:
+    corpus = corpus_of(WORLD, definition)
+    systems = [WORLD.fragments(corpus, name) for name in "ab"]
+    assert scored(corpus, systems, executor, 200) == scored(corpus, systems, SerialExecutor())
+
+
+@pytest.mark.parametrize("killed", [1, 2])
+def test_workers_killed_in_the_middle(
+    executor: DaskExecutor, tmp_path: Path, killed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The killed workers hold parts that were done, parts that were merged, and the corpus and the systems."""
+    corpus = corpus_of(WORLD, "document")
+    systems = [WORLD.fragments(corpus, name) for name in "ab"]
+    whole = scored(corpus, systems, SerialExecutor())
+    monkeypatch.setattr(score, "_tasks", waiting(score._tasks, tmp_path))
+    with killing(tmp_path, killed) as dead:
+        found = scored(corpus, systems, executor, 200)
+    assert len(set(dead)) == killed
+    assert found == whole
+
+
+def waiting(tasks: Any, folder: Path) -> Any:
+    """The same tasks, of which the later ones wait to be killed."""
+
+    def made(place: int, *others: Any) -> Iterator[Any]:
+        for task in tasks(place, *others):
+            yield task if place == 0 else cells.WaitingTask(task, folder)
+
+    return made
+
+
+def test_a_failing_cell_is_named(executor: DaskExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = corpus_of(WORLD, "tdev2")
+    monkeypatch.setattr(score, "_tasks", lambda *_: iter([cells.BrokenTask()]))
+    with pytest.raises(ExecutionError, match=r"^system a: ned, cell 7: OSError: the disk is on fire"):
+        scored(corpus, [WORLD.fragments(corpus, "a")], executor)
