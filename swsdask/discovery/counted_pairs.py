@@ -1,0 +1,160 @@
+"""A set of pairs of fragments as what is counted of it: the fragments in it, and its pairs by the later one's type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from swsdask.discovery.pairs import Products, overlapping_rows, ranges, slots_of
+from swsdask.kernels.sequences import number_sequences
+from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
+from swsdask.model.trials import I32, I64
+
+
+@dataclass(frozen=True, eq=False)
+class CountedPairs:
+    """A set of pairs: int64 columns, keys ascending and distinct.
+
+    `flat` are its fragments, group * n_fragments + fragment, a group being slot * n_types + type (slot: see
+    `slots_of`); `group` are those of the later fragments of pairs, `pairs` how many there are of each, never 0.
+    """
+
+    flat: I64
+    group: I64
+    pairs: I64
+
+    @classmethod
+    def of(cls, flat: Sequence[I64], group: Sequence[I64], pairs: Sequence[I64]) -> Self:
+        """From parts with keys in any order, where one may be often."""
+        groups, place = np.unique(_joined(group), return_inverse=True)
+        summed = np.zeros(len(groups), np.int64)
+        np.add.at(summed, place, _joined(pairs))
+        return cls(np.unique(_joined(flat)), groups[summed != 0], summed[summed != 0])
+
+    def merge(self, other: Self) -> Self:
+        """Both together; what is in both is taken away by a third part (`Products.weight`)."""
+        return self.of([self.flat, other.flat], [self.group, other.group], [self.pairs, other.pairs])
+
+
+class Keys(NamedTuple):
+    """What fragments are known by: int64, `slot` [n_fold_sets, n_fragments] (see `slots_of`), `type` and `identity`."""
+
+    slot: I64
+    type: I64
+    identity: I64
+
+    @property
+    def n_types(self) -> int:
+        """The number of types; 1 at least."""
+        return int(self.type.max(initial=0)) + 1
+
+    def group(self, slot: I64, fragment: I64) -> I64:
+        """The group of fragments of some slots."""
+        return slot * self.n_types + self.type[fragment]
+
+    def element(self, slot: I64, fragment: I64) -> I64:
+        """The keys that fragments of some slots have as elements of flat(P)."""
+        return self.group(slot, fragment) * len(self.type) + self.identity[fragment]
+
+
+def keys_of(corpus: Corpus, discovered: Discovered) -> Keys:
+    """Fragments are known by themselves. QUIRK of tdev2: by the onsets, offsets and labels of their phones alone."""
+    identity = np.arange(len(discovered))
+    if corpus.definition == "tdev2":
+        identity = number_sequences(discovered.first, discovered.last, _timed_labels(corpus))[0].astype(np.int64)
+    return Keys(slots_of(corpus, discovered), discovered.type.astype(np.int64), identity)
+
+
+@lru_cache(maxsize=2)
+def _timed_labels(corpus: Corpus) -> I32:
+    """Numbers for the phones, equal for those of equal onset, offset and label, int32 [n_phones]."""
+    phones = corpus.phones
+    order = np.lexsort((phones.label, phones.end, phones.start))
+    new = np.zeros(len(order), np.bool_)
+    for column in (phones.start, phones.end, phones.label):
+        new |= np.diff(column[order], prepend=-1) != 0
+    number = np.empty(len(order), np.int32)
+    number[order] = np.cumsum(new) - 1
+    return number
+
+
+def in_several(discovered: Discovered, keys: Keys) -> Keys:
+    """The keys, without the slots in which all classes of a fragment have only this one member.
+
+    A duplicate member is a second one.
+    """
+    slot = np.full_like(keys.slot, NO_FOLD)
+    n_slots = int(keys.slot.max(initial=0)) + 1
+    for number, own in enumerate(keys.slot):
+        inside = own[discovered.member_fragment] != NO_FOLD
+        fragment = discovered.member_fragment[inside]
+        place = discovered.member_cluster[inside].astype(np.int64) * n_slots + own[fragment]
+        _, of_member, sizes = np.unique(place, return_inverse=True, return_counts=True)
+        several = fragment[sizes[of_member] > 1]
+        slot[number, several] = own[several]
+    return keys._replace(slot=slot)
+
+
+def counted_alone(fragment: I64, keys: Keys) -> CountedPairs:
+    """The pairs of fragments, which are distinct, with themselves."""
+    fold_set, row = np.nonzero(keys.slot[:, fragment] != NO_FOLD)
+    slot, fragment = keys.slot[fold_set, fragment[row]], fragment[row]
+    return CountedPairs.of([keys.element(slot, fragment)], [keys.group(slot, fragment)], [np.ones(len(slot), np.int64)])
+
+
+def counted(products: Products, rule: int | None, discovered: Discovered, keys: Keys) -> CountedPairs:
+    """The pairs of products that do not overlap by a rule of `kernels.fragment_pairs`; None: all pairs.
+
+    flat(P) is that of the products that add pairs, each of a side with itself.
+    """
+    own = keys.slot[:, products.fragment]
+    overlaps = np.zeros_like(own)
+    parts = [CountedPairs.of([], [], [])]
+    for one, other, product in overlapping_rows(products, rule, discovered) if rule is not None else ():
+        later = np.maximum(products.fragment[one], products.fragment[other])
+        for slot, count in zip(own, overlaps, strict=True):
+            shared = (slot[one] == slot[other]) & (slot[one] != NO_FOLD)
+            np.add.at(count, one[shared], 1)
+            np.add.at(count, other[shared], 1)
+            group = keys.group(slot[one[shared]], later[shared])
+            parts.append(CountedPairs.of([], [group], [-products.weight[product[shared]]]))
+    for slot, count in zip(own, overlaps, strict=True):
+        parts += _counted_in(products, slot, count, keys)
+    columns = zip(*((part.flat, part.group, part.pairs) for part in parts), strict=True)
+    return CountedPairs.of(*columns)
+
+
+def _counted_in(products: Products, slot: I64, overlaps: I64, keys: Keys) -> list[CountedPairs]:
+    """All pairs of products in the folds of one set; of each row its slot, and how many rows overlap it."""
+    n_slots, n_fragments = int(slot.max(initial=0)) + 1, len(keys.type)
+    inside = slot != NO_FOLD
+    place = (products.side * n_slots + slot) * n_fragments + products.fragment
+    in_order = np.sort(place[inside])
+    sizes = np.diff(products.bounds)
+    parts = []
+    apart = products.left != products.right
+    for one_side, other_side, some in (
+        (products.left, products.right, np.ones_like(apart)),
+        (products.right, products.left, apart),
+    ):
+        side = one_side[some]
+        row = ranges(products.bounds[side], sizes[side])
+        product = np.repeat(np.flatnonzero(some), sizes[side])
+        row, product = row[inside[row]], product[inside[row]]
+        fragment = products.fragment[row]
+        first = (other_side[product] * n_slots + slot[row]) * n_fragments
+        before = np.searchsorted(in_order, first)
+        pairs = (np.searchsorted(in_order, first + fragment) - before) * products.weight[product]
+        others = np.searchsorted(in_order, first + n_fragments) - before - 1
+        paired = ~apart[product] & (products.weight[product] > 0) & (others > overlaps[row])
+        flat = keys.element(slot[row[paired]], fragment[paired])
+        parts.append(CountedPairs.of([flat], [keys.group(slot[row], fragment)], [pairs]))
+    return parts
+
+
+def _joined(parts: Sequence[I64]) -> I64:
+    return np.concatenate([np.empty(0, np.int64), *parts])

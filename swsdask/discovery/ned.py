@@ -1,0 +1,268 @@
+"""NED, the normalized edit distance: how unlike the transcriptions of the pairs are that a system put in one class.
+
+The mean over pairs of Levenshtein distance / length of the longer transcription, in phones: 0 where all pairs read
+alike, 1 where no phone is right. NaN in a fold without pairs. `n_pairs` is how many there are.
+
+- document: the pairs are the set P_disc of the measures document of the Zero Resource challenge: two fragments of a
+  class, in one fold, that do not overlap (share at most half of the shorter one's extent, or lie in two files). A pair
+  that several classes have counts once. The document's denominator max(j - i + 1, k - l + 1) is read as the length of
+  the longer transcription. Two fragments without phones read alike: 0.
+- tde2015: QUIRK: two fragments overlap if they are `near` (more than 30 ms, or more than half of either, in doubles),
+  whatever their files. Two fragments without phones count 0; the tool divides by zero there.
+- tdev2: QUIRK: the pairs are a list: every two members of a class, whether they overlap or not, as often as classes
+  have them; a fragment that is a member twice makes a pair with itself. QUIRK: phones labelled SIL are left out, SPN
+  are not; two transcriptions that nothing is left of are at distance 1.
+
+The statistic is a histogram over (fold, length, distance), so it merges by adding. No pair is looked at: a class is a
+product of types with their multiplicities, every two types are compared once, equal ones not at all, and the few pairs
+that overlap are found by a sweep over time and taken away. Classes with many types are cut into tiles of types. The
+mean is a sum of fractions, rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from swsdask.discovery.pairs import (
+    Products,
+    batches,
+    bounds_of,
+    distinct_pairs,
+    members,
+    overlapping_rows,
+    pairs_within,
+    ranges,
+    slots_of,
+)
+from swsdask.discovery.per_fold import most_folds
+from swsdask.kernels.edit_distance import WORD, Types, add_distances, edit_distances
+from swsdask.kernels.fragment_pairs import MOST_OF_THE_SHORTER, NEAR
+from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered
+from swsdask.model.trials import F64, I32, I64
+
+_OVERLAP: dict[Definition, int] = {"document": MOST_OF_THE_SHORTER, "tde2015": NEAR}
+_PHONES_PER_STEP = 32
+
+
+@dataclass(frozen=True, eq=False)
+class EditDistances:
+    """How many pairs are at which distance.
+
+    Rows sorted by `slot` (a fold of a set: see `slots_of`), `length` of the longer transcription in phones, and
+    `distance`; `pairs` is never 0. All int64.
+    """
+
+    slot: I64
+    length: I64
+    distance: I64
+    pairs: I64
+
+    @classmethod
+    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Products]:
+        """Products of about `work` pairs of types each, larger ones as tiles of types."""
+        if corpus.definition == "tdev2":
+            whole = pairs_within(*members(discovered, repeats=True))
+        else:
+            whole = distinct_pairs(discovered)
+        yield from _tiled(whole, corpus, discovered, work)
+
+    @classmethod
+    def from_cell(cls, cell: Products, corpus: Corpus, discovered: Discovered) -> Self:
+        """The distances of the pairs of some products."""
+        spelling = _spelling(corpus, discovered)
+        slots = slots_of(corpus, discovered)
+        sides = _sides(cell, slots, spelling, discovered)
+        present, local = np.unique(sides.slot, return_inverse=True)
+        places = _places(np.unique(sides.last - sides.first))
+        histogram = np.zeros((len(present), len(places.length)), np.int64)
+        types = sides._replace(slot=local.astype(np.int64))
+        n_labels = len(corpus.phones.labels)
+        add_distances(types, cell.left, cell.right, cell.weight, spelling.label, n_labels, places.first, histogram)
+        _add_equal(cell, types, places, histogram)
+        if corpus.definition in _OVERLAP:
+            for one, other, product in overlapping_rows(cell, _OVERLAP[corpus.definition], discovered):
+                left, right = cell.fragment[one], cell.fragment[other]
+                shared = (slots[:, left] == slots[:, right]) & (slots[:, left] != NO_FOLD)
+                some = shared.any(axis=0)
+                shared, left, right, product = shared[:, some], left[some], right[some], product[some]
+                place = places.first[np.maximum(spelling.length(left), spelling.length(right))]
+                place = place + spelling.distances(left, right, n_labels)
+                for own, slot in zip(shared, slots, strict=True):
+                    row = np.searchsorted(present, slot[left[own]])
+                    np.subtract.at(histogram, (row, place[own]), cell.weight[product[own]])
+        row, place = np.nonzero(histogram)
+        return cls(present[row], places.length[place], places.distance[place], histogram[row, place])
+
+    def merge(self, other: Self) -> Self:
+        """The pairs of both parts together."""
+        slot, length, distance, pairs = (
+            np.concatenate(both) for both in zip(self._columns, other._columns, strict=True)
+        )
+        order = np.lexsort((distance, length, slot))
+        slot, length, distance, pairs = slot[order], length[order], distance[order], pairs[order]
+        new = np.ones(len(order), np.bool_)
+        new[1:] = (np.diff(slot) != 0) | (np.diff(length) != 0) | (np.diff(distance) != 0)
+        summed = np.add.reduceat(pairs, np.flatnonzero(new)) if len(pairs) else pairs
+        kept = summed != 0
+        return type(self)(slot[new][kept], length[new][kept], distance[new][kept], summed[kept])
+
+    @property
+    def _columns(self) -> tuple[I64, I64, I64, I64]:
+        return self.slot, self.length, self.distance, self.pairs
+
+    def mean(self, slot: int, of_nothing: int) -> tuple[float, int]:
+        """The mean of distance / length in a fold, rounded once, and its number of pairs.
+
+        Pairs of two empty transcriptions count `of_nothing` each. NaN without pairs.
+        """
+        low, high = np.searchsorted(self.slot, [slot, slot + 1]).tolist()
+        n = int(self.pairs[low:high].sum())
+        if n == 0:
+            return float("nan"), 0
+        total = Fraction(0)
+        for length in np.unique(self.length[low:high]).tolist():
+            own = slice(*(low + np.searchsorted(self.length[low:high], [length, length + 1])).tolist())
+            if length == 0:
+                total += of_nothing * int(self.pairs[own].sum())
+            else:
+                total += Fraction(int((self.distance[own] * self.pairs[own]).sum()), length)
+        return float(total / n), n
+
+
+class Ned:
+    """ned, and n_pairs, the number of pairs that it is the mean of."""
+
+    names: ClassVar[tuple[str, ...]] = ("ned", "n_pairs")
+    statistic: ClassVar[type[EditDistances]] = EditDistances
+
+    def values(self, statistic: EditDistances, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
+        """NaN, and 0 pairs, where a fold has no pairs."""
+        first = fold_set * most_folds(corpus)
+        of_nothing = int(corpus.definition == "tdev2")
+        found = [statistic.mean(first + fold, of_nothing) for fold in range(len(corpus.folds[fold_set].names))]
+        mean, pairs = zip(*found, strict=True)
+        return {"ned": np.array(mean, np.float64), "n_pairs": np.array(pairs, np.float64)}
+
+
+class _Spelling(NamedTuple):
+    """The transcription of fragment i is label[first[i]:last[i]]."""
+
+    label: I32
+    first: I64
+    last: I64
+
+    def length(self, fragment: I64) -> I64:
+        return self.last[fragment] - self.first[fragment]
+
+    def distances(self, one: I64, other: I64, n_labels: int) -> I32:
+        return edit_distances(
+            self.label, n_labels, self.first[one], self.last[one], self.first[other], self.last[other]
+        )
+
+
+def _spelling(corpus: Corpus, discovered: Discovered) -> _Spelling:
+    if corpus.definition != "tdev2":
+        return _Spelling(corpus.phones.label, discovered.first, discovered.last)
+    label, before = _without_silence(corpus)
+    return _Spelling(label, before[discovered.first], before[discovered.last])
+
+
+@lru_cache(maxsize=2)
+def _without_silence(corpus: Corpus) -> tuple[I32, I64]:
+    """The labels of the phones that are not SIL, and how many there are before each phone: int64 [n_phones + 1]."""
+    spoken = ~corpus.silence[corpus.phones.label]
+    return corpus.phones.label[spoken], bounds_of(spoken.astype(np.int64))
+
+
+class _Places(NamedTuple):
+    """Columns of a histogram over (length, distance): those of length m are first[m] .. first[m] + m."""
+
+    first: I64
+    length: I64
+    distance: I64
+
+
+def _places(lengths: I64) -> _Places:
+    first = np.zeros(int(lengths.max(initial=0)) + 1, np.int64)
+    first[lengths] = bounds_of(lengths + 1)[:-1]
+    return _Places(first, np.repeat(lengths, lengths + 1), ranges(np.zeros(len(lengths), np.int64), lengths + 1))
+
+
+def _sides(cell: Products, slots: I64, spelling: _Spelling, discovered: Discovered) -> Types:
+    """The sides of products as types with their multiplicities in each slot.
+
+    The types of a side come by whether they are long, then by their first slot: those of one fold are together.
+    """
+    n_types, n_slots = int(discovered.type.max(initial=0)) + 1, int(slots.max(initial=0)) + 1
+    of_row = cell.side * n_types + discovered.type[cell.fragment]
+    own = slots[:, cell.fragment]
+    entry, count = np.unique(
+        np.concatenate([of_row[slot != NO_FOLD] * n_slots + slot[slot != NO_FOLD] for slot in own]), return_counts=True
+    )
+    begins = np.flatnonzero(np.diff(entry // n_slots, prepend=-1))
+    side, kind = np.divmod(entry[begins] // n_slots, n_types)
+    example = np.zeros(n_types, np.int64)
+    example[discovered.type] = np.arange(len(discovered))
+    first, last = spelling.first[example[kind]], spelling.last[example[kind]]
+    order = np.lexsort((kind, entry[begins] % n_slots, last - first > WORD, side))
+    sizes = np.diff(begins, append=len(entry))[order]
+    rows = ranges(begins[order], sizes)
+    return Types(
+        bounds=np.searchsorted(side, np.arange(len(cell.bounds))),
+        first=first[order],
+        last=last[order],
+        entries=bounds_of(sizes),
+        slot=entry[rows] % n_slots,
+        number=count[rows],
+    )
+
+
+def _add_equal(cell: Products, types: Types, places: _Places, histogram: I64) -> None:
+    """Add the pairs of fragments of one type in the products of a side with itself: distance 0."""
+    times = np.zeros(len(cell.bounds) - 1, np.int64)
+    np.add.at(times, cell.left[cell.alone], cell.weight[cell.alone])
+    of_type = np.repeat(times, np.diff(types.bounds))
+    sizes = np.diff(types.entries)
+    place = np.repeat(places.first[types.last - types.first], sizes)
+    pairs = types.number * (types.number - 1) // 2
+    np.add.at(histogram, (types.slot, place), np.repeat(of_type, sizes) * pairs)
+
+
+def _tiled(whole: Products, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Products]:
+    """Products that cost about `work` each: sides of many types are cut into blocks of types, products into tiles.
+
+    A type costs 1 and more if it is long, a pair of types the product of their costs, a row 1.
+    """
+    kind = discovered.type[whole.fragment].astype(np.int64)
+    order = np.lexsort((kind, whole.side))
+    kind, side = kind[order], whole.side
+    new = (np.diff(kind, prepend=-1) != 0) | (np.diff(side, prepend=-1) != 0)
+    phones = _spelling(corpus, discovered).length(whole.fragment[order])
+    cost = bounds_of(np.where(new, 1 + phones // _PHONES_PER_STEP, 0))
+    within = cost[1:] - 1 - cost[whole.bounds][side]
+    blocks = within // math.isqrt(work)
+    begins = np.flatnonzero((np.diff(blocks, prepend=-1) != 0) | (np.diff(side, prepend=-1) != 0))
+    bounds = np.append(begins, len(kind))
+    first = np.searchsorted(side[begins], np.arange(len(whole.bounds)))
+    left, right, weight = _crossed(whole, first)
+    rows, cost = np.diff(bounds), np.diff(cost[bounds])
+    steps = cost[left] * cost[right] + rows[left] + rows[right]
+    yield from batches(Products(whole.fragment[order], bounds, left, right, weight), steps, work)
+
+
+def _crossed(whole: Products, first: I64) -> tuple[I64, I64, I64]:
+    """Products of blocks, in place of those of sides: side s has the blocks first[s]:first[s + 1]."""
+    n_left, n_right = np.diff(first)[whole.left], np.diff(first)[whole.right]
+    n = n_left * n_right
+    product, number = np.repeat(np.arange(len(n)), n), ranges(np.zeros(len(n), np.int64), n)
+    left = first[whole.left][product] + number // n_right[product]
+    right = first[whole.right][product] + number % n_right[product]
+    once = (whole.left != whole.right)[product] | (left <= right)
+    return left[once], right[once], whole.weight[product][once]

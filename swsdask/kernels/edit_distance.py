@@ -1,0 +1,265 @@
+"""Levenshtein distances of sequences of labels, bit-parallel, and their histogram over all pairs of types.
+
+The columns of the distance matrix are kept as bits that tell where it rises and falls by one, 64 rows to a word:
+Myers, "A fast bit-vector algorithm for approximate string matching based on dynamic programming", J. ACM 46 (1999), in
+the form for distances of whole strings and of several words of Hyyrö, "A bit-vector algorithm for computing Levenshtein
+and Damerau edit distances", Nordic J. Computing 10 (2003). Up to `LANES` patterns of one word each are compared with a
+text at once, which the compiler does in vectors; longer patterns take several words. The masks that tell where a label
+occurs in a pattern are made once per pattern.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import int32, int64, njit, void
+from numpy.typing import NDArray
+
+from swsdask.kernels.signatures import column, record
+from swsdask.model.trials import I32, I64
+
+U64 = NDArray[np.uint64]
+
+WORD = 64
+LANES = 16
+
+_NONE, _ONE, _ALL = np.uint64(0), np.uint64(1), np.uint64(2**64 - 1)
+_TOP = np.uint64(WORD - 1)
+
+
+class Types(NamedTuple):
+    """Sides of pairs as types: side s has the types bounds[s]:bounds[s + 1], those of at most `WORD` labels first.
+
+    Type t is the sequence first[t]:last[t] of labels; entries[t]:entries[t + 1] of `slot`, `number` tell how often the
+    side has it in which slots. All int64.
+    """
+
+    bounds: I64
+    first: I64
+    last: I64
+    entries: I64
+    slot: I64
+    number: I64
+
+
+class _Block(NamedTuple):
+    """Patterns that are compared with a text at once: one long one, or up to `LANES` of one word, from type `low` on.
+
+    `masks` uint64 [n_labels, room]; `sizes`, `ends` (the bit of the last label), `rises`, `falls` and `distances`
+    uint64 [room], room for the words of the longest pattern and for `LANES` at least; `counts` int64 [n_slots, LANES +
+    1] how often each pattern is in which slot, and last how many patterns are; `places` int64 [LANES].
+    """
+
+    masks: U64
+    sizes: U64
+    ends: U64
+    rises: U64
+    falls: U64
+    distances: U64
+    counts: I64
+    places: I64
+
+
+_TYPES = record(Types, *(int64[::1] for _ in Types._fields))
+_PRODUCTS = (column(int64), column(int64), column(int64))
+
+
+@njit()
+def _mark(masks: U64, lane: int, label: I32, first: int, last: int) -> None:
+    """Set a pattern's masks: bit i of the words from `lane` on of masks[c] where its label i is c."""
+    for place in range(last - first):
+        masks[label[first + place], lane + (place >> 6)] |= _ONE << np.uint64(place & (WORD - 1))
+
+
+@njit()
+def _unmark(masks: U64, lane: int, label: I32, first: int, last: int) -> None:
+    for place in range(last - first):
+        masks[label[first + place], lane + (place >> 6)] = _NONE
+
+
+@njit()
+def _distance(masks: U64, size: int, label: I32, first: int, last: int, rises: U64, falls: U64) -> int:
+    """The distance of the pattern of `masks`, `size` labels long, to the sequence first:last."""
+    if size == 0:
+        return last - first
+    words = (size + WORD - 1) >> 6
+    end = np.uint64((size - 1) & (WORD - 1))
+    rises[:words] = _ALL
+    falls[:words] = _NONE
+    distance = size
+    for place in range(first, last):
+        mask = masks[label[place]]
+        rise_in, fall_in = _ONE, _NONE
+        for word in range(words):
+            equal, rise, fall = mask[word], rises[word], falls[word]
+            vertical = equal | fall
+            equal |= fall_in
+            horizontal = (((equal & rise) + rise) ^ rise) | equal
+            up, down = fall | ~(horizontal | rise), rise & horizontal
+            if word == words - 1:
+                distance += int((up >> end) & _ONE) - int((down >> end) & _ONE)
+            up, rise_in = (up << _ONE) | rise_in, up >> _TOP
+            down, fall_in = (down << _ONE) | fall_in, down >> _TOP
+            rises[word] = down | ~(vertical | up)
+            falls[word] = up & vertical
+    return distance
+
+
+@njit()
+def _distances(block: _Block, label: I32, first: int, last: int) -> None:
+    """The distances of patterns of one word to the sequence first:last."""
+    masks, sizes, ends, rises, falls, distances = block[:6]
+    for lane in range(LANES):
+        rises[lane], falls[lane], distances[lane] = _ALL, _NONE, sizes[lane]
+    for place in range(first, last):
+        mask = masks[label[place]]
+        for lane in range(LANES):
+            equal, rise, fall = mask[lane], rises[lane], falls[lane]
+            vertical = equal | fall
+            horizontal = (((equal & rise) + rise) ^ rise) | equal
+            up, down = fall | ~(horizontal | rise), rise & horizontal
+            distances[lane] += (up >> ends[lane]) & _ONE
+            distances[lane] -= (down >> ends[lane]) & _ONE
+            up, down = (up << _ONE) | _ONE, down << _ONE
+            rises[lane] = down | ~(vertical | up)
+            falls[lane] = up & vertical
+    for lane in range(LANES):
+        if sizes[lane] == 0:
+            distances[lane] = last - first
+
+
+@njit(
+    int32[::1](column(int32), int64, column(int64), column(int64), column(int64), column(int64)),
+    cache=True,
+    nogil=True,
+)
+def edit_distances(label: I32, n_labels: int, first: I64, last: I64, other_first: I64, other_last: I64) -> I32:
+    """The distance of each sequence first:last of `label` to other_first:other_last, int32 [n].
+
+    `label` int32 [n_rows] holds numbers below `n_labels`; the others int64 [n]. Masks are made anew only where a row's
+    sequence is not that of the row before.
+    """
+    words = 1
+    for row in range(len(first)):
+        words = max(words, (last[row] - first[row] + WORD - 1) >> 6)
+    masks = np.zeros((n_labels, words), np.uint64)
+    rises, falls = np.empty(words, np.uint64), np.empty(words, np.uint64)
+    found = np.empty(len(first), np.int32)
+    begin, end = 0, 0
+    for row in range(len(first)):
+        if first[row] != begin or last[row] != end:
+            _unmark(masks, 0, label, begin, end)
+            begin, end = int(first[row]), int(last[row])
+            _mark(masks, 0, label, begin, end)
+        found[row] = _distance(masks, end - begin, label, other_first[row], other_last[row], rises, falls)
+    return found
+
+
+@njit()
+def _room_for(types: Types, n_labels: int, n_slots: int) -> _Block:
+    room = LANES
+    for pattern in range(len(types.first)):
+        room = max(room, (types.last[pattern] - types.first[pattern] + WORD - 1) >> 6)
+    words = np.zeros((5, room), np.uint64)
+    return _Block(
+        np.zeros((n_labels, room), np.uint64),
+        words[0],
+        words[1],
+        words[2],
+        words[3],
+        words[4],
+        np.zeros((n_slots, LANES + 1), np.int64),
+        np.empty(LANES, np.int64),
+    )
+
+
+@njit()
+def _lanes(types: Types, low: int, high: int) -> int:
+    """How many of the patterns low:high make the next block: 1 if it takes several words, else as many as fit."""
+    lanes = 1
+    while lanes < LANES and low + lanes < high and types.last[low + lanes] - types.first[low + lanes] <= WORD:
+        lanes += 1
+    return lanes
+
+
+@njit()
+def _enter(block: _Block, types: Types, label: I32, low: int, lanes: int) -> None:
+    block.sizes[:LANES] = _NONE
+    block.ends[:LANES] = _NONE
+    for lane in range(lanes):
+        first, last = types.first[low + lane], types.last[low + lane]
+        block.sizes[lane] = last - first
+        block.ends[lane] = max(last - first - 1, 0) & (WORD - 1)
+        _mark(block.masks, lane, label, first, last)
+        for entry in range(types.entries[low + lane], types.entries[low + lane + 1]):
+            block.counts[types.slot[entry], lane] = types.number[entry]
+            block.counts[types.slot[entry], LANES] += 1
+
+
+@njit()
+def _leave(block: _Block, types: Types, label: I32, low: int, lanes: int) -> None:
+    for lane in range(lanes):
+        _unmark(block.masks, lane, label, types.first[low + lane], types.last[low + lane])
+        for entry in range(types.entries[low + lane], types.entries[low + lane + 1]):
+            block.counts[types.slot[entry]] = 0
+
+
+@njit()
+def _meets(block: _Block, types: Types, text: int) -> bool:
+    """Whether a type is in a slot that one of the patterns is in."""
+    for entry in range(types.entries[text], types.entries[text + 1]):
+        if block.counts[types.slot[entry], LANES] > 0:
+            return True
+    return False
+
+
+@njit()
+def _add(block: _Block, types: Types, text: int, lanes: int, weight: int, place_of: I64, histogram: I64) -> None:
+    """Add the pairs of the first `lanes` patterns with a text."""
+    length = types.last[text] - types.first[text]
+    for lane in range(lanes):
+        block.places[lane] = place_of[max(np.int64(block.sizes[lane]), length)] + np.int64(block.distances[lane])
+    for entry in range(types.entries[text], types.entries[text + 1]):
+        counts, row = block.counts[types.slot[entry]], histogram[types.slot[entry]]
+        if counts[LANES] > 0:
+            times = weight * types.number[entry]
+            for lane in range(lanes):
+                row[block.places[lane]] += times * counts[lane]
+
+
+@njit(
+    void(_TYPES, *_PRODUCTS, column(int32), int64, column(int64), int64[:, ::1]),
+    cache=True,
+    nogil=True,
+)
+def add_distances(
+    types: Types, lefts: I64, rights: I64, weights: I64, label: I32, n_labels: int, place_of: I64, histogram: I64
+) -> None:
+    """Add the distance of every pair of fragments of different types, of one slot, of the two sides of each product.
+
+    Products are pairs of sides `lefts` and `rights`, whose pairs count `weights` times each. `label` int32 holds
+    numbers below `n_labels`. A pair of a slot at distance d whose longer type has m labels counts
+    in `histogram` int64 [n_slots, n_places] at place_of[m] + d. The types of the two sides of a product differ, or the
+    sides are the same and each pair of its types counts once. Pairs of types without a common slot are not compared.
+    """
+    block = _room_for(types, n_labels, len(histogram))
+    for product in range(len(lefts)):
+        left, right = lefts[product], rights[product]
+        low, high = types.bounds[left], types.bounds[left + 1]
+        while low < high:
+            lanes = _lanes(types, low, high)
+            _enter(block, types, label, low, lanes)
+            for text in range(low + 1 if left == right else types.bounds[right], types.bounds[right + 1]):
+                if not _meets(block, types, text):
+                    continue
+                first, last = types.first[text], types.last[text]
+                if block.sizes[0] > WORD:
+                    distance = _distance(block.masks, int(block.sizes[0]), label, first, last, block.rises, block.falls)
+                    block.distances[0] = distance
+                else:
+                    _distances(block, label, first, last)
+                before = text - low if left == right else lanes
+                _add(block, types, text, min(lanes, before), weights[product], place_of, histogram)
+            _leave(block, types, label, low, lanes)
+            low += lanes

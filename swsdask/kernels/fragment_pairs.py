@@ -1,0 +1,158 @@
+"""Pairs of fragments, found without looking at all of them: those that overlap, and those that several classes have."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import int64, njit
+
+from swsdask.kernels.fragment_overlap import share_more_than_half
+from swsdask.kernels.placing import near
+from swsdask.kernels.signatures import column, record, several
+from swsdask.model.trials import I64
+
+MOST_OF_THE_SHORTER: Final = 0
+"""Two fragments of one file share more than half of the shorter one's extent."""
+
+NEAR: Final = 1
+"""Two fragments of any files are `near`."""
+
+ANY_TIME: Final = 2
+"""Two fragments of one file share any time."""
+
+NEAR_OR_ANY_TIME: Final = 3
+"""Two fragments of any files are `near`, or of one file and share any time."""
+
+ACROSS_FILES: Final = (NEAR, NEAR_OR_ANY_TIME)
+
+
+class Times(NamedTuple):
+    """Fragments, int64: `begin` and `end` are ticks, but in a rule within files those of one clock for all files."""
+
+    file: I64
+    begin: I64
+    end: I64
+
+
+_TIMES = record(Times, int64[::1], int64[::1], int64[::1])
+_SIDES = (column(int64), column(int64), column(int64))
+
+
+@njit()
+def _overlap(rule: int, times: Times, one: int, other: int) -> bool:
+    """Whether two fragments that share time overlap."""
+    if rule == ANY_TIME:
+        return True
+    if rule == MOST_OF_THE_SHORTER:
+        return share_more_than_half(times.begin[one], times.end[one], times.begin[other], times.end[other])
+    if rule == NEAR_OR_ANY_TIME and times.file[one] == times.file[other]:
+        return True
+    return bool(near(times.begin[one], times.end[one], times.begin[other], times.end[other]))
+
+
+@njit()
+def _after(times: Times, low: int, high: int, moment: int, strictly: bool) -> int:
+    """The first of the rows low:high that begins at a moment or later, or (strictly) later."""
+    while low < high:
+        middle = (low + high) >> 1
+        if times.begin[middle] > moment or (times.begin[middle] == moment and not strictly):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(int64(_TIMES, *_SIDES, int64, int64[::1], int64[:, ::1]), cache=True, nogil=True)
+def overlapping(times: Times, bounds: I64, lefts: I64, rights: I64, rule: int, cursor: I64, found: I64) -> int:
+    """Write the next overlapping pairs of rows to `found` int64 [3, room], with the product each is of: how many.
+
+    Side s has the rows bounds[s]:bounds[s + 1] of `times`, by begin. A product is the pairs of a row of side `lefts`
+    with one of another side `rights`, or of two rows of one side. `cursor` int64 [4], zeros at first, tells where to go
+    on; it is at its end if fewer than `room` pairs are written. A product is gone through by the left side's rows, each
+    with those of the right side that begin no earlier, then by the right side's with those that begin later.
+    """
+    written = 0
+    product, turn, place, other = cursor
+    while product < len(lefts):
+        one_side, other_side = lefts[product], rights[product]
+        alone = one_side == other_side
+        if turn == 1:
+            one_side, other_side = other_side, one_side
+        low, high = bounds[one_side], bounds[one_side + 1]
+        other_low, other_high = bounds[other_side], bounds[other_side + 1]
+        while low + place < high:
+            row = low + place
+            if other == 0:
+                other = row + 1 if alone else _after(times, other_low, other_high, times.begin[row], turn == 1)
+            while other < other_high and times.begin[other] < times.end[row]:
+                if _overlap(rule, times, row, other):
+                    if written == found.shape[1]:
+                        cursor[0], cursor[1], cursor[2], cursor[3] = product, turn, place, other
+                        return written
+                    found[0, written], found[1, written], found[2, written] = row, other, product
+                    written += 1
+                other += 1
+            other = 0
+            place += 1
+        place = 0
+        turn += 1
+        if alone or turn == 2:
+            turn = 0
+            product += 1
+    cursor[0], cursor[1], cursor[2], cursor[3] = product, turn, place, other
+    return written
+
+
+@njit()
+def _have_a_later_one(ranks: I64, first: int, last: int, other_first: int, other_last: int, rank: int) -> bool:
+    """Whether two ascending ranges of `ranks` have a number in common that is greater than `rank`."""
+    one, other = last - 1, other_last - 1
+    while one >= first and other >= other_first and ranks[one] > rank and ranks[other] > rank:
+        if ranks[one] == ranks[other]:
+            return True
+        if ranks[one] > ranks[other]:
+            one -= 1
+        else:
+            other -= 1
+    return False
+
+
+@njit(
+    several(int64[::1], int64[::1])(column(int64), column(int64), column(int64), column(int64), column(int64)),
+    cache=True,
+    nogil=True,
+)
+def repeated(bounds: I64, member: I64, first: I64, rank: I64, size: I64) -> tuple[I64, I64]:
+    """The pairs of groups that a class has which a class of higher rank has too, once per such class.
+
+    A group is fragments that are in the same classes: group g, of `size` [g] fragments, is in those of the ranks
+    rank[first[g]:first[g + 1]], ascending. The class of rank r has the groups member[bounds[r]:bounds[r + 1]]. A group
+    makes a pair with itself if it has several fragments.
+    """
+    room = 16
+    pairs = np.empty((2, room), np.int64)
+    n = 0
+    shared = np.empty(len(member), np.int64)
+    for own in range(len(bounds) - 1):
+        n_shared = 0
+        for place in range(bounds[own], bounds[own + 1]):
+            if rank[first[member[place] + 1] - 1] > own:
+                shared[n_shared] = member[place]
+                n_shared += 1
+        for i in range(n_shared):
+            one = shared[i]
+            for j in range(i, n_shared):
+                other = shared[j]
+                if one == other:
+                    if size[one] < 2:
+                        continue
+                elif not _have_a_later_one(rank, first[one], first[one + 1], first[other], first[other + 1], own):
+                    continue
+                if n == room:
+                    wider = np.empty((2, 2 * room), np.int64)
+                    wider[:, :room] = pairs
+                    pairs, room = wider, 2 * room
+                pairs[0, n], pairs[1, n] = one, other
+                n += 1
+    return pairs[0, :n].copy(), pairs[1, :n].copy()
