@@ -11,7 +11,7 @@ from swsdask.cli.options import engine_options, explicit_settings, writable_dire
 
 @click.group(short_help="Simulate systems: how measures behave.")
 def command() -> None:
-    """Simulate systems, to learn how measures behave."""
+    """Simulate systems, to learn how measures behave, or to have files to try."""
 
 
 @command.command("gap", short_help="Which penalty function GAP should have.")
@@ -60,3 +60,26 @@ def gap(
         click.echo(f"\nSignature: {signature}")
         if out is not None:
             click.echo(f"Written to {out}: gap.html, gap.json, gap.parquet")
+
+
+@command.command("discovery", short_help="A corpus, and what systems discovered in it, as files.")
+@click.option("--out", metavar="DIRECTORY", callback=writable_directory, required=True, help="Where to.")
+@click.option("--seed", type=click.IntRange(0), default=2015, help="Another seed, another corpus (2015).")
+@click.option("--phones", type=click.IntRange(1), default=20_000, help="How many phones are spoken (20000).")
+def discovery(out: Path, seed: int, phones: int) -> None:
+    """Make a corpus for term discovery and what four systems find in it, in the official formats.
+
+    OUT gets sim.phn, sim.wrd, sim.split, sim.speakers and SYSTEM.classes. `swsdask discover` scores them.
+    """
+    from swsdask.model.wording import counted
+    from swsdask.simulate.discovery_corpus import DISCOVERERS, simulate_classes, simulate_corpus
+    from swsdask.simulate.discovery_files import write_classes, write_corpus
+
+    corpus = simulate_corpus(seed, n_phones=phones)
+    write_corpus(corpus, out)
+    click.echo(f"{out}: {counted(len(corpus.phones), 'phones')}, {counted(len(corpus.words), 'words')}")
+    for number, system in enumerate(DISCOVERERS):
+        found = simulate_classes(corpus, system, number)
+        write_classes(found, out)
+        told = f"{counted(len(found.classes), 'classes')}, {counted(len(found.fragments), 'fragments')}"
+        click.echo(f"  {system.name}.classes: {told}")

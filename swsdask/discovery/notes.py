@@ -26,7 +26,7 @@ def dropped_notes(discovered: Discovered) -> Iterator[str]:
 
 
 def left_out_notes(systems: Mapping[str, Sequence[Numbers]], definition: Definition) -> Iterator[str]:
-    """In which means folds are left out, because the measure is not defined there: a note for each measure."""
+    """In which means folds are left out, because the measure is not defined there."""
     if definition == "tdev2":
         return
     of: dict[tuple[str, str], list[str]] = {}
@@ -35,6 +35,9 @@ def left_out_notes(systems: Mapping[str, Sequence[Numbers]], definition: Definit
             for name, count in numbers.left_out.items():
                 there = of.setdefault((numbers.condition, name), [])
                 there.append(f"{system} {count} of {len(numbers.folds)}")
+    together: dict[tuple[str, str], list[str]] = {}
     for (condition, name), there in of.items():
         shown = ", ".join(there[:_SHOWN]) + (f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else "")
-        yield f"{condition}: {name} is not defined in some folds, which its mean leaves out: {shown}."
+        together.setdefault((condition, shown), []).append(name)
+    for (condition, shown), names in together.items():
+        yield f"{condition}: not defined in some folds, which the mean leaves out: {', '.join(names)}: {shown}."
