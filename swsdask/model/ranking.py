@@ -39,13 +39,13 @@ class AveragePrecisionSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
 
-    ties: Literal["group", "best", "worst", "expected"] | Order = "group"
+    ties: Literal["group", "best", "worst", "expected", "document-descending", "document-ascending", "input"] = "group"
     interpolation: Literal["max", "none"] = "max"
     integration: Literal["step", "trapezoid"] = "step"
     no_relevant: Literal["exclude", "zero", "nan"] = "exclude"
     missing: Literal["zero", "skip"] = "zero"
     score_dtype: Literal["float64", "float32"] = "float64"
-    duplicates: Literal["as-trials"] | Duplicates = "as-trials"
+    duplicates: Literal["as-trials", "ignore", "false-positive", "first"] = "as-trials"
     ranks: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (5, 10)
     recalls: tuple[Annotated[float, Field(ge=0, le=1)], ...] = tuple(tenths / 10 for tenths in range(11))
 

@@ -152,3 +152,11 @@ def test_only_another_rule_for_several_detections_costs_anything(trials: str, du
     chosen = {"trials": trials, "average_precision": {"duplicates": duplicates}}
     asked = build_settings(explicit={"evaluation": chosen}).evaluation
     assert asked.average_precision.rule(asked.trials).duplicates == rule
+
+
+@pytest.mark.parametrize("name", ["ties", "duplicates"])
+def test_an_unknown_rule_of_rankings_is_told_once_with_all_that_there_are(name: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        build_settings(explicit={"evaluation": {"average_precision": {name: "nonsense"}}})
+    assert str(caught.value).startswith(f"setting evaluation.average_precision.{name}: Input should be '")
+    assert str(caught.value).count("nonsense") == 1
