@@ -1,12 +1,31 @@
-"""The Python API: open, ingest, score, discover, validate, report. The command line is a thin layer over it."""
+"""The Python API: open, ingest, score, discover, validate, report. The command line is a thin layer over it.
 
-from swsdask.api.calibrating import apply_calibration, calibrate
-from swsdask.api.comparing import rank_correlation
-from swsdask.api.discovering import discover, plan_discovery
-from swsdask.api.ingesting import ingest, validate
-from swsdask.api.opening import Evaluation, open  # noqa: A004
-from swsdask.api.scoring import plan, score
-from swsdask.api.writing import report, write, write_mediaeval, write_tde
+What is not asked for is not imported: kernels take time to load, and nobody needs all of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "Evaluation": "opening",
+    "apply_calibration": "calibrating",
+    "calibrate": "calibrating",
+    "discover": "discovering",
+    "ingest": "ingesting",
+    "ingest_discovery": "discovery_ingesting",
+    "open": "opening",
+    "plan": "scoring",
+    "plan_discovery": "discovering",
+    "rank_correlation": "comparing",
+    "report": "writing",
+    "score": "scoring",
+    "validate": "ingesting",
+    "write": "writing",
+    "write_mediaeval": "writing",
+    "write_tde": "writing",
+}
 
 __all__ = [
     "Evaluation",
@@ -14,6 +33,7 @@ __all__ = [
     "calibrate",
     "discover",
     "ingest",
+    "ingest_discovery",
     "open",
     "plan",
     "plan_discovery",
@@ -25,3 +45,21 @@ __all__ = [
     "write_mediaeval",
     "write_tde",
 ]
+
+if TYPE_CHECKING:
+    from swsdask.api.calibrating import apply_calibration, calibrate
+    from swsdask.api.comparing import rank_correlation
+    from swsdask.api.discovering import discover, plan_discovery
+    from swsdask.api.discovery_ingesting import ingest_discovery
+    from swsdask.api.ingesting import ingest, validate
+    from swsdask.api.opening import Evaluation, open  # noqa: A004
+    from swsdask.api.scoring import plan, score
+    from swsdask.api.writing import report, write, write_mediaeval, write_tde
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'swsdask.api' has no attribute {name!r}")
+    value = getattr(import_module(f"swsdask.api.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

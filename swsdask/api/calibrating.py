@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from swsdask.api.given import Location, locations, named_runs
+from swsdask.api.given import Location, locations
 from swsdask.api.manifest import manifest_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
-from swsdask.api.running import rows_to_score, with_runs, working
+from swsdask.api.run_files import named_runs
+from swsdask.api.running import working
+from swsdask.api.runs import rows_to_score, with_runs
 from swsdask.archive.policy import check_runs
 from swsdask.archive.reference import build_reference
 from swsdask.engine.executor import Executor

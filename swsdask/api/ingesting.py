@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from swsdask.api.given import Location, Runs, locations, named_runs, rows_about, run_files
+from swsdask.api.given import Location, locations
 from swsdask.api.opening import judged_files, reference_files, settings_of
+from swsdask.api.run_files import Runs, named_runs, rows_about, run_files
 from swsdask.api.running import working
 from swsdask.archive.ingest import ingest as ingest_files
 from swsdask.archive.layout import Layout

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from swsdask.api.given import Location, Runs, named_runs, run_files
+from swsdask.api.given import Location
 from swsdask.api.manifest import differences
+from swsdask.api.run_files import Runs, named_runs, run_files
 from swsdask.archive.base import Archive
 from swsdask.archive.memory import MemoryArchive
 from swsdask.archive.reading import JudgedFiles, read_reference

@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 
-from swsdask.api.given import Location, Runs, as_names, named_runs
+from swsdask.api.given import Location, as_names
 from swsdask.api.manifest import manifest_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
-from swsdask.api.running import rows_to_score, with_runs, working
+from swsdask.api.run_files import Runs, named_runs
+from swsdask.api.running import working
+from swsdask.api.runs import rows_to_score, with_runs
 from swsdask.archive.collection import collection_statistics
 from swsdask.archive.policy import check_runs
 from swsdask.archive.reference import build_reference

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swsdask.api.given import Location
-from swsdask.api.opening import Evaluation
-from swsdask.archive.reference import whole_ticks
 from swsdask.errors import SettingsError
-from swsdask.formats.reference import ReferenceFiles
 from swsdask.model.results import Result
+
+if TYPE_CHECKING:
+    from swsdask.api.opening import Evaluation
 
 
 def report(result: Result, path: Location) -> None:
@@ -35,6 +36,8 @@ def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location)
     For document trials only, and a result with the numbers that are printed (`render.mediaeval_output`); they are the
     tool's under `compat = "mediaeval"`.
     """
+    from swsdask.archive.reference import whole_ticks
+    from swsdask.formats.reference import ReferenceFiles
     from swsdask.render.mediaeval_output import MEASURES, Loaded, write_mediaeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive

@@ -1,0 +1,61 @@
+"""The runs that are scored, and the archive that holds them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from swsdask.api.opening import Evaluation
+from swsdask.api.run_files import GivenRuns, rows_about, run_files
+from swsdask.archive.base import Archive
+from swsdask.archive.layout import Layout
+from swsdask.archive.memory import read_into_memory
+from swsdask.archive.reading import sources_of
+from swsdask.archive.storage import Storage
+from swsdask.archive.tables import ReferenceTables
+from swsdask.archive.writing import write_runs
+from swsdask.engine.executor import Executor
+from swsdask.errors import SettingsError
+
+
+def rows_to_score(evaluation: Evaluation, runs: GivenRuns) -> int:
+    """How many detections there are to score, or about how many where they are in files."""
+    if runs is None or _are_systems(runs, evaluation.systems):
+        wanted = set(evaluation.systems) if runs is None else set(runs)
+        return sum(run.rows for run in evaluation.archive.runs if run.system in wanted)
+    return rows_about(run_files(runs))
+
+
+def _are_systems(runs: GivenRuns, held: Sequence[str]) -> bool:
+    return bool(held) and isinstance(runs, list) and set(runs) <= set(held)
+
+
+@contextmanager
+def with_runs(
+    evaluation: Evaluation, runs: GivenRuns, executor: Executor, buckets: int | None
+) -> Iterator[tuple[Archive, list[str]]]:
+    """The archive that holds the runs, and which of its systems are asked for.
+
+    Runs of files are read into memory where the executor shares it, else into a temporary archive.
+    """
+    archive = evaluation.archive
+    held = evaluation.systems
+    if not runs:
+        if runs is not None or not held:
+            raise SettingsError("No RUN to score: give files, directories or globs, or an archive that holds runs.")
+        yield archive, list(held)
+    elif _are_systems(runs, held):
+        yield archive, sorted(set(runs))
+    else:
+        tables = ReferenceTables(archive.documents, archive.queries, archive.words, archive.segments)
+        settings = evaluation.settings.evaluation
+        sources = sources_of(run_files(runs))
+        if executor.shares_memory and buckets is None:
+            loaded: Archive = read_into_memory(tables, sources, settings)
+            yield loaded, [run.system for run in loaded.runs]
+            return
+        with tempfile.TemporaryDirectory(prefix="swsdask-") as folder:
+            layout = Layout(buckets=buckets)
+            loaded = write_runs(Storage(folder, {}), tables, sources, settings, layout=layout, executor=executor)
+            yield loaded, [run.system for run in loaded.runs]
