@@ -24,6 +24,7 @@ import numpy as np
 
 from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
 from swsdask.discovery.per_fold import Agreement, by_fold
+from swsdask.discovery.sets import common, distinct
 from swsdask.discovery.words import words_of
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.ticks import TICKS_PER_SECOND
@@ -99,13 +100,13 @@ def _edges_of_fragments(rows: slice, corpus: Corpus, discovered: Discovered) -> 
 def _edges_of_phones(files: FileRange, corpus: Corpus) -> I64:
     rows = rows_of(files, corpus.phones.file)
     file, start, end = (column[rows] for column in (corpus.phones.file, corpus.phones.start, corpus.phones.end))
-    return np.union1d(_moment(file, start), _moment(file, end))
+    return distinct(_moment(file, start), _moment(file, end))
 
 
 def _compare_nearest(found: Edges, gold: Edges, phones: I64) -> tuple[int, int, int, int]:
-    boundaries, wrong = _nearest(np.union1d(*found), phones)
-    gold_boundaries, gold_wrong = _nearest(np.union1d(*gold), phones)
-    both = len(np.intersect1d(boundaries, gold_boundaries, assume_unique=True))
+    boundaries, wrong = _nearest(distinct(*found), phones)
+    gold_boundaries, gold_wrong = _nearest(distinct(*gold), phones)
+    both = len(common(boundaries, gold_boundaries))
     return len(boundaries) + wrong, both, len(gold_boundaries) + gold_wrong, both
 
 
@@ -114,11 +115,11 @@ def _nearest(edges: I64, phones: I64) -> tuple[I64, int]:
     before, after = _neighbours(edges, phones)
     nearest = np.where(np.abs(edges - before) <= np.abs(after - edges), before, after)
     near = np.abs(edges - nearest) < _NEAR_TICKS
-    return np.unique(nearest[near]), int(np.count_nonzero(~near))
+    return distinct(nearest[near]), int(np.count_nonzero(~near))
 
 
 def _compare_within(found: Edges, gold: Edges, phones: I64) -> tuple[int, int, int, int]:  # noqa: ARG001
-    edges, gold_edges = np.union1d(*found), np.union1d(*gold)
+    edges, gold_edges = distinct(*found), distinct(*gold)
     right = int(np.count_nonzero(_are_near(edges, gold_edges)))
     recalled = int(np.count_nonzero(_are_near(gold_edges, edges)))
     return len(edges), right, len(gold_edges), recalled
@@ -134,8 +135,8 @@ def _are_near(edges: I64, others: I64) -> Bool:
 
 
 def _compare_exactly(found: Edges, gold: Edges, phones: I64) -> tuple[int, int, int, int]:  # noqa: ARG001
-    right = len(np.union1d(np.intersect1d(found[0], gold[0]), np.intersect1d(found[1], gold[1])))
-    return len(np.union1d(*found)), right, len(np.union1d(*gold)), right
+    right = len(distinct(common(distinct(found[0]), distinct(gold[0])), common(distinct(found[1]), distinct(gold[1]))))
+    return len(distinct(*found)), right, len(distinct(*gold)), right
 
 
 def _neighbours(edges: I64, others: I64) -> tuple[I64, I64]:

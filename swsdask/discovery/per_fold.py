@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from swsdask.discovery.sets import distinct
 from swsdask.model.corpus import NO_FOLD, Corpus
 from swsdask.model.trials import F64, I16, I32, I64
 
@@ -44,12 +45,12 @@ def things(number: I32, fold: I16, fold_set: int) -> I64:
 def distinct_things(number: I32, fold: I16, fold_set: int) -> I64:
     """The set of things in the folds of one set, ascending; what is in none is left out."""
     inside = fold != NO_FOLD
-    return np.unique(things(number[inside], fold[inside], fold_set))
+    return distinct(things(number[inside], fold[inside], fold_set))
 
 
-def things_counted(distinct: I64, fold_set: int, corpus: Corpus) -> I64:
+def things_counted(of: I64, fold_set: int, corpus: Corpus) -> I64:
     """How many of some distinct things each fold of one set has, int64 [n_folds]."""
-    place = distinct >> _NUMBER_BITS
+    place = of >> _NUMBER_BITS
     return np.bincount(place[place >> _FOLD_BITS == fold_set] & _FOLD, minlength=len(corpus.folds[fold_set].names))
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
 from swsdask.discovery.per_fold import Agreement, by_fold, rows_counted
+from swsdask.discovery.sets import common, distinct
 from swsdask.discovery.transcription import phones_of
 from swsdask.discovery.words import NO_WORD, Words, words_matched, words_near, words_of, words_spelled
 from swsdask.model.corpus import Corpus, Discovered
@@ -53,14 +54,14 @@ class TokenAgreement(Agreement):
     def _add_equal(self, fold_set: int, rows: slice, words: Words, corpus: Corpus, discovered: Discovered) -> None:
         found = _element(discovered.first[rows], discovered.last[rows], odd=True)
         gold = _element(*phones_of(words.file, words.start, words.end, corpus), odd=False)
-        words_in = dict(by_fold(words.fold))
-        for fold, own in by_fold(words.fold):
-            self.gold[fold_set, fold] = len(np.unique(gold[own]))
+        gold_in = {fold: distinct(gold[own]) for fold, own in by_fold(words.fold)}
+        for fold, elements in gold_in.items():
+            self.gold[fold_set, fold] = len(elements)
         for fold, own in by_fold(discovered.fold[fold_set, rows]):
-            elements = np.unique(found[own])
+            elements = distinct(found[own])
             self.found[fold_set, fold] = len(elements)
-            if fold in words_in:
-                both = len(np.intersect1d(elements, gold[words_in[fold]]))
+            if fold in gold_in:
+                both = len(common(elements, gold_in[fold]))
                 self.right[fold_set, fold] = self.recalled[fold_set, fold] = both
 
     def _add_hits(self, fold_set: int, rows: slice, words: Words, corpus: Corpus, discovered: Discovered) -> None:
@@ -71,7 +72,7 @@ class TokenAgreement(Agreement):
             right = rows_counted(fold[word != NO_WORD], n_folds)
         else:
             word = words_spelled(discovered, rows, words, corpus)
-            right = rows_counted(words.fold[np.unique(word[word != NO_WORD])], n_folds)
+            right = rows_counted(words.fold[distinct(word[word != NO_WORD])], n_folds)
         self.found[fold_set] = rows_counted(fold, n_folds)
         self.gold[fold_set] = rows_counted(words.fold, n_folds)
         self.right[fold_set] = self.recalled[fold_set] = right

@@ -23,6 +23,7 @@ import numpy as np
 from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
 from swsdask.discovery.per_fold import distinct_things, ratio, things, things_counted
 from swsdask.discovery.restriction import folds_of
+from swsdask.discovery.sets import are_in, distinct
 from swsdask.discovery.transcription import phones_of
 from swsdask.discovery.words import NO_WORD, words_of, words_spelled
 from swsdask.kernels.sequences import find_sequences, number_sequences
@@ -46,20 +47,18 @@ class TypeSets:
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:
         """The types in a range of files."""
         rows = rows_of(cell, discovered.file)
-        number = discovered.type[rows]
-        seen, right = [], []
-        for fold_set, fold in enumerate(discovered.fold[:, rows]):
-            if corpus.definition == "document":
-                gold = _in_lexicon(rows, fold_set, corpus, discovered)
-            else:
-                gold = words_spelled(discovered, rows, words_of(cell, corpus, fold_set), corpus) != NO_WORD
-            seen.append(distinct_things(number, fold, fold_set))
-            right.append(distinct_things(number[gold], fold[gold], fold_set))
+        number, fold = discovered.type[rows], discovered.fold[:, rows]
+        if corpus.definition == "document":
+            gold = _in_lexicon(rows, corpus, discovered)
+        else:
+            gold = _are_words(cell, rows, corpus, discovered)
+        seen = [distinct_things(number, own, fold_set) for fold_set, own in enumerate(fold)]
+        right = [distinct_things(number[gold[k]], own[gold[k]], k) for k, own in enumerate(fold)]
         return cls(np.concatenate(seen), np.concatenate(right))
 
     def merge(self, other: Self) -> Self:
         """The types of both parts."""
-        return type(self)(np.union1d(self.seen, other.seen), np.union1d(self.right, other.right))
+        return type(self)(distinct(self.seen, other.seen), distinct(self.right, other.right))
 
 
 class Type:
@@ -109,12 +108,18 @@ def _of_all_words(number: I32, corpus: Corpus) -> I64:
     return np.concatenate([distinct_things(number, own, fold_set) for fold_set, own in enumerate(fold)])
 
 
-def _in_lexicon(rows: slice, fold_set: int, corpus: Corpus, discovered: Discovered) -> Bool:
-    """Which fragments have the transcription of a word of their fold."""
-    known = lexicon(corpus)
+def _in_lexicon(rows: slice, corpus: Corpus, discovered: Discovered) -> Bool:
+    """Whether each fragment has the transcription of a word of its fold, bool [n_fold_sets, n]."""
+    known, fold = lexicon(corpus), discovered.fold[:, rows]
     first, last = discovered.first[rows], discovered.last[rows]
     number = find_sequences(first, last, corpus.phones.label, known.slots, known.first, known.last)
-    fold = discovered.fold[fold_set, rows]
     gold: Bool = (number >= 0) & (fold != NO_FOLD)
-    gold[gold] = np.isin(things(number[gold], fold[gold], fold_set), known.types)
+    for fold_set, own in enumerate(gold):
+        own[own] = are_in(things(number[own], fold[fold_set, own], fold_set), known.types)
     return gold
+
+
+def _are_words(files: FileRange, rows: slice, corpus: Corpus, discovered: Discovered) -> Bool:
+    """Whether each fragment is a word of its fold as tdev2 has it, bool [n_fold_sets, n]."""
+    all_words = (words_of(files, corpus, fold_set) for fold_set in range(len(corpus.folds)))
+    return np.array([words_spelled(discovered, rows, words, corpus) != NO_WORD for words in all_words])

@@ -15,6 +15,7 @@ import numpy as np
 
 from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
 from swsdask.discovery.per_fold import distinct_things, ratio, things_counted
+from swsdask.discovery.sets import distinct
 from swsdask.discovery.types import spellings
 from swsdask.discovery.words import NO_WORD, words_matched, words_near, words_of
 from swsdask.kernels.sequences import number_sequences
@@ -64,7 +65,7 @@ class SpelledTypes:
 
     def merge(self, other: Self) -> Self:
         """The types of both parts."""
-        return type(self)(_distinct([self.near, other.near]), np.union1d(self.right, other.right))
+        return type(self)(_distinct([self.near, other.near]), distinct(self.right, other.right))
 
 
 class SpelledType:
