@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from swsdask.discovery.per_fold import by_fold, distinct_things, ratio, things_counted
 from swsdask.kernels.containment import holding, sharing_most
+from swsdask.kernels.cover import add_union
 from swsdask.kernels.partners import have_partner
 from swsdask.kernels.placing import place_document, place_tde, place_tdev2
 from swsdask.kernels.sequences import find_sequences, number_sequences
@@ -153,10 +154,27 @@ def test_no_sequences() -> None:
     assert find_sequences(np.array([0]), np.array([2]), column(1, 2), *table).tolist() == [-1]
 
 
-def test_words_may_overlap() -> None:
+def test_words_may_overlap_and_the_first_of_equals_is_taken() -> None:
     first, start, end = np.array([0, 3]), column(0, 10, 50), column(100, 30, 60)
     file, low, high = column(0, 0, 0, 0), column(10, 0, 55, 200), column(30, 200, 90, 300)
     assert most_covered(file, low, high, first, start, end).tolist() == [1, 0, 2, -1]
+
+
+@pytest.mark.parametrize(
+    ("fold", "file", "expected"),
+    [
+        ([0, 0, 0, 0, 0], [0, 0, 0, 0, 0], [500_020 + 10 + 200]),
+        ([0, 1, 1, 1, 2], [0, 0, 0, 0, 0], [500_000, 15 + 10 + 100, 85]),
+        ([0, 0, 0, 0, 0], [0, 1, 1, 1, 2], [500_000 + 15 + 10 + 100 + 85]),
+    ],
+)
+def test_what_nearly_touches_is_joined(fold: list[int], file: list[int], expected: list[int]) -> None:
+    """The later, the more is close: 0.5 ms but not 1 ms at 50 s, 1.5 ms at 150 s."""
+    start = column(0, 500_005, 500_030, 1_500_000, 1_500_115)
+    end = column(500_000, 500_020, 500_040, 1_500_100, 1_500_200)
+    ticks = np.zeros(len(expected), np.int64)
+    add_union(np.array(fold, np.int16), column(*file), start, end, ticks)
+    assert ticks.tolist() == expected
 
 
 def test_labels_are_compared_one_by_one() -> None:
