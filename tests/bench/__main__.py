@@ -17,6 +17,7 @@ BENCHES = (
     "xml_rows",
     "workers",
     "scale",
+    "discovery",
     "small",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
