@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -34,7 +35,7 @@ from swsdask.discovery.matching import NAMES
 from swsdask.discovery.members import Tile, changes, completable, tiles
 from swsdask.discovery.per_fold import most_folds
 from swsdask.discovery.windows import LONGEST, windows
-from swsdask.kernels.diagonals import count_pairs, maximal, pair_up, tally_types
+from swsdask.kernels.diagonals import count_pairs, maximal, number_starts, pair_up, tally_types
 from swsdask.kernels.ngrams import SHORTEST, refine
 from swsdask.model.corpus import Corpus, Discovered
 from swsdask.model.trials import F64, I32, I64
@@ -107,8 +108,8 @@ class WeightedMatching:
         """Precision and recall of the folds of one set."""
         n_folds = len(corpus.folds[fold_set].names)
         precision, recall = np.full(n_folds, np.nan), np.full(n_folds, np.nan)
-        for fold in range(n_folds):
-            found, there = count_fold(statistic, corpus, fold_set, fold), int(gold(corpus).flat[fold_set, fold])
+        for fold, found in enumerate(counted(statistic, corpus, fold_set)):
+            there = int(gold(corpus).flat[fold_set, fold])
             windows_found, pairs, right, windows_there, pairs_there = found.types.T
             if found.fragments:
                 precision[fold] = math.fsum(windows_found / found.fragments * (right / pairs))
@@ -117,37 +118,31 @@ class WeightedMatching:
         return {NAMES[0]: precision, NAMES[1]: recall}
 
 
-def count_fold(statistic: PairedWindows, corpus: Corpus, fold_set: int, fold: int) -> FoldPairs:
-    """What is paired in one fold, by type where some of it is right."""
-    phones, where = corpus.phones, windows(corpus)
-    found = statistic.of(fold_set * most_folds(corpus) + fold)
-    room = np.where(where.fold[fold_set] == fold, where.fold_room[fold_set], np.uint8(0))
-    used = _window_starts(found)
-    line = np.where(used, np.cumsum(used, dtype=np.int32) - 1, np.int32(-1)).astype(np.int32)
-    paired, right = np.zeros((2, np.count_nonzero(used), _LONGEST - SHORTEST + 1), np.int64)
-    count_pairs(found.key, found.length, phones.label, room, phones.start, phones.end, line, paired, right)
+def counted(statistic: PairedWindows, corpus: Corpus, fold_set: int) -> Iterator[FoldPairs]:
+    """What is paired in each fold of one set, by type where some of it is right."""
+    phones, n_labels = corpus.phones, len(corpus.phones.labels)
+    fold, room = windows(corpus).fold[fold_set], windows(corpus).fold_room[fold_set]
+    by_fold = np.argsort(fold, kind="stable").astype(np.int32)
+    by_fold = by_fold[room[by_fold] >= SHORTEST]
+    bounds = np.searchsorted(fold[by_fold], np.arange(len(corpus.folds[fold_set].names) + 1))
+    line, reach = np.full(len(phones), -1, np.int32), room.copy()
+    for number, (low, high) in enumerate(pairwise(bounds)):
+        found = statistic.of(fold_set * most_folds(corpus) + number)
+        used = number_starts(found.key, found.length, line)
+        paired, right = np.zeros((2, len(used), _LONGEST - SHORTEST + 1), np.int64)
+        count_pairs(found.key, found.length, phones.label, room, phones.start, phones.end, line, paired, right)
 
-    lengths = np.count_nonzero(paired, axis=1)
-    reach = room.copy()
-    reach[used] = np.maximum(reach[used], lengths + np.where(lengths, SHORTEST - 1, 0)).astype(np.uint8)
-    starts = np.flatnonzero(reach >= SHORTEST).astype(np.int32)
-    begins = np.array([0, len(starts)])
-    types = [np.empty((0, 5), np.int64)]
-    for length in range(1, _LONGEST + 1):
-        starts, begins = refine(starts, begins, phones.label, reach, length - 1, len(phones.labels))
-        if length >= SHORTEST:
-            types.append(tally_types(starts, begins, length, phones.start, phones.end, room, line, paired, right))
-    return FoldPairs(int(np.count_nonzero(paired)), int(paired.sum()), np.concatenate(types))
-
-
-def _window_starts(found: PairedWindows) -> np.ndarray:
-    """At which phones a window starts that is paired, bool [n_phones]."""
-    behind, first = np.divmod(found.key % max(found.n_phones**2, 1), max(found.n_phones, 1))
-    edges = np.zeros(found.n_phones + 1, np.int64)
-    for begin in (first, first + behind):
-        np.add.at(edges, begin, 1)
-        np.add.at(edges, begin + found.length - SHORTEST + 1, -1)
-    return np.cumsum(edges)[:-1] > 0
+        lengths = np.count_nonzero(paired, axis=1) + SHORTEST - 1
+        reach[used] = np.maximum(room[used], lengths)
+        starts = np.concatenate([by_fold[low:high], used[room[used] < SHORTEST].astype(np.int32)])
+        begins = np.array([0, len(starts)])
+        types = [np.empty((0, 5), np.int64)]
+        for length in range(1, _LONGEST + 1):
+            starts, begins = refine(starts, begins, phones.label, reach, length - 1, n_labels)
+            if length >= SHORTEST:
+                types.append(tally_types(starts, begins, length, phones.start, phones.end, room, line, paired, right))
+        yield FoldPairs(int(np.count_nonzero(paired)), int(paired.sum()), np.concatenate(types))
+        line[used], reach[used] = -1, room[used]
 
 
 def _group_ends(cluster: I64, slot: I64) -> I64:

@@ -69,5 +69,6 @@ def _phones(corpus: Corpus, discovered: Discovered, members: Members) -> tuple[I
     of_place = np.repeat(np.arange(len(first)), np.diff(at))
     place = np.arange(len(of_place))
     phone = first[of_place] + place - at[of_place]
-    room = windows(corpus).fold_room[members.slot[of_place] // most_folds(corpus), phone]
-    return at, phone, np.minimum(room, at[of_place + 1] - place).astype(np.int32)
+    fold_set = (members.slot // most_folds(corpus))[of_place]
+    room = np.minimum(windows(corpus).fold_room[fold_set, phone], at[of_place + 1] - place)
+    return at, phone, room.astype(np.int32)

@@ -76,6 +76,24 @@ def maximal(key: I64, length: I32, n_phones: int) -> tuple[I64, I32]:
     return kept_key[:kept].copy(), kept_length[:kept].copy()
 
 
+@njit(int64[::1](column(int64), column(int32), int32[::1]), cache=True, nogil=True)
+def number_starts(key: I64, length: I32, line: I32) -> I64:
+    """The phones at which windows of some intervals start, numbered in `line` int32 [n_phones], -1 for all others."""
+    n_phones = len(line)
+    found = np.empty(n_phones, np.int64)
+    n = 0
+    for row in range(len(key)):
+        i = key[row] % n_phones
+        j = i + key[row] // n_phones % n_phones
+        for first in (i, j):
+            for phone in range(first, first + length[row] - SHORTEST + 1):
+                if line[phone] < 0:
+                    line[phone] = n
+                    found[n] = phone
+                    n += 1
+    return found[:n].copy()
+
+
 @njit(
     void(
         column(int64),
@@ -97,8 +115,8 @@ def count_pairs(
     """Add up in how many pairs each window is, and in how many whose windows are equal, have room and are not `near`.
 
     Intervals are `maximal` ones of one fold. `label`, `room`, `start`, `end` have an entry per phone; `line` says which
-    row of `paired` and `gold` is the phone's, int64 [n_lines, longest - 2]; column k is that of k + 3 phones. A
-    window that is paired with itself counts once.
+    row of `paired` and `gold` is the phone's, int64 [n_lines, longest - 2]; column k is that of k + 3 phones. A window
+    that is paired with itself counts once.
     """
     n_phones, longest = len(label), paired.shape[1] + SHORTEST - 1
     equal = np.zeros(max(length.max() if len(length) else 0, 1), np.int64)

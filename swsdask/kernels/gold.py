@@ -44,32 +44,34 @@ def add_partnered(
     end(z) - end(x), then end(x) - start(y) <= end(x) - start(z) <= end(z) - end(x) <= end(y) - end(x): x and y share
     at most half of y, and not more of x than x and z do.
     """
-    n_folds = len(flat)
-    first = np.full(n_folds, -1, np.int64)
-    last = np.empty(n_folds, np.int64)
+    first = np.full(len(flat), -1, np.int64)
+    last = np.empty(len(flat), np.int64)
+    fold_of = np.empty(len(starts), np.int16)
     for group in range(len(begins) - 1):
         for i in range(begins[group], begins[group + 1]):
             one = starts[i]
-            if room[one] >= length:
-                if first[fold[one]] < 0:
-                    first[fold[one]] = one
-                last[fold[one]] = one
+            own = fold[one] if room[one] >= length else np.int16(-1)
+            fold_of[i] = own
+            if own >= 0:
+                if first[own] < 0:
+                    first[own] = one
+                last[own] = one
         for i in range(begins[group], begins[group + 1]):
-            one = starts[i]
-            if room[one] < length:
+            one, own = starts[i], fold_of[i]
+            if own < 0 or first[own] == last[own]:
                 continue
-            low, high = first[fold[one]], last[fold[one]]
+            low, high = first[own], last[own]
             partnered = file[low] != file[high]
             if not partnered:
                 till = end[one + length - 1]
                 partnered = not share_more_than_half(start[one], till, start[low], end[low + length - 1])
                 partnered |= not share_more_than_half(start[one], till, start[high], end[high + length - 1])
             if partnered:
-                flat[fold[one]] += 1
+                flat[own] += 1
                 longest[one] = length
         for i in range(begins[group], begins[group + 1]):
-            if room[starts[i]] >= length:
-                first[fold[starts[i]]] = -1
+            if fold_of[i] >= 0:
+                first[fold_of[i]] = -1
 
 
 @njit()
@@ -85,25 +87,6 @@ def count_near(ones: I64, length: int, start: I32, end: I32) -> I64:
                 n_near[j] += 1
             j += 1
     return n_near
-
-
-@njit()
-def in_folds(group: I32, length: int, start: I32, room: U8, fold: I16, n_folds: int) -> tuple[I64, I64]:
-    """Where each fold's n-grams begin, int64 [n_folds + 1], and the n-grams by fold and in it by start time."""
-    bounds = np.zeros(n_folds + 1, np.int64)
-    for one in group:
-        if room[one] >= length:
-            bounds[fold[one] + 1] += 1
-    for number in range(n_folds):
-        bounds[number + 1] += bounds[number]
-    filled = bounds[:-1].copy()
-    ones = np.empty(bounds[-1], np.int64)
-    for i in np.argsort(start[group], kind="mergesort"):
-        one = group[i]
-        if room[one] >= length:
-            ones[filled[fold[one]]] = one
-            filled[fold[one]] += 1
-    return bounds, ones
 
 
 @njit(void(*_GROUPS, *_PHONES[1:], *_FOLDS, int64[::1], int64[::1], uint8[::1]), cache=True, nogil=True)
@@ -125,14 +108,27 @@ def add_apart(
     """
     for group in range(len(begins) - 1):
         members = starts[begins[group] : begins[group + 1]]
-        bounds, ones = in_folds(members, length, start, room, fold, len(flat))
-        for number in range(len(flat)):
-            own = ones[bounds[number] : bounds[number + 1]]
-            n_near = count_near(own, length, start, end)
-            for i in range(len(own)):
-                longest[own[i]] = length
-                flat[number] += n_near[i] < len(own) - 1
-                pairs[number] += len(own) - 1 - n_near[i]
+        keys = np.empty(len(members), np.int64)
+        ones = np.empty(len(members), np.int64)
+        n = 0
+        for one in members:
+            if room[one] >= length:
+                keys[n] = (np.int64(fold[one]) << 32) + start[one]
+                ones[n] = one
+                n += 1
+        ones = ones[np.argsort(keys[:n], kind="mergesort")]
+        low = 0
+        while low < n:
+            own = fold[ones[low]]
+            high = low + 1
+            while high < n and fold[ones[high]] == own:
+                high += 1
+            n_near = count_near(ones[low:high], length, start, end)
+            for i in range(high - low):
+                longest[ones[low + i]] = length
+                flat[own] += n_near[i] < high - low - 1
+                pairs[own] += high - low - 1 - n_near[i]
+            low = high
 
 
 @njit(int16[::1](column(uint8), column(int16)), cache=True, nogil=True)

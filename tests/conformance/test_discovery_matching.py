@@ -17,7 +17,7 @@ from swsdask.discovery.fragments import read_fragments
 from swsdask.discovery.gold import gold
 from swsdask.discovery.locate import locate
 from swsdask.discovery.matching import MatchedWindows, Matching
-from swsdask.discovery.matching_tde import PairedWindows, WeightedMatching, count_fold
+from swsdask.discovery.matching_tde import PairedWindows, WeightedMatching, counted
 from swsdask.kernels.diagonals import pair_up
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from tests.literal_matching import Pairs, Rule, alignments, flat, fold_of
@@ -59,7 +59,7 @@ def placed(cases: Path, case: str, corpus: Corpus) -> Discovered:
     return locate(read_fragments(str(cases / "discovery" / CASES[case][3]), corpus), corpus)
 
 
-def counted(statistic: Any, corpus: Corpus, discovered: Discovered) -> Any:
+def whole(statistic: Any, corpus: Corpus, discovered: Discovered) -> Any:
     parts = [statistic.from_cell(cell, corpus, discovered) for cell in statistic.cells(corpus, discovered, 1000)]
     return reduce(statistic.merge, parts)
 
@@ -87,7 +87,7 @@ def test_the_gold_set_of_the_sample(cases: Path, definition: Definition) -> None
 @pytest.mark.parametrize("case", CASES)
 def test_matching_that_tde_printed(cases: Path, case: str) -> None:
     corpus = corpus_of(cases, case, "tde2015")
-    found = counted(PairedWindows, corpus, placed(cases, case, corpus))
+    found = whole(PairedWindows, corpus, placed(cases, case, corpus))
     printed = (cases / "discovery" / CASES[case][4]).read_text()
     for number, name in enumerate(("cross", "within")):
         sides = re.search(rf"^{name} match P,R (.*)$", printed, re.MULTILINE)
@@ -97,24 +97,28 @@ def test_matching_that_tde_printed(cases: Path, case: str) -> None:
             expected = [math.nan if value is None else value for value in theirs]
             np.testing.assert_allclose(mine, expected, rtol=1e-9)
     sizes = [tuple(map(int, pair)) for pair in re.findall(r"\((\d+), (\d+), [\d.]+, [\d.]+, [\d.]+\)", printed)]
-    places = [(number, fold) for number, folds in enumerate(corpus.folds) for fold in range(len(folds.names))]
-    assert sizes == [(gold(corpus).pairs[place], count_fold(found, corpus, *place).pairs) for place in places]
+    assert sizes == [
+        (gold(corpus).pairs[number, fold], part.pairs)
+        for number in range(2)
+        for fold, part in enumerate(counted(found, corpus, number))
+    ]
 
 
 @pytest.mark.parametrize("case", LITERAL)
 def test_the_literal_formula_on_the_sets_of_tde(cases: Path, case: str) -> None:
     corpus = corpus_of(cases, case, "tde2015")
     rule, discovered = Rule(corpus), placed(cases, case, corpus)
-    found = counted(PairedWindows, corpus, discovered)
+    found = whole(PairedWindows, corpus, discovered)
     completed = rule.completed(discovered, 0)
     lines = re.findall(
         r"match literal P ([\d.]+) R ([\d.]+) \(flat (\d+) (\d+) (\d+)\)",
         (cases / "discovery" / LITERAL[case]).read_text(),
     )
     assert len(lines) == len(corpus.folds[0].names)
+    parts = list(counted(found, corpus, 0))
     for fold, (precision, recall, *sizes) in enumerate(lines):
         both = flat(right_of(rule, completed[fold], 0, fold))
-        mine = len(both), count_fold(found, corpus, 0, fold).fragments, int(gold(corpus).flat[0, fold])
+        mine = len(both), parts[fold].fragments, int(gold(corpus).flat[0, fold])
         assert mine == tuple(map(int, sizes))
         assert mine[0] / mine[1] == pytest.approx(float(precision), rel=1e-11)
         assert mine[0] / mine[2] == pytest.approx(float(recall), rel=1e-11)
@@ -124,7 +128,7 @@ def test_the_literal_formula_on_the_sets_of_tde(cases: Path, case: str) -> None:
 def test_matching_by_the_document_on_these_corpora(cases: Path, case: str) -> None:
     corpus = corpus_of(cases, case, "document")
     rule, discovered = Rule(corpus), placed(cases, case, corpus)
-    found = counted(MatchedWindows, corpus, discovered)
+    found = whole(MatchedWindows, corpus, discovered)
     for number, folds in enumerate(corpus.folds):
         completed = rule.completed(discovered, number)
         windows, both = found.counts(corpus, number)

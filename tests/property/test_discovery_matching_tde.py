@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.matching_tde import WeightedMatching, PairedWindows, count_fold
+from swsdask.discovery.matching_tde import PairedWindows, WeightedMatching, counted
 from swsdask.model.corpus import Corpus, Discovered
 from tests.literal_matching import Pairs, Rule, corpora, flat, systems
 
@@ -38,12 +38,13 @@ def test_matching_is_what_tde_computes(data: st.DataObject) -> None:
     for number, folds in enumerate(corpus.folds):
         completed, gold = rule.completed(discovered, number), rule.gold(number)
         values = WeightedMatching().values(found, corpus, number)
-        for fold in range(len(folds.names)):
-            counted = count_fold(found, corpus, number, fold)
-            assert counted.pairs == len(completed[fold])
-            assert counted.fragments == len(flat(completed[fold]))
+        parts = list(counted(found, corpus, number))
+        assert len(parts) == len(folds.names)
+        for fold, part in enumerate(parts):
+            assert part.pairs == len(completed[fold])
+            assert part.fragments == len(flat(completed[fold]))
             both = completed[fold] & gold[fold]
-            assert counted.types[:, 2].sum() == len(both)
+            assert part.types[:, 2].sum() == len(both)
             precision, recall = by_pairs(corpus, completed[fold], both), by_pairs(corpus, gold[fold], both)
             np.testing.assert_allclose(values["matching_precision"][fold], precision, rtol=1e-12)
             np.testing.assert_allclose(values["matching_recall"][fold], recall, rtol=1e-12)
