@@ -1,0 +1,245 @@
+"""`swsdask discover` as a user types it: its output, files, errors and exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import swsdask as sws
+from swsdask.discovery.measures import names_of
+from swsdask.model.corpus import Definition
+from swsdask.model.results import CURVES, SCORES
+from tests.cli.conftest import Outcome
+from tests.discovery_worlds import random_world
+
+Call = Callable[..., Outcome]
+
+PHONES = """f1 0.0 0.1 a
+f1 0.1 0.2 b
+f1 0.2 0.3 c
+f1 0.5 0.6 a
+f1 0.6 0.7 b
+f1 0.7 0.8 c
+f2 0.0 0.1 a
+f2 0.1 0.2 b
+f2 0.2 0.3 d
+"""
+WORDS = """f1 0.0 0.3 abc
+f1 0.5 0.8 abc
+f2 0.0 0.3 abd
+"""
+CLASSES = """Class 1
+f1 0.0 0.3
+f1 0.5 0.8
+
+Class 2
+f1 0.0 0.2
+f2 0.0 0.3
+
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "c.phn").write_text(PHONES)
+    (tmp_path / "c.wrd").write_text(WORDS)
+    (tmp_path / "one.classes").write_text(CLASSES)
+    return tmp_path
+
+
+def corpus(folder: Path) -> tuple[str | Path, ...]:
+    return "--phones", folder / "c.phn", "--words", folder / "c.wrd"
+
+
+def values(out: str) -> dict[tuple[str, str], float]:
+    return {(row["condition"], row["measure"]): row["value"] for row in json.loads(out)}
+
+
+def test_by_hand(swsdask: Call, folder: Path) -> None:
+    """tdev2: classes abc, abc and ab, abd; of four fragments three are words, whose edges are six of seven."""
+    outcome = swsdask("discover", folder / "one.classes", *corpus(folder), "--definition", "tdev2", "--format", "json")
+    assert outcome.code == 0, outcome.err
+    found = values(outcome.out)
+    assert set(found) == {("all", name) for name in names_of("tdev2")}
+    of = {name: value for (_, name), value in found.items()}
+    assert (of["n_classes"], of["n_fragments"], of["n_words"], of["n_pairs"]) == (2, 4, 3, 2)
+    assert of["ned"] == (0 + 1 / 3) / 2
+    assert of["coverage"] == 1.0
+    assert (of["token_precision"], of["token_recall"]) == (3 / 4, 1.0)
+    assert of["token_f_score"] == 2 * 0.75 / 1.75
+    assert (of["type_precision"], of["type_recall"]) == (2 / 3, 1.0)
+    assert (of["boundary_precision"], of["boundary_recall"]) == (6 / 7, 1.0)
+    assert (of["grouping_precision"], of["grouping_recall"]) == (2 / 4, 1.0)
+
+
+def test_a_table_for_one_system(swsdask: Call, folder: Path) -> None:
+    outcome = swsdask("discover", folder / "one.classes", *corpus(folder), "--measures", "coverage,token,n_classes")
+    assert outcome.code == 0, outcome.err
+    lines = [line.split() for line in outcome.out.splitlines()]
+    assert lines[0] == ["all", "one", "2", "folds"]
+    assert lines[1] == ["Measure", "Mean", "Std", "Min", "Max"]
+    assert [line[0] for line in lines[3:8]] == ["Coverage", "Token", "Token", "Token", "Classes"]
+    assert lines[7] == ["Classes", "2"]
+    assert "2 folds instead of 10: there are no more files." in outcome.out
+
+
+def test_out_holds_a_whole_result(swsdask: Call, folder: Path) -> None:
+    out = folder / "out"
+    outcome = swsdask("discover", folder / "one.classes", f"{folder}/*.classes", *corpus(folder), "--out", out)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.endswith("scores.parquet, scores.json, curves.parquet, manifest.json, report.html\n")
+    assert {path.name for path in out.iterdir()} == {
+        "scores.parquet",
+        "scores.json",
+        "curves.parquet",
+        "manifest.json",
+        "report.html",
+    }
+    assert pq.read_table(out / "scores.parquet").schema.equals(SCORES)
+    curves = pq.read_table(out / "curves.parquet")
+    assert curves.schema.equals(CURVES)
+    sizes = [(row["x"], row["y"]) for row in curves.to_pylist() if row["curve"] == "class_size"]
+    lengths = [(row["x"], row["y"]) for row in curves.to_pylist() if row["curve"] == "fragment_length"]
+    assert (sizes, lengths) == ([(2, 2)], [(2, 1), (3, 3)])
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["runs"]["one"]["classes"] == 2
+    assert [each["class"] for each in manifest["classes"]["one"]["worst"]] == ["2", "1"]
+    page = (out / "report.html").read_text()
+    again = swsdask("report", out, folder / "again.html")
+    assert again.code == 0, again.err
+    assert (folder / "again.html").read_text() == page
+
+
+def test_systems_can_be_named(swsdask: Call, folder: Path) -> None:
+    named = [f"{name}={folder / 'one.classes'}" for name in ("b", "a")]
+    outcome = swsdask("discover", *named, *corpus(folder), "--measures", "ned", "--definition", "tdev2")
+    assert outcome.code == 0, outcome.err
+    assert [line.split() for line in outcome.out.splitlines()[3:5]] == [["b", "0.167"], ["a", "0.167"]]
+
+
+@pytest.mark.parametrize(
+    ("definition", "files"),
+    [
+        ("document", {"matching", "group", "token_type", "nlp", "boundary", f"VERSION_swsdask_{sws.__version__}"}),
+        ("tde2015", {"matching", "group", "token_type", "nlp", "boundary", "VERSION_0.2.1"}),
+        ("tdev2", {"boundary", "grouping", "token_type", "coverage", "ned", "scores.json"}),
+    ],
+)
+def test_official_files(swsdask: Call, folder: Path, definition: Definition, files: set[str]) -> None:
+    out = folder / "out"
+    options = ("--definition", definition, "--tde-output", "--out", out)
+    outcome = swsdask("discover", folder / "one.classes", *corpus(folder), *options)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.endswith("report.html, tde\n")
+    assert {path.name for path in (out / "tde").iterdir()} == files
+    if definition == "tdev2":
+        assert (out / "tde/coverage").read_text() == "metric: coverage\ncoverage: 1.0\n"
+        assert (out / "tde/ned").read_text() == f"metric: ned\nscore: {1 / 6!r}\n"
+        told = json.loads((out / "tde/scores.json").read_text())["c"]
+        assert told["matching"] is None
+        assert told["nlp"] == {"ned": 1 / 6, "coverage": 1.0, "npairs": 2, "nwords": 3}
+    else:
+        assert "boundary total\n#folds:    2\n#samples:  2\n" in (out / "tde/boundary").read_text()
+
+
+def test_official_files_of_several_systems(swsdask: Call, folder: Path) -> None:
+    named = [f"{name}={folder / 'one.classes'}" for name in "ab"]
+    options = ("--tde-output", "--out", folder / "out")
+    outcome = swsdask("discover", *named, *corpus(folder), "--speakers", speakers(folder), *options)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.endswith("report.html, tde/a, tde/b\n")
+    within = (folder / "out/tde/a/nlp").read_text().split("\n\n")
+    assert [block.splitlines()[1:3] for block in within] == [
+        ["NLP total", "#folds:    1"],
+        ["NLP within-speaker only", "#folds:    2"],
+    ]
+
+
+def speakers(folder: Path) -> Path:
+    path = folder / "speakers"
+    path.write_text("f1 ann\nf2 ann\n")
+    return path
+
+
+def test_a_dry_run_reads_and_tells(swsdask: Call, folder: Path) -> None:
+    outcome = swsdask("discover", folder / "one.classes", *corpus(folder), "--dry-run", "--measures", "type")
+    assert outcome.code == 0, outcome.err
+    assert "2 files, 9 phones, 3 words" in outcome.out
+    assert "one: 2 classes, 4 fragments" in outcome.out
+    assert outcome.out.endswith("measures: type_precision, type_recall, type_f_score\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--measures", "matchin"), "measure 'matchin' is unknown under document. Nearest: matching"),
+        (("--measures", "matching", "--definition", "tdev2"), "measure 'matching' is unknown under tdev2"),
+        (("--tde-output",), "--tde-output goes with --out DIRECTORY"),
+        (("--tde-output", "--out", "o", "--measures", "ned"), "--tde-output has all measures"),
+        (("--within", "w", "--speakers", "s"), "--within and --speakers both say what is within talkers"),
+        (("--definition", "tde2016"), "'tde2016' is not one of 'document', 'tde2015', 'tdev2'"),
+        (("--folds", "nowhere"), "nowhere: expected a file or folder; found nothing there"),
+    ],
+)
+def test_wrong_options(swsdask: Call, folder: Path, options: tuple[str, ...], told: str) -> None:
+    outcome = swsdask("discover", folder / "one.classes", *corpus(folder), *options)
+    assert outcome.code == 2
+    assert told in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_wrong_classes_are_told_with_their_lines(swsdask: Call, folder: Path) -> None:
+    (folder / "bad.classes").write_text("Class 1\nf1 0.0 0.3\nf9 0.0 0.3\nf1 0.3 0.2\n\nClass 1\nf1 0.0\n\n")
+    outcome = swsdask("discover", folder / "bad.classes", *corpus(folder))
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert "bad.classes:4: " in outcome.err
+    assert "bad.classes:7: " in outcome.err
+    assert swsdask("discover", f"{folder}/no*.classes", *corpus(folder)).code == 2
+
+
+def test_two_files_of_one_name(swsdask: Call, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub/one.classes").write_text(CLASSES)
+    outcome = swsdask("discover", folder / "one.classes", folder / "sub/one.classes", *corpus(folder))
+    assert outcome.code == 2
+    assert "Give each as NAME=FILE" in outcome.err
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads"])
+def test_how_it_runs_changes_nothing(swsdask: Call, tmp_path: Path, executor: str) -> None:
+    files = random_world(5).write(tmp_path)
+    given: Any = ("discover", tmp_path / "w.classes", "--phones", files.phones, "--words", files.words)
+    whole = swsdask(*given, "--format", "json")
+    cut = swsdask(*given, "--format", "json", "--executor", executor, "--rows-per-task", "1")
+    assert whole.code == cut.code == 0, cut.err
+    assert cut.out == whole.out
+
+
+def test_the_signature_is_of_what_was_read(tmp_path: Path) -> None:
+    files = random_world(6).write(tmp_path)
+    given: Any = {"phones": files.phones, "words": files.words, "measures": "ned"}
+    signature = sws.discover(tmp_path / "w.classes", **given).manifest["signature"]
+    text = (tmp_path / "w.classes").read_text()
+    (tmp_path / "w.classes").write_text(f"{text}\n")
+    assert sws.discover(tmp_path / "w.classes", **given).manifest["signature"] == signature
+    (tmp_path / "w.classes").write_text(f"{text}Class 99\n{text.splitlines()[1]}\n")
+    assert sws.discover(tmp_path / "w.classes", **given).manifest["signature"] != signature
+
+
+def test_simulated_files_are_scored(swsdask: Call, tmp_path: Path) -> None:
+    made = swsdask("simulate", "discovery", "--out", tmp_path, "--phones", "4000", "--seed", "7")
+    assert made.code == 0, made.err
+    assert [line.split()[0] for line in made.out.splitlines()[1:]] == [
+        "careful.classes:",
+        "pairs.classes:",
+        "dense.classes:",
+        "giant.classes:",
+    ]
+    files = ("--phones", tmp_path / "sim.phn", "--words", tmp_path / "sim.wrd", "--speakers", tmp_path / "sim.speakers")
+    assert swsdask("discover", f"{tmp_path}/*.classes", *files, "--measures", "ned").code == 0
