@@ -86,18 +86,18 @@ def _open_streams() -> None:
 
 
 class WithoutWhatIsOnlyAskedFor(MetaPathFinder):
-    """An import hook under which pandas and scipy are not there, whoever has installed them.
+    """An import hook under which pandas, scipy and cffi are not there, whoever has installed them.
 
-    pyarrow imports pandas with the first array it makes, only to ask whether its input is a Series, and numba imports
-    scipy to ask whether it has linear algebra. No command uses either, and both imports together take a fourth of the
-    time in which a small evaluation is scored.
+    pyarrow imports pandas with the first array it makes, only to ask whether its input is a Series; numba imports scipy
+    to ask whether it has linear algebra, and cffi, with a parser of C, to ask whether a function is of C. No command
+    uses any of them, and together these imports take a fourth of the time in which a small evaluation is scored.
     """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Nothing, for all other modules: others find them."""
-        if fullname in ("pandas", "scipy"):
+        if fullname in ("pandas", "scipy", "cffi"):
             raise ModuleNotFoundError(f"the command line does without {fullname}", name=fullname)
         return None
 
