@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
+from math import lcm
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -30,7 +31,8 @@ MOST_TRANSCRIPTIONS = 8
 """How many transcriptions of a class are told."""
 
 _PAIRS_PER_CELL = 1 << 20
-_UNIT = 1 << 32
+_UNIT = lcm(*range(1, 31))
+"""Distances are counted in parts of this: sums over transcriptions of up to 30 phones are exact, so that ties are."""
 
 
 class ClassRange(NamedTuple):
@@ -119,7 +121,7 @@ def _mean_distances(member: I64, sizes: I64, corpus: Corpus, discovered: Discove
     sums = np.zeros(len(sizes), np.int64)
     np.add.at(sums, np.repeat(np.repeat(np.arange(len(sizes)), taken), others), distance * _UNIT // longer)
     pairs = taken * (taken - 1) // 2
-    return np.where(pairs == 0, np.nan, sums / np.maximum(pairs, 1) / _UNIT)
+    return np.where(pairs == 0, np.nan, sums / (np.maximum(pairs, 1) * _UNIT))
 
 
 def _told(each: Exemplar, corpus: Corpus, discovered: Discovered) -> dict[str, Any]:

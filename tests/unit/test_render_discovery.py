@@ -1,0 +1,171 @@
+"""The page, the tables and the pictures of term discovery."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from swsdask.model.results import CURVES, SCORES, Result
+from swsdask.render.discovery import Scores, page
+from swsdask.render.discovery_figures import spread_panels
+from swsdask.render.discovery_text import print_discovery
+from swsdask.render.html import page as report
+
+FOLDS = (0.2, 0.4)
+
+
+def rows_of(system: str, condition: str, measure: str, folds: tuple[float, ...]) -> list[Any]:
+    known = [value for value in folds if not math.isnan(value)] or [math.nan]
+    mean, std = float(np.mean(known)), float(np.std(known))
+    ends = {"": mean, "_std": std, "_min": min(known), "_max": max(known)}
+    overall = [(system, condition, None, measure + end, value) for end, value in ends.items()]
+    return overall + [(system, f"{condition}/{n}", None, measure, value) for n, value in enumerate(folds, 1)]
+
+
+def result(systems: tuple[str, ...] = ("alpha", "beta"), definition: str = "document") -> Result:
+    rows = []
+    for system in systems:
+        rows += [(system, "all", None, "n_classes", 1234.0), (system, "all/1", None, "n_classes", 1000.0)]
+        rows += rows_of(system, "all", "ned", FOLDS)
+        for end in ("precision", "recall", "f_score"):
+            rows += rows_of(system, "all", f"token_{end}", (math.nan, math.nan) if end == "recall" else (0.5, 0.7))
+    table = pa.table([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), SCORES, strict=True)], schema=SCORES)
+    curves = [
+        (system, "all", curve, math.nan, x, y)
+        for system in systems
+        for curve, points in (("class_size", ((1, 5), (2, 3), (70, 1))), ("fragment_length", ((0, 1), (3, 9), (40, 2))))
+        for x, y in points
+    ]
+    classes = {
+        "class": "17 <b>",
+        "members": 12,
+        "distance": 0.25,
+        "transcriptions": 10,
+        "common": [{"phones": "a b <i>", "members": 3}, {"phones": "", "members": 1}],
+    }
+    run = {"classes": 2, "rows": 9, "members": 8, "fragments": 7, "dropped": {"outside speech": 1}, "clipped": 2}
+    manifest = {
+        "signature": f"swsdask discover definition={definition} 0123",
+        "kind": "discovery",
+        "swsdask": "0",
+        "definition": definition,
+        "measures": "all",
+        "inputs": {"phones": "aa"},
+        "corpus": {"name": "c", "files": 3, "phones": 1000, "words": 400},
+        "folds": {"all": {"names": ["1", "2"], "stretches": 2}},
+        "runs": {system: {**run, "files": ["x.classes"]} for system in systems},
+        "classes": {system: {"best": [classes], "worst": [classes]} for system in systems},
+    }
+    points = [pa.array(c, f.type) for c, f in zip(zip(*curves, strict=True), CURVES, strict=True)]
+    return Result(table, pa.table(points, schema=CURVES), manifest, ("a note with <script>",))
+
+
+def printed(what: Result) -> str:
+    console = Console(file=io.StringIO(), width=200, highlight=False, markup=False, emoji=False)
+    print_discovery(what, console)
+    made = console.file.getvalue()  # type: ignore[attr-defined]
+    return str(made)
+
+
+class Text(HTMLParser):
+    """The text of a page without scripts and styles, and how its tags nest."""
+
+    VOID = frozenset({"meta", "br", "input", "rect", "circle", "path", "line", "use"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag not in self.VOID:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.stack.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.stack and self.stack[-1] not in ("script", "style"):
+            self.text.append(" ".join(data.split()))
+
+
+def text_of(page_text: str) -> str:
+    parser = Text()
+    parser.feed(page_text)
+    assert parser.stack == []
+    return " ".join(part for part in parser.text if part)
+
+
+def test_the_page_tells_everything() -> None:
+    text = text_of(report(result()))
+    for told in ("2 systems", "1,000 phones", "0.300 ± 0.100", "1,234", "a note with <script>", "All, 2 folds"):
+        assert told in text
+    for told in ("17 <b>", "a b <i>", "\u00d7 3", "(none)", "and 8 others", "Dropped: outside speech", "not defined"):
+        assert told in text
+
+
+def test_nothing_of_the_result_is_markup() -> None:
+    evil = '"><script>alert(1)</script>'
+    made = page(result((evil, "beta")))
+    assert "<script>alert(1)" not in made
+    assert made.count("<script") == 2
+    assert "17 <b>" not in made
+    text_of(made)
+
+
+def test_equal_results_give_equal_pages() -> None:
+    assert page(result()) == page(result())
+
+
+def test_spreads_lie_on_their_axis() -> None:
+    found = Scores.of(result().table)
+    marks = {system: {"number": n, "colour": n} for n, system in enumerate(found.systems)}
+    ned, recall = spread_panels(found, "all", marks, [("ned", "NED"), ("token_recall", "R")])
+    at = {tick["label"]: tick["at"] for tick in ned["ticks"]}
+    assert list(at) == ["0", "0.1", "0.2", "0.3", "0.4"]
+    row = ned["rows"][0]
+    assert row["folds"] == [at["0.2"], at["0.4"]] == list(row["range"])
+    assert row["mean"] == at["0.3"]
+    assert [round(x, 1) for x in row["deviation"]] == [at["0.2"], at["0.4"]]
+    assert [row["mean"] for row in recall["rows"]] == [None, None]
+
+
+def test_no_folds_no_spreads() -> None:
+    whole = result(definition="tdev2")
+    kept = [r for r in whole.table.to_pylist() if "/" not in r["condition"] and r["measure"][-4:] not in ENDS]
+    bare = replace(whole, table=pa.Table.from_pylist(kept, schema=SCORES))
+    assert "Over folds" not in text_of(page(bare))
+    one = printed(replace(bare, table=pa.Table.from_pylist([r for r in kept if r["system"] == "beta"], schema=SCORES)))
+    assert [line.split() for line in one.splitlines()[:4:3]] == [["all", "beta"], ["NED", "0.300"]]
+
+
+ENDS = ("_std", "_min", "_max")
+
+
+def test_one_system_in_a_terminal() -> None:
+    lines = [line.split() for line in printed(result(("alpha",))).splitlines()]
+    assert lines[0] == ["all", "alpha", "2", "folds"]
+    assert ["NED", "0.300", "0.100", "0.200", "0.400"] in lines
+    assert ["Token", "recall", "-", "-", "-", "-"] in lines
+    assert ["Classes", "1,234"] in lines
+
+
+def test_several_systems_in_a_terminal() -> None:
+    lines = [line.split() for line in printed(result()).splitlines()]
+    assert ["alpha", "0.300", "0.600", "-", "0.600", "1,234"] in lines
+    assert ["Note:", "a", "note", "with", "<script>"] in lines
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_pages_of_few_and_of_many_systems(count: int) -> None:
+    text = text_of(page(result(tuple(f"s{number}" for number in range(count)))))
+    assert f"s{count - 1}" in text
