@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from swsdask.discovery.pairs import Products, overlapping_rows, ranges, slots_of
+from swsdask.kernels.fragment_pairs import ranks
 from swsdask.kernels.sequences import number_sequences
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import I32, I64
@@ -30,10 +31,13 @@ class CountedPairs:
     @classmethod
     def of(cls, flat: Sequence[I64], group: Sequence[I64], pairs: Sequence[I64]) -> Self:
         """From parts with keys in any order, where one may be often."""
-        groups, place = np.unique(_joined(group), return_inverse=True)
-        summed = np.zeros(len(groups), np.int64)
-        np.add.at(summed, place, _joined(pairs))
-        return cls(np.unique(_joined(flat)), groups[summed != 0], summed[summed != 0])
+        groups = _joined(group)
+        order = np.argsort(groups)
+        groups = groups[order]
+        begins = np.flatnonzero(np.diff(groups, prepend=-1))
+        summed = np.add.reduceat(_joined(pairs)[order], begins) if len(begins) else groups
+        elements = np.sort(_joined(flat))
+        return cls(elements[np.diff(elements, prepend=-1) != 0], groups[begins][summed != 0], summed[summed != 0])
 
     def merge(self, other: Self) -> Self:
         """Both together; what is in both is taken away by a third part (`Products.weight`)."""
@@ -111,9 +115,9 @@ def counted(products: Products, rule: int | None, discovered: Discovered, keys: 
 
     flat(P) is that of the products that add pairs, each of a side with itself.
     """
-    own = keys.slot[:, products.fragment]
+    own = np.ascontiguousarray(keys.slot[:, products.fragment])
     overlaps = np.zeros_like(own)
-    parts = [CountedPairs.of([], [], [])]
+    parts: list[tuple[I64, I64, I64]] = []
     for one, other, product in overlapping_rows(products, rule, discovered) if rule is not None else ():
         later = np.maximum(products.fragment[one], products.fragment[other])
         for slot, count in zip(own, overlaps, strict=True):
@@ -121,39 +125,32 @@ def counted(products: Products, rule: int | None, discovered: Discovered, keys: 
             np.add.at(count, one[shared], 1)
             np.add.at(count, other[shared], 1)
             group = keys.group(slot[one[shared]], later[shared])
-            parts.append(CountedPairs.of([], [group], [-products.weight[product[shared]]]))
+            taken = CountedPairs.of([], [group], [-products.weight[product[shared]]])
+            parts.append((taken.flat, taken.group, taken.pairs))
     for slot, count in zip(own, overlaps, strict=True):
-        parts += _counted_in(products, slot, count, keys)
-    columns = zip(*((part.flat, part.group, part.pairs) for part in parts), strict=True)
-    return CountedPairs.of(*columns)
+        parts.append(_counted_in(products, slot, count, keys))
+    return CountedPairs.of(*zip(*parts, strict=True))
 
 
-def _counted_in(products: Products, slot: I64, overlaps: I64, keys: Keys) -> list[CountedPairs]:
-    """All pairs of products in the folds of one set; of each row its slot, and how many rows overlap it."""
-    n_slots, n_fragments = int(slot.max(initial=0)) + 1, len(keys.type)
-    inside = slot != NO_FOLD
-    place = (products.side * n_slots + slot) * n_fragments + products.fragment
-    in_order = np.sort(place[inside])
-    sizes = np.diff(products.bounds)
-    parts = []
-    apart = products.left != products.right
-    for one_side, other_side, some in (
-        (products.left, products.right, np.ones_like(apart)),
-        (products.right, products.left, apart),
-    ):
-        side = one_side[some]
-        row = ranges(products.bounds[side], sizes[side])
-        product = np.repeat(np.flatnonzero(some), sizes[side])
-        row, product = row[inside[row]], product[inside[row]]
-        fragment = products.fragment[row]
-        first = (other_side[product] * n_slots + slot[row]) * n_fragments
-        before = np.searchsorted(in_order, first)
-        pairs = (np.searchsorted(in_order, first + fragment) - before) * products.weight[product]
-        others = np.searchsorted(in_order, first + n_fragments) - before - 1
-        paired = ~apart[product] & (products.weight[product] > 0) & (others > overlaps[row])
-        flat = keys.element(slot[row[paired]], fragment[paired])
-        parts.append(CountedPairs.of([flat], [keys.group(slot[row], fragment)], [pairs]))
-    return parts
+def _counted_in(products: Products, slot: I64, overlaps: I64, keys: Keys) -> tuple[I64, I64, I64]:
+    """All pairs of products in the folds of one set, as a part of `CountedPairs.of`.
+
+    Of each row there is its slot, and how many rows overlap it.
+    """
+    apart = np.flatnonzero(products.left != products.right)
+    left = np.concatenate([products.left, products.right[apart]])
+    right = np.concatenate([products.right, products.left[apart]])
+    weight = np.concatenate([products.weight, products.weight[apart]])
+    n_slots = int(slot.max(initial=0)) + 1
+    before, there = ranks(products.bounds, left, right, products.fragment, slot, n_slots)
+    sizes = np.diff(products.bounds)[left]
+    row, product = ranges(products.bounds[left], sizes), np.repeat(np.arange(len(left)), sizes)
+    pairs = before * weight[product]
+    some = np.flatnonzero(pairs)
+    group = keys.group(slot[row[some]], products.fragment[row[some]])
+    adds = (left == right) & (weight > 0)
+    paired = row[adds[product] & (there - 1 > overlaps[row])]
+    return keys.element(slot[paired], products.fragment[paired]), group, pairs[some]
 
 
 def _joined(parts: Sequence[I64]) -> I64:

@@ -27,8 +27,9 @@ _AT_ONCE = 1 << 18
 class Products:
     """Products of sides, which are sets of fragments; all int64.
 
-    Side s has the rows bounds[s]:bounds[s + 1] of `fragment` (rows of `Discovered`). Product k is the pairs of a
-    fragment of side left[k] with one of another side right[k], or of any two of one side; each counts weight[k] times.
+    Side s has the rows bounds[s]:bounds[s + 1] of `fragment` (rows of `Discovered`), ascending but in tiles of NED.
+    Product k is the pairs of a fragment of side left[k] with one of another side right[k], or of any two of one side;
+    each counts weight[k] times.
     """
 
     fragment: I64
@@ -158,8 +159,9 @@ def of_one_type(products: Products, discovered: Discovered) -> Products:
     """The pairs of products whose fragments have one type."""
     kind = discovered.type[products.fragment].astype(np.int64)
     n_types = int(discovered.type.max(initial=0)) + 1
-    order = np.lexsort((kind, products.side))
-    place = (products.side * n_types + kind)[order]
+    place = products.side * n_types + kind
+    order = np.argsort(place, kind="stable")
+    place = place[order]
     begins = np.flatnonzero(np.diff(place, prepend=-1))
     sides = place[begins]
     first = np.searchsorted(sides, np.arange(len(products.bounds)) * n_types)
@@ -190,9 +192,11 @@ def overlapping_rows(products: Products, rule: int, discovered: Discovered) -> I
     file, begin, end = (
         column[products.fragment].astype(np.int64) for column in (discovered.file, discovered.start, discovered.end)
     )
-    if rule not in ACROSS_FILES:
+    if rule in ACROSS_FILES:
+        order = np.argsort((products.side << 32) + begin)
+    else:
         begin, end = begin + (file << 32), end + (file << 32)
-    order = np.lexsort((begin, products.side))
+        order = np.argsort(products.side * len(discovered) + products.fragment)
     times = Times(file[order], begin[order], end[order])
     cursor, found = np.zeros(4, np.int64), np.empty((3, _AT_ONCE), np.int64)
     n = _AT_ONCE

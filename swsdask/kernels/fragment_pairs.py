@@ -104,6 +104,47 @@ def overlapping(times: Times, bounds: I64, lefts: I64, rights: I64, rule: int, c
     return written
 
 
+@njit(
+    several(int64[::1], int64[::1])(*_SIDES, column(int64), column(int64), int64),
+    cache=True,
+    nogil=True,
+)
+def ranks(bounds: I64, lefts: I64, rights: I64, fragment: I64, slot: I64, n_slots: int) -> tuple[I64, I64]:
+    """For each row of the left side of every product: how many of the right side, in its slot, are before it, and all.
+
+    Side s has the rows bounds[s]:bounds[s + 1] of `fragment`, ascending, and `slot`, below `n_slots`; -1: not counted.
+    The rows of the left sides come one product behind the other; 0 and 0 for those not counted.
+    """
+    n = 0
+    for side in lefts:
+        n += bounds[side + 1] - bounds[side]
+    before, there = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    count = np.zeros(n_slots, np.int64)
+    first = 0
+    for product in range(len(lefts)):
+        low, high = bounds[lefts[product]], bounds[lefts[product] + 1]
+        other_low, other_high = bounds[rights[product]], bounds[rights[product] + 1]
+        other = other_low
+        for row in range(low, high):
+            while other < other_high and fragment[other] < fragment[row]:
+                if slot[other] >= 0:
+                    count[slot[other]] += 1
+                other += 1
+            if slot[row] >= 0:
+                before[first + row - low] = count[slot[row]]
+        for rest in range(other, other_high):
+            if slot[rest] >= 0:
+                count[slot[rest]] += 1
+        for row in range(low, high):
+            if slot[row] >= 0:
+                there[first + row - low] = count[slot[row]]
+        for row in range(other_low, other_high):
+            if slot[row] >= 0:
+                count[slot[row]] = 0
+        first += high - low
+    return before, there
+
+
 @njit()
 def _have_a_later_one(ranks: I64, first: int, last: int, other_first: int, other_last: int, rank: int) -> bool:
     """Whether two ascending ranges of `ranks` have a number in common that is greater than `rank`."""
