@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from swsdask.discovery.gold import gold_cover
 from swsdask.discovery.per_fold import ratio, rows_counted
+from swsdask.discovery.remembered import per_corpus
 from swsdask.discovery.restriction import folds_of
 from swsdask.kernels.cover import mark_phones
 from swsdask.kernels.partners import have_partner
@@ -94,7 +94,7 @@ class Coverage:
         return {"coverage": ratio(rows_counted(to_cover[covered], n_folds), rows_counted(to_cover, n_folds))}
 
 
-@lru_cache(maxsize=2)
+@per_corpus
 def phones_to_cover(corpus: Corpus) -> I16:
     """The fold in which each phone is to be covered, int16 [n_fold_sets, n_phones]; `NO_FOLD` where in none."""
     if corpus.definition == "document":

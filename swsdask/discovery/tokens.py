@@ -29,6 +29,8 @@ from swsdask.discovery.words import NO_WORD, Words, words_matched, words_near, w
 from swsdask.model.corpus import Corpus, Discovered
 from swsdask.model.trials import F64, I64
 
+_SIZE_BITS = 31
+
 
 class TokenAgreement(Agreement):
     """Fragments and words."""
@@ -52,8 +54,8 @@ class TokenAgreement(Agreement):
         return counts
 
     def _add_equal(self, fold_set: int, rows: slice, words: Words, corpus: Corpus, discovered: Discovered) -> None:
-        found = _element(discovered.first[rows], discovered.last[rows], odd=True)
-        gold = _element(*phones_of(words.file, words.start, words.end, corpus), odd=False)
+        found = _elements(discovered.first[rows], discovered.last[rows])
+        gold = _elements(*phones_of(words.file, words.start, words.end, corpus))
         gold_in = {fold: distinct(gold[own]) for fold, own in by_fold(words.fold)}
         for fold, elements in gold_in.items():
             self.gold[fold_set, fold] = len(elements)
@@ -61,7 +63,7 @@ class TokenAgreement(Agreement):
             elements = distinct(found[own])
             self.found[fold_set, fold] = len(elements)
             if fold in gold_in:
-                both = len(common(elements, gold_in[fold]))
+                both = np.count_nonzero(common(elements, gold_in[fold]) >= 0)
                 self.right[fold_set, fold] = self.recalled[fold_set, fold] = both
 
     def _add_hits(self, fold_set: int, rows: slice, words: Words, corpus: Corpus, discovered: Discovered) -> None:
@@ -92,7 +94,6 @@ class Token:
         }
 
 
-def _element(first: I64, last: I64, *, odd: bool) -> I64:
-    """What a fragment or word is known by: its phones, or where it has none a number of its own, odd or even."""
-    own = -2 * np.arange(1, len(first) + 1) - int(odd)
-    return np.where(last > first, (first << 31) | (last - first), own)
+def _elements(first: I64, last: I64) -> I64:
+    """What fragments or words are known by: their phones; those without have numbers of their own, below 0."""
+    return np.where(last > first, (first << _SIZE_BITS) | (last - first), -1 - np.arange(len(first)))

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
 
 from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
 from swsdask.discovery.per_fold import distinct_things, ratio, things, things_counted
+from swsdask.discovery.remembered import per_corpus
 from swsdask.discovery.restriction import folds_of
 from swsdask.discovery.sets import are_in, distinct
 from swsdask.discovery.transcription import phones_of
@@ -87,7 +87,7 @@ class Lexicon:
     types: I64
 
 
-@lru_cache(maxsize=2)
+@per_corpus
 def lexicon(corpus: Corpus) -> Lexicon:
     """The types of F_goldLex, numbered."""
     words = corpus.words
@@ -96,7 +96,7 @@ def lexicon(corpus: Corpus) -> Lexicon:
     return Lexicon(slots, entry_first, entry_last, _of_all_words(numbers, corpus))
 
 
-@lru_cache(maxsize=2)
+@per_corpus
 def spellings(corpus: Corpus) -> I64:
     """The distinct words of each fold by their spelling, as `per_fold.distinct_things`."""
     return _of_all_words(corpus.words.label, corpus)

@@ -56,8 +56,7 @@ def words_near(discovered: Discovered, rows: slice, words: Words) -> tuple[I64, 
 
     QUIRK of tde: as for phones, words are looked up in one segment of words of the fold that touch.
     """
-    breaks = words.start[1:] != words.end[:-1]
-    breaks |= (words.file[1:] != words.file[:-1]) | (words.fold[1:] != words.fold[:-1])
+    breaks = (words.file[1:] != words.file[:-1]) | (words.start[1:] != words.end[:-1])
     segment = np.append(np.zeros(min(len(words.file), 1)), np.cumsum(breaks)).astype(np.int32)
     fragments = discovered.file[rows], discovered.start[rows], discovered.end[rows]
     return place_tde(*fragments, *segments_of(segment, words.first), words.start, words.end)

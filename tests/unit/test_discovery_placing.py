@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swsdask.discovery.per_fold import by_fold, distinct_things, ratio, things_counted
+from swsdask.discovery.remembered import per_corpus
 from swsdask.kernels.containment import holding, sharing_most
 from swsdask.kernels.cover import add_union
 from swsdask.kernels.partners import have_partner
 from swsdask.kernels.placing import place_document, place_tde, place_tdev2
 from swsdask.kernels.sequences import find_sequences, number_sequences
 from swsdask.kernels.words import most_covered, same_labels
+from swsdask.model.corpus import Corpus
 from tests import literal_discovery as literal
 from tests.discovery_worlds import World
 
@@ -119,6 +123,9 @@ def test_stretches_that_touch_hold_what_is_inside_one() -> None:
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(1, 30)), max_size=9),
     st.integers(0, 9),
 )
+@example([(0, 0, 10), (0, 8, 4)], 2)
+@example([(0, 0, 4), (0, 2, 10)], 2)
+@example([(0, 0, 5), (0, 2, 10)], 2)
 def test_partners_are_those_of_all_pairs(rows: list[tuple[int, int, int]], cut: int) -> None:
     groups = [sorted((file, start, start + size) for file, start, size in part) for part in (rows[:cut], rows[cut:])]
     expected = [
@@ -191,3 +198,18 @@ def test_things_of_folds() -> None:
     assert things_counted(distinct, 0, corpus).tolist() == [1, 2]
     assert {key: rows.tolist() for key, rows in by_fold(fold)} == {0: [2], 1: [0, 1, 3]}
     np.testing.assert_equal(ratio(np.array([1, 0]), np.array([4, 0])), [0.25, np.nan])
+
+
+def test_what_a_corpus_tells_is_found_once_whoever_asks() -> None:
+    asked = []
+
+    @per_corpus
+    def found(corpus: Corpus) -> int:
+        asked.append(corpus)
+        time.sleep(0.02)
+        return len(corpus.phones)
+
+    corpus = World([("f", 0, 900, "a")], [], [], [], [], [], {}).corpus("document")
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(found, [corpus] * 8)) == [1] * 8
+    assert asked == [corpus]
