@@ -17,6 +17,7 @@ import numpy as np
 from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
 from swsdask.discovery.gold import gold_cover
 from swsdask.discovery.per_fold import most_folds, ratio
+from swsdask.discovery.remembered import per_corpus
 from swsdask.kernels.cover import add_union
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I64
@@ -59,8 +60,15 @@ class TimeCoverage:
     def values(self, statistic: CoveredTime, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
         """NaN where there is no gold."""
         n_folds = len(corpus.folds[fold_set].names)
-        gold = np.zeros(n_folds, np.int64)
-        fold = gold_cover(corpus)[fold_set]
+        return {"coverage": ratio(statistic.ticks[fold_set, :n_folds], gold_ticks(corpus)[fold_set, :n_folds])}
+
+
+@per_corpus
+def gold_ticks(corpus: Corpus) -> I64:
+    """Ticks that gold fragments cover, int64 [n_fold_sets, most folds of a set]."""
+    duration = corpus.phones.end - corpus.phones.start
+    ticks = np.zeros((len(corpus.folds), most_folds(corpus)), np.int64)
+    for fold, own in zip(gold_cover(corpus), ticks, strict=True):
         covered = fold != NO_FOLD
-        np.add.at(gold, fold[covered], (corpus.phones.end - corpus.phones.start)[covered])
-        return {"coverage": ratio(statistic.ticks[fold_set, :n_folds], gold)}
+        np.add.at(own, fold[covered], duration[covered])
+    return ticks

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from swsdask.discovery.corpus import read_corpus
+from swsdask.discovery.coverage_tde import gold_ticks
 from swsdask.discovery.fragments import read_fragments
-from swsdask.discovery.gold import gold_cover
 from swsdask.discovery.locate import locate
 from swsdask.discovery.measures import select
 from swsdask.discovery.per_fold import things_counted
@@ -114,13 +114,11 @@ def test_numbers_of_tde(cases: Path, case: str) -> None:
             assert scored.numbers[("cross", "within").index(condition), number] == near(printed), (condition, number)
             compared += 1
     assert compared == 14
-    phones, cover = corpus.phones, gold_cover(corpus)
     for condition, lists in re.findall(r"^(cross|within) cover_sec disc,gold (.*)$", text, re.MULTILINE):
         fold_set = ("cross", "within").index(condition)
         found, gold = json.loads(lists)
         assert (scored.statistics["coverage"].ticks[fold_set, : len(found)] / 10_000).tolist() == near(found)
-        of_fold = [(phones.end - phones.start)[cover[fold_set] == fold].sum() / 10_000 for fold in range(len(gold))]
-        assert of_fold == near(gold)
+        assert (gold_ticks(corpus)[fold_set, : len(gold)] / 10_000).tolist() == near(gold)
 
 
 @pytest.mark.parametrize("case", TDEV2)
