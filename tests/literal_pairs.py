@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered, Folds, Stretches, Tokens
+from swsdask.model.corpus import Corpus, Definition, Discovered, Folds, Stretches, Tokens
 
 Pair = tuple[int, int]
 """Two rows of fragments, the first one not after the second."""
@@ -126,12 +126,14 @@ def _first(file: np.ndarray, n_files: int) -> np.ndarray:
 @st.composite
 def corpora(draw: st.DrawFn, definition: Definition) -> Corpus:
     """Phones of some files that have the same times, and two sets of folds (tdev2: one fold)."""
-    n_files = draw(st.integers(1, 3))
-    n_labels = draw(st.integers(1, 4))
-    rows = []
-    for file in range(n_files):
-        n = draw(st.integers(1, 8))
-        rows += [(file, 500 * i, 500 * i + 500, draw(st.integers(0, n_labels - 1))) for i in range(n)]
+    label = st.integers(0, draw(st.integers(0, 3)))
+    return corpus_of(definition, draw(st.lists(st.lists(label, min_size=1, max_size=8), min_size=1, max_size=3)))
+
+
+def corpus_of(definition: Definition, texts: list[list[int]]) -> Corpus:
+    """Files of phones of 50 ms each; label 0 is SIL."""
+    n_files, n_labels = len(texts), max(map(max, texts)) + 1
+    rows = [(f, 500 * i, 500 * i + 500, c) for f, text in enumerate(texts) for i, c in enumerate(text)]
     columns = np.array(rows, np.int32).T.copy()
     labels = ("SIL", *(f"p{n}" for n in range(1, n_labels)))
     tokens = Tokens(*columns, labels, _first(columns[0], n_files))
@@ -154,28 +156,31 @@ def systems(draw: st.DrawFn, corpus: Corpus, most_fragments: int = 14) -> Discov
     place = st.integers(0, len(rows) - 1)
     classes = draw(st.lists(st.lists(place, max_size=8), max_size=5))
     classes += draw(st.lists(st.sampled_from(classes), max_size=2)) if classes else []
-    return system_of(corpus, rows, classes, draw)
+    used = sorted({x for members in classes for x in members})
+    number = {x: n for n, x in enumerate(used)}
+    least = int(corpus.definition == "tdev2")
+    phones = corpus.phones.first.tolist()
+    ranges = []
+    for x in used:
+        first = draw(st.integers(phones[rows[x][0]], phones[rows[x][0] + 1] - least))
+        ranges.append((first, draw(st.integers(first + least, phones[rows[x][0] + 1]))))
+    fold = [[draw(st.integers(least - 1, len(folds.names) - 1)) for _ in used] for folds in corpus.folds]
+    return system_of(corpus, [rows[x] for x in used], ranges, fold, [[number[x] for x in own] for own in classes])
 
 
 def system_of(
-    corpus: Corpus, rows: list[tuple[int, int, int]], classes: list[list[int]], draw: st.DrawFn
+    corpus: Corpus,
+    rows: list[tuple[int, int, int]],
+    ranges: list[tuple[int, int]],
+    fold: list[list[int]],
+    classes: list[list[int]],
 ) -> Discovered:
-    """Classes of some of the fragments; those of none are left out. Phones and folds are drawn."""
-    used = sorted({x for members in classes for x in members})
-    number = {x: n for n, x in enumerate(used)}
-    file, start, end = np.array([rows[x] for x in used], np.int32).reshape(-1, 3).T.copy()
-    phones = corpus.phones.first.tolist()
-    ranges = []
-    for f in file.tolist():
-        least = int(corpus.definition == "tdev2")
-        first = draw(st.integers(phones[f], phones[f + 1] - least))
-        ranges.append((first, draw(st.integers(first + least, phones[f + 1]))))
+    """Fragments (file, start, end), sorted, with the phones `ranges` and the folds of each set, in classes of some."""
+    file, start, end = np.array(rows, np.int32).reshape(-1, 3).T.copy()
     first, last = np.array(ranges, np.int64).reshape(-1, 2).T.copy()
     texts = [tuple(corpus.phones.label[a:b].tolist()) for a, b in ranges]
     types = {text: n for n, text in enumerate(dict.fromkeys(texts))}
-    one = 0 if corpus.definition == "tdev2" else NO_FOLD
-    fold = [[draw(st.integers(one, len(folds.names) - 1)) for _ in used] for folds in corpus.folds]
-    members = np.array(sorted((c, number[x]) for c, own in enumerate(classes) for x in own), np.int64).reshape(-1, 2)
+    members = np.array(sorted((c, x) for c, own in enumerate(classes) for x in own), np.int64).reshape(-1, 2)
     return Discovered(
         "s",
         tuple(str(n) for n in range(len(classes))),
@@ -185,7 +190,7 @@ def system_of(
         first,
         last,
         np.array([types[text] for text in texts], np.int32),
-        np.array(fold, np.int16).reshape(len(corpus.folds), len(used)),
+        np.array(fold, np.int16).reshape(len(corpus.folds), len(rows)),
         members[:, 0].astype(np.int32),
         members[:, 1].copy(),
         {},

@@ -65,12 +65,14 @@ class Keys(NamedTuple):
         return self.group(slot, fragment) * len(self.type) + self.identity[fragment]
 
 
+@lru_cache(maxsize=1)
 def keys_of(corpus: Corpus, discovered: Discovered) -> Keys:
     """Fragments are known by themselves. QUIRK of tdev2: by the onsets, offsets and labels of their phones alone."""
     identity = np.arange(len(discovered))
     if corpus.definition == "tdev2":
         identity = number_sequences(discovered.first, discovered.last, _timed_labels(corpus))[0].astype(np.int64)
-    return Keys(slots_of(corpus, discovered), discovered.type.astype(np.int64), identity)
+    every = np.arange(len(discovered))
+    return Keys(slots_of(every, corpus, discovered), discovered.type.astype(np.int64), identity)
 
 
 @lru_cache(maxsize=2)
@@ -115,7 +117,7 @@ def counted(products: Products, rule: int | None, discovered: Discovered, keys: 
 
     flat(P) is that of the products that add pairs, each of a side with itself.
     """
-    own = np.ascontiguousarray(keys.slot[:, products.fragment])
+    own = np.take(keys.slot, products.fragment, axis=1)
     overlaps = np.zeros_like(own)
     parts: list[tuple[I64, I64, I64]] = []
     for one, other, product in overlapping_rows(products, rule, discovered) if rule is not None else ():

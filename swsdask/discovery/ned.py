@@ -49,6 +49,7 @@ from swsdask.model.trials import F64, I32, I64
 
 _OVERLAP: dict[Definition, int] = {"document": MOST_OF_THE_SHORTER, "tde2015": NEAR}
 _PHONES_PER_STEP = 32
+_PAIRS_PER_STEP = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class EditDistances:
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Products]:
-        """Products of about `work` pairs of types each, larger ones as tiles of types."""
+        """Products of about `work` steps each, larger ones as tiles of types."""
         if corpus.definition == "tdev2":
             whole = pairs_within(*members(discovered, repeats=True))
         else:
@@ -77,7 +78,7 @@ class EditDistances:
     def from_cell(cls, cell: Products, corpus: Corpus, discovered: Discovered) -> Self:
         """The distances of the pairs of some products."""
         spelling = _spelling(corpus, discovered)
-        slots = slots_of(corpus, discovered)
+        slots = slots_of(cell.fragment, corpus, discovered)
         sides = _sides(cell, slots, spelling, discovered)
         present, local = np.unique(sides.slot, return_inverse=True)
         places = _places(np.unique(sides.last - sides.first))
@@ -88,15 +89,14 @@ class EditDistances:
         _add_equal(cell, types, places, histogram)
         if corpus.definition in _OVERLAP:
             for one, other, product in overlapping_rows(cell, _OVERLAP[corpus.definition], discovered):
-                left, right = cell.fragment[one], cell.fragment[other]
-                shared = (slots[:, left] == slots[:, right]) & (slots[:, left] != NO_FOLD)
-                some = shared.any(axis=0)
-                shared, left, right, product = shared[:, some], left[some], right[some], product[some]
+                shared = (slots[:, one] == slots[:, other]) & (slots[:, one] != NO_FOLD)
+                some = np.flatnonzero(shared.any(axis=0))
+                left, right = cell.fragment[one[some]], cell.fragment[other[some]]
                 place = places.first[np.maximum(spelling.length(left), spelling.length(right))]
                 place = place + spelling.distances(left, right, n_labels)
-                for own, slot in zip(shared, slots, strict=True):
-                    row = np.searchsorted(present, slot[left[own]])
-                    np.subtract.at(histogram, (row, place[own]), cell.weight[product[own]])
+                for own, slot in zip(shared[:, some], slots, strict=True):
+                    row = np.searchsorted(present, slot[one[some[own]]])
+                    np.subtract.at(histogram, (row, place[own]), cell.weight[product[some[own]]])
         row, place = np.nonzero(histogram)
         return cls(present[row], places.length[place], places.distance[place], histogram[row, place])
 
@@ -167,6 +167,7 @@ class _Spelling(NamedTuple):
         )
 
 
+@lru_cache(maxsize=1)
 def _spelling(corpus: Corpus, discovered: Discovered) -> _Spelling:
     if corpus.definition != "tdev2":
         return _Spelling(corpus.phones.label, discovered.first, discovered.last)
@@ -200,17 +201,16 @@ def _sides(cell: Products, slots: I64, spelling: _Spelling, discovered: Discover
 
     The types of a side come by whether they are long, then by their first slot: those of one fold are together.
     """
-    n_types, n_slots = int(discovered.type.max(initial=0)) + 1, int(slots.max(initial=0)) + 1
-    of_row = cell.side * n_types + discovered.type[cell.fragment]
-    own = slots[:, cell.fragment]
+    kinds, example, kind = np.unique(discovered.type[cell.fragment], return_index=True, return_inverse=True)
+    n_types, n_slots = max(len(kinds), 1), int(slots.max(initial=0)) + 1
+    of_row = cell.side * n_types + kind
     entry, count = np.unique(
-        np.concatenate([of_row[slot != NO_FOLD] * n_slots + slot[slot != NO_FOLD] for slot in own]), return_counts=True
+        np.concatenate([of_row[slot != NO_FOLD] * n_slots + slot[slot != NO_FOLD] for slot in slots]),
+        return_counts=True,
     )
     begins = np.flatnonzero(np.diff(entry // n_slots, prepend=-1))
     side, kind = np.divmod(entry[begins] // n_slots, n_types)
-    example = np.zeros(n_types, np.int64)
-    example[discovered.type] = np.arange(len(discovered))
-    first, last = spelling.first[example[kind]], spelling.last[example[kind]]
+    first, last = (column[cell.fragment[example[kind]]] for column in (spelling.first, spelling.last))
     order = np.lexsort((kind, entry[begins] % n_slots, last - first > WORD, side))
     sizes = np.diff(begins, append=len(entry))[order]
     rows = ranges(begins[order], sizes)
@@ -238,7 +238,7 @@ def _add_equal(cell: Products, types: Types, places: _Places, histogram: I64) ->
 def _tiled(whole: Products, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Products]:
     """Products that cost about `work` each: sides of many types are cut into blocks of types, products into tiles.
 
-    A type costs 1 and more if it is long, a pair of types the product of their costs, a row 1.
+    A type costs 1 and more if it is long, `_PAIRS_PER_STEP` pairs of types the product of their costs, a row 1.
     """
     kind = discovered.type[whole.fragment].astype(np.int64)
     order = np.lexsort((kind, whole.side))
@@ -247,13 +247,13 @@ def _tiled(whole: Products, corpus: Corpus, discovered: Discovered, work: int) -
     phones = _spelling(corpus, discovered).length(whole.fragment[order])
     cost = bounds_of(np.where(new, 1 + phones // _PHONES_PER_STEP, 0))
     within = cost[1:] - 1 - cost[whole.bounds][side]
-    blocks = within // math.isqrt(work)
+    blocks = within // math.isqrt(work * _PAIRS_PER_STEP)
     begins = np.flatnonzero((np.diff(blocks, prepend=-1) != 0) | (np.diff(side, prepend=-1) != 0))
     bounds = np.append(begins, len(kind))
     first = np.searchsorted(side[begins], np.arange(len(whole.bounds)))
     left, right, weight = _crossed(whole, first)
     rows, cost = np.diff(bounds), np.diff(cost[bounds])
-    steps = cost[left] * cost[right] + rows[left] + rows[right]
+    steps = cost[left] * cost[right] // _PAIRS_PER_STEP + rows[left] + rows[right]
     yield from batches(Products(whole.fragment[order], bounds, left, right, weight), steps, work)
 
 

@@ -82,13 +82,14 @@ def ranges(begins: I64, sizes: I64) -> I64:
     return np.arange(int(sizes.sum())) + np.repeat(begins - bounds_of(sizes)[:-1], sizes)
 
 
-def slots_of(corpus: Corpus, discovered: Discovered) -> I64:
-    """Folds of all sets numbered through, fold set * most folds + fold: int64 [n_fold_sets, n_fragments].
+def slots_of(fragment: I64, corpus: Corpus, discovered: Discovered) -> I64:
+    """The folds of fragments, those of all sets numbered through: fold set * most folds + fold.
 
-    `NO_FOLD` where no fold of a set counts a fragment.
+    int64 [n_fold_sets, n], `NO_FOLD` where no fold of a set counts a fragment.
     """
+    fold = np.take(discovered.fold, fragment, axis=1).astype(np.int64)
     first = np.arange(len(corpus.folds)) * most_folds(corpus)
-    return np.where(discovered.fold == NO_FOLD, NO_FOLD, discovered.fold + first[:, None]).astype(np.int64)
+    return np.where(fold == NO_FOLD, NO_FOLD, fold + first[:, None])
 
 
 def members(discovered: Discovered, *, repeats: bool) -> tuple[I64, I64]:

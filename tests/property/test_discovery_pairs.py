@@ -18,7 +18,7 @@ from swsdask.discovery.ned import EditDistances, Ned
 from swsdask.discovery.pair_sets import PairSets
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from tests.discovery_worlds import World, worlds
-from tests.literal_pairs import DEFINITIONS, Literal, corpora, exact, systems
+from tests.literal_pairs import DEFINITIONS, Literal, corpora, corpus_of, exact, system_of, systems
 
 STATISTICS: tuple[type[Any], ...] = (EditDistances, PairSets)
 every_definition = pytest.mark.parametrize("definition", DEFINITIONS)
@@ -134,6 +134,28 @@ def with_classes(discovered: Discovered, classes: list[list[int]]) -> Discovered
         member_cluster=members[:, 0].astype(np.int32),
         member_fragment=members[:, 1].copy(),
     )
+
+
+@every_definition
+def test_a_giant_class_in_tiles(definition: Definition) -> None:
+    """Of short and long types, given twice, with others that share parts of it."""
+    rng = np.random.default_rng(5)
+    corpus = corpus_of(definition, [rng.integers(0, 4, 200).tolist() for _ in range(3)])
+    starts = rng.integers(0, 60_000, 90)
+    rows = sorted((int(rng.integers(3)), int(start), int(start + rng.integers(1, 4_000))) for start in starts)
+    lengths = np.where(rng.random(90) < 0.2, rng.integers(60, 140, 90), rng.integers(1, 5, 90))
+    first = [200 * row[0] + int(rng.integers(0, 200 - length)) for row, length in zip(rows, lengths, strict=True)]
+    ranges = [(a, a + int(length)) for a, length in zip(first, lengths, strict=True)]
+    fold = [rng.integers(0, len(folds.names), 90).tolist() for folds in corpus.folds]
+    everything = list(range(90))
+    classes = [everything, everything, everything[20:50], everything[40:80], [3, 4], [4, 4, 89]]
+    discovered = system_of(corpus, rows, ranges, fold, classes)
+    check_everything(corpus, discovered)
+    for statistic in STATISTICS:
+        expected = columns(whole(statistic, corpus, discovered))
+        for work in (3, 40):
+            assert len(list(statistic.cells(corpus, discovered, work))) > 5
+            assert columns(whole(statistic, corpus, discovered, work)) == expected
 
 
 @every_definition
