@@ -7,19 +7,18 @@ import os
 import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from glob import glob, has_magic
 from typing import Any
 
 import pyarrow as pa
 import xxhash
 
 from swsdask import __version__
-from swsdask.api.given import Location, as_names, locations
+from swsdask.api.discovery_inputs import Classes, discovery_inputs
+from swsdask.api.given import Location, as_names
 from swsdask.api.running import working
 from swsdask.discovery.content import corpus_content, fragments_content
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.exemplars import Exemplars
-from swsdask.discovery.fragments import read_fragments, system_of
 from swsdask.discovery.histograms import histograms
 from swsdask.discovery.locate import locate
 from swsdask.discovery.measures import select
@@ -28,26 +27,18 @@ from swsdask.discovery.score import needed, score_systems
 from swsdask.discovery.tables import Numbers, numbers, score_table
 from swsdask.engine.executor import Executor
 from swsdask.engine.progress import Progress, Unseen
-from swsdask.errors import SettingsError
-from swsdask.formats.corpus_files import CorpusFiles, read_corpus_files
-from swsdask.formats.opening import file_size
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.model.settings import build_settings
 from swsdask.model.wording import counted
 
-Classes = Location | Iterable[Location] | Mapping[str, Location]
-"""Class files, globs or URLs; or file by system."""
-
-BYTES_PER_ROW = 24
-"""About what a phone, a word or a fragment takes in its file: for a guess at how much there is to do."""
-
 
 def discover(
-    class_files: Classes,
+    classes: Classes = None,
     *,
-    phones: Location,
-    words: Location,
+    archive: Location | None = None,
+    phones: Location | None = None,
+    words: Location | None = None,
     split: Location | None = None,
     folds: Location | None = None,
     within: Location | None = None,
@@ -60,6 +51,8 @@ def discover(
 ) -> Result:
     """Score term discovery: the classes of fragments that systems found, against alignments of phones and words.
 
+    `classes` are class files, and `phones` and `words` the alignments; or `archive` is one of term discovery that holds
+    all of it, and `classes` are names of its systems (None: all).
     `definition` says whose measures: "document", "tde2015" or "tdev2" (see `swsdask.model.corpus`). `split` are the
     stretches of speech that tde2015 clips fragments to, `folds` the folds of the condition "all" (document: ten equal
     parts, unless given), `within` those of "within_talker", or `speakers` a map from which they come. `measures` are
@@ -74,15 +67,15 @@ def discover(
     asked = as_names(measures)
     names, families = select(asked, definition)
     engine = build_settings(explicit=settings)
-    files = _class_files(class_files)
+    inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
     progress.begin("reading the corpus", 0)
-    corpus = _corpus(phones, words, (split, folds, within, speakers), definition)
+    corpus = build_corpus(inputs.tables, definition)
     notes = [DEFINITIONS[definition], *corpus.notes]
     runs: dict[str, dict[str, Any]] = {}
 
     def placed() -> Iterator[Discovered]:
-        for system, url in files.items():
-            fragments = read_fragments(url, corpus, system=system)
+        for system, url in inputs.sources.items():
+            fragments = inputs.fragments(system, corpus)
             found = locate(fragments, corpus)
             notes.extend((*(f"{system}: {note}" for note in fragments.notes), *dropped_notes(found)))
             runs[system] = _provenance(url, fragments_content(fragments, corpus), len(fragments), found)
@@ -91,7 +84,7 @@ def discover(
     scored: dict[str, list[Numbers]] = {}
     examples: dict[str, Any] = {}
     curves = [CURVES.empty_table()]
-    with working(engine, executor, _rows_about([os.fspath(phones), *files.values()]), progress) as workers:
+    with working(engine, executor, inputs.rows_about, progress) as workers:
         work = engine.engine.rows_per_task
         wanted = {**needed(families), Exemplars: "examples of classes"}
         for found, statistics in score_systems(placed(), corpus, wanted, workers, work, progress):
@@ -100,7 +93,7 @@ def discover(
             examples[found.system] = statistics[Exemplars].told(corpus, found)
         ran = {"executor": type(workers).__name__, "workers": workers.workers}
     scores = [score_table(system, conditions) for system, conditions in scored.items()]
-    manifest = _manifest(corpus, asked, runs, os.path.basename(os.fspath(phones)))
+    manifest = _manifest(corpus, asked, runs, os.path.basename(inputs.tables.files.phones))
     manifest["classes"] = examples
     manifest["run"] = {
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
@@ -117,10 +110,11 @@ def discover(
 
 
 def plan_discovery(
-    class_files: Classes,
+    classes: Classes = None,
     *,
-    phones: Location,
-    words: Location,
+    archive: Location | None = None,
+    phones: Location | None = None,
+    words: Location | None = None,
     split: Location | None = None,
     folds: Location | None = None,
     within: Location | None = None,
@@ -130,8 +124,8 @@ def plan_discovery(
 ) -> str:
     """What `discover` would do, in words, after checking everything that it would read. Scores nothing."""
     names, _ = select(as_names(measures), definition)
-    files = _class_files(class_files)
-    corpus = _corpus(phones, words, (split, folds, within, speakers), definition)
+    inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
+    corpus = build_corpus(inputs.tables, definition)
     lines = [
         DEFINITIONS[definition],
         f"{counted(len(corpus.files), 'files')}, {counted(len(corpus.phones), 'phones')}, "
@@ -139,40 +133,16 @@ def plan_discovery(
         *(f"{each.condition}: {counted(len(each.names), 'folds')}" for each in corpus.folds),
         *corpus.notes,
     ]
-    for system, url in files.items():
-        fragments = read_fragments(url, corpus, system=system)
+    for system in inputs.sources:
+        fragments = inputs.fragments(system, corpus)
         found = locate(fragments, corpus)
         lines.append(f"{system}: {counted(len(found.classes), 'classes')}, {counted(len(found), 'fragments')}")
         lines.extend((*(f"{system}: {note}" for note in fragments.notes), *dropped_notes(found)))
     return "\n".join([*lines, f"measures: {', '.join(names)}"])
 
 
-def _corpus(phones: Location, words: Location, optional: Iterable[Location | None], definition: Definition) -> Corpus:
-    others = (None if place is None else os.fspath(place) for place in optional)
-    return build_corpus(read_corpus_files(CorpusFiles(os.fspath(phones), os.fspath(words), *others)), definition)
-
-
-def _class_files(given: Classes) -> dict[str, str]:
-    """File by system. Raises `SettingsError` for two of one name, or for a glob that nothing matches."""
-    if isinstance(given, Mapping):
-        return {system: os.fspath(url) for system, url in given.items()}
-    files: dict[str, str] = {}
-    for place in locations(given):
-        found = sorted(glob(place)) if has_magic(place) and not os.path.exists(place) else [place]
-        if not found:
-            raise SettingsError(f"{place}: no file is of that pattern.")
-        for url in found:
-            system = system_of(url)
-            if files.setdefault(system, url) != url:
-                both = f"{files[system]} and {url} are both of {system!r}."
-                raise SettingsError(f"{both} Give each as NAME=FILE (in Python {{name: file}}).")
-    if not files:
-        raise SettingsError("No class file to score.")
-    return files
-
-
-def _rows_about(urls: Iterable[str]) -> int:
-    return sum(file_size(url) for url in urls) // BYTES_PER_ROW
+def _corpus_files(*places: Location | None) -> dict[str, Location | None]:
+    return dict(zip(("phones", "words", "split", "folds", "within", "speakers"), places, strict=True))
 
 
 def _provenance(url: str, content: str, rows: int, found: Discovered) -> dict[str, Any]:

@@ -105,9 +105,12 @@ class Storage:
                 self._filesystem.pipe_file(path, bytes(content))
 
     def read_table(self, name: str) -> pa.Table:
-        """A whole Parquet file. Raises `ArchiveError` if it is gone or cannot be read."""
+        """A whole Parquet file. Raises `ArchiveError` if it is gone or cannot be read.
+
+        No thread is begun (as `pq.read_table` begins one): now and then a process that ends right behind it is aborted.
+        """
         try:
-            return pq.read_table(pa.BufferReader(self.read(name)), use_threads=False)
+            return pq.ParquetFile(pa.BufferReader(self.read(name)), pre_buffer=False).read(use_threads=False)
         except (OSError, pa.ArrowException) as error:
             raise self.unreadable(name, error) from error
 

@@ -11,13 +11,16 @@ from swsdask.cli.options import engine_options, explicit_settings, given_runs, w
 
 
 @click.command(short_help="Score term discovery: classes of fragments.")
-@click.argument("classes", nargs=-1, required=True, metavar="CLASSES...")
-@click.option("--phones", metavar="FILE", required=True, help="What was spoken, by phones: file onset offset label.")
-@click.option("--words", metavar="FILE", required=True, help="The same by words.")
+@click.argument("classes", nargs=-1, metavar="CLASSES...")
+@click.option("--phones", metavar="FILE", help="What was spoken, by phones: file onset offset label.")
+@click.option("--words", metavar="FILE", help="The same by words.")
 @click.option("--split", metavar="FILE", help="Stretches of speech, which tde2015 clips fragments to.")
 @click.option("--folds", metavar="FILE", help="Folds, parted by empty lines. Without: ten equal parts of whole files.")
 @click.option("--within", metavar="FILE", help="Folds within talkers, as --folds.")
 @click.option("--speakers", metavar="FILE", help="Instead of --within: file speaker per line.")
+@click.option("--archive", metavar="ARCHIVE", help="Score systems of an archive, by name: CLASSES, or all.")
+@click.option("--ingest", metavar="ARCHIVE", help="Write the corpus and CLASSES into an archive; score nothing.")
+@click.option("--replace", is_flag=True, help="With --ingest: a system with other content replaces the one there.")
 @click.option(
     "--definition",
     type=click.Choice(["document", "tde2015", "tdev2"]),
@@ -37,12 +40,15 @@ from swsdask.cli.options import engine_options, explicit_settings, given_runs, w
 @click.option("--dry-run", is_flag=True, help="Check input and settings and tell the plan; score nothing.")
 def command(
     classes: tuple[str, ...],
-    phones: str,
-    words: str,
+    phones: str | None,
+    words: str | None,
     split: str | None,
     folds: str | None,
     within: str | None,
     speakers: str | None,
+    archive: str | None,
+    ingest: str | None,
+    replace: bool,
     definition: Any,
     measures: str | None,
     executor: str | None,
@@ -58,9 +64,20 @@ def command(
 
     A class file has blocks "Class N", then lines "file onset offset", each block ended by an empty line. Measures are
     NED, coverage, and precision, recall and F-score of matching, grouping, type, token and boundary.
+
+    Runs of many systems are kept with their corpus by --ingest ARCHIVE, and scored by --archive ARCHIVE.
     """
     from swsdask import api
     from swsdask.cli.progress import progress
+
+    corpus = {
+        "phones": phones,
+        "words": words,
+        "split": split,
+        "folds": folds,
+        "within": within,
+        "speakers": speakers,
+    }
 
     names = [name.strip().lower() for name in measures.split(",") if name.strip()] if measures else None
     if tde_output and out is None:
@@ -69,22 +86,21 @@ def command(
         raise click.UsageError("--tde-output has all measures: leave --measures out.")
     if within and speakers:
         raise click.UsageError("--within and --speakers both say what is within talkers: give one.")
-    given: dict[str, Any] = {
-        "phones": phones,
-        "words": words,
-        "split": split,
-        "folds": folds,
-        "within": within,
-        "speakers": speakers,
-        "definition": definition,
-        "measures": names,
-    }
+    if ingest is not None:
+        if archive is not None or out is not None or dry_run:
+            raise click.UsageError("--ingest scores nothing: leave --archive, --out and --dry-run out.")
+        _ingest(ingest, classes, corpus, replace)
+        return
+    if archive is None and not (classes and phones and words):
+        raise click.UsageError("Give CLASSES, --phones and --words, or --archive ARCHIVE.")
+    given: dict[str, Any] = {**corpus, "archive": archive, "definition": definition, "measures": names}
+    systems = list(classes) or None if archive is not None else given_runs(classes)
     settings = explicit_settings(None, (), executor, cluster, workers, rows_per_task)
     with progress("cells") as shown:
         if dry_run:
-            click.echo(api.plan_discovery(given_runs(classes), **given))
+            click.echo(api.plan_discovery(systems, **given))
             return
-        result = api.discover(given_runs(classes), **given, settings=settings, progress=shown)
+        result = api.discover(systems, **given, settings=settings, progress=shown)
     written = ["scores.parquet", "scores.json", "curves.parquet", "manifest.json", "report.html"]
     if out is not None:
         api.write(result, out)
@@ -100,3 +116,18 @@ def command(
         print_discovery(result)
         if out is not None:
             click.echo(f"\nWritten to {out}: {', '.join(written)}")
+
+
+def _ingest(archive: str, classes: tuple[str, ...], corpus: dict[str, str | None], replace: bool) -> None:
+    from swsdask import api
+    from swsdask.cli.progress import progress
+    from swsdask.model.wording import counted
+
+    with progress() as shown:
+        written = api.ingest_discovery(
+            archive, given_runs(classes) or None, **corpus, replace_systems=replace, progress=shown
+        )
+    click.echo(f"{archive}: version {written.version}, {counted(len(written.systems), 'systems')}")
+    for each in written.systems:
+        sizes = f"{counted(each.n_classes, 'classes')}, {counted(each.n_fragments, 'fragments')}"
+        click.echo(f"  {each.system}: {sizes}")

@@ -19,6 +19,8 @@ from swsdask.model.wording import counted
         (1, "records of other types", ",", "1 record of other types"),
         (1.0000001, "false alarms", ".6g", "1 false alarm"),
         (1.5, "seconds", "g", "1.5 seconds"),
+        (1, "classes", ",", "1 class"),
+        (2, "classes", ",", "2 classes"),
     ],
 )
 def test_one_thing_and_more(number: float, things: str, form: str, said: str) -> None:

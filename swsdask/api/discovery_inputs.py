@@ -1,0 +1,151 @@
+"""Where the corpus and the classes of fragments come from: files, or an archive of term discovery."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from glob import glob, has_magic
+from typing import Protocol
+
+from swsdask.api.given import Location, locations
+from swsdask.archive.discovery import StoredDiscovery, open_discovery
+from swsdask.discovery.fragments import build_fragments, read_fragments, system_of
+from swsdask.errors import SettingsError
+from swsdask.formats.corpus_files import CorpusFiles, CorpusTables, read_corpus_files
+from swsdask.formats.opening import file_size
+from swsdask.model.corpus import Corpus, Fragments
+
+Classes = Location | Iterable[Location] | Mapping[str, Location] | None
+"""Class files, globs or URLs; or file by system; or names of an archive's systems, None: all of them."""
+
+BYTES_PER_ROW = 24
+"""About what a phone, a word or a fragment takes in its file: for a guess at how much there is to do."""
+
+
+class DiscoveryInputs(Protocol):
+    """A corpus, and what systems found in it."""
+
+    @property
+    def tables(self) -> CorpusTables:
+        """The corpus before any definition. Raises `InputError` with all that is wrong with its files."""
+        ...
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """The systems, in the order in which they are scored, and the file that each was read from."""
+        ...
+
+    @property
+    def rows_about(self) -> int:
+        """About how many phones and fragments there are."""
+        ...
+
+    def fragments(self, system: str, corpus: Corpus) -> Fragments:
+        """What a system found. Raises `InputError` with all that is wrong with it."""
+        ...
+
+
+@dataclass(frozen=True)
+class FromFiles:
+    """`DiscoveryInputs` of files."""
+
+    corpus_files: CorpusFiles
+    sources: Mapping[str, str]
+
+    @cached_property
+    def tables(self) -> CorpusTables:
+        """Read when first asked for."""
+        return read_corpus_files(self.corpus_files)
+
+    @property
+    def rows_about(self) -> int:
+        """By the size of the files."""
+        return sum(file_size(url) for url in (self.corpus_files.phones, *self.sources.values())) // BYTES_PER_ROW
+
+    def fragments(self, system: str, corpus: Corpus) -> Fragments:
+        """Read from the class file, which is not kept."""
+        return read_fragments(self.sources[system], corpus, system=system)
+
+
+@dataclass(frozen=True)
+class FromArchive:
+    """`DiscoveryInputs` of an archive, with those of its systems that are in `sources`."""
+
+    archive: StoredDiscovery
+    sources: Mapping[str, str]
+
+    @property
+    def tables(self) -> CorpusTables:
+        """Read when first asked for."""
+        return self.archive.tables
+
+    @property
+    def rows_about(self) -> int:
+        """As the archive counts them."""
+        found = sum(each.n_fragments for each in self.archive.systems if each.system in self.sources)
+        return len(self.tables.phones) + found
+
+    def fragments(self, system: str, corpus: Corpus) -> Fragments:
+        """Read from the archive, and not kept."""
+        return build_fragments(self.archive.read_classes(system), corpus, system=system)
+
+
+def discovery_inputs(
+    classes: Classes, archive: Location | None, corpus: Mapping[str, Location | None]
+) -> DiscoveryInputs:
+    """The inputs that are given: an archive and names of its systems, or class files and the files of a corpus.
+
+    `corpus` has the roles of `CorpusFiles`. Raises `SettingsError` where both are given, or neither.
+    """
+    named = {role: os.fspath(place) for role, place in corpus.items() if place is not None}
+    if archive is not None:
+        if named:
+            raise SettingsError(f"An archive has its corpus: leave {', '.join(named)} out.")
+        return _from_archive(open_discovery(os.fspath(archive)), classes)
+    files = class_files(classes)
+    if not files:
+        raise SettingsError("No class file to score.")
+    return FromFiles(corpus_files(named), files)
+
+
+def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
+    """The files of a corpus by role. Raises `SettingsError` without phones and words."""
+    if not {"phones", "words"} <= named.keys():
+        raise SettingsError("A corpus is phones and words: give the alignments of both.")
+    return CorpusFiles(**named)
+
+
+def class_files(given: Classes) -> dict[str, str]:
+    """File by system. Raises `SettingsError` for two of one name, or for a glob that nothing matches."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return {system: os.fspath(url) for system, url in given.items()}
+    files: dict[str, str] = {}
+    for place in locations(given):
+        found = sorted(glob(place)) if has_magic(place) and not os.path.exists(place) else [place]
+        if not found:
+            raise SettingsError(f"{place}: no file is of that pattern.")
+        for url in found:
+            system = system_of(url)
+            if files.setdefault(system, url) != url:
+                both = f"{files[system]} and {url} are both of {system!r}."
+                raise SettingsError(f"{both} Give each as NAME=FILE (in Python {{name: file}}).")
+    return files
+
+
+def _from_archive(archive: StoredDiscovery, wanted: Classes) -> FromArchive:
+    there = {each.system: each.read_from for each in archive.systems}
+    if not there:
+        raise SettingsError(f"{archive.storage.url}: no system is in the archive. Ingest class files first.")
+    if wanted is None:
+        return FromArchive(archive, there)
+    if isinstance(wanted, Mapping):
+        raise SettingsError("Of an archive, give the names of its systems; files are ingested first.")
+    names = locations(wanted)
+    missing = [name for name in names if name not in there]
+    if missing:
+        raise SettingsError(f"{missing[0]} is no system of the archive: {', '.join(there)}.")
+    return FromArchive(archive, {name: there[name] for name in names})

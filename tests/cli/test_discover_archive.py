@@ -1,0 +1,86 @@
+"""`swsdask discover` with archives: what is kept is scored as what is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Outcome
+from tests.discovery_worlds import random_world
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> list[str]:
+    files = random_world(11).write(tmp_path)
+    (tmp_path / "first.classes").write_bytes((tmp_path / "w.classes").read_bytes())
+    (tmp_path / "second.classes").write_text("Class 1\ns0a 1.3 2.1\ns0b 0.1 0.9\n\n")
+    return ["--phones", files.phones, "--words", files.words, "--split", str(files.split), "--folds", str(files.folds)]
+
+
+@pytest.mark.parametrize("definition", ["document", "tde2015", "tdev2"])
+def test_an_archive_gives_the_same_numbers_as_files(
+    swsdask: Call, tmp_path: Path, corpus: list[str], definition: str
+) -> None:
+    classes = [f"{tmp_path}/{name}.classes" for name in ("first", "second")]
+    how = ["--definition", definition, "--measures", "coverage,token,boundary", "--format", "json"]
+    of_files = swsdask("discover", *classes, *corpus, *how)
+    assert swsdask("discover", *classes, *corpus, "--ingest", tmp_path / "archive").code == 0
+    of_archive = swsdask("discover", "--archive", tmp_path / "archive", *how)
+    assert (of_files.code, of_archive.code) == (0, 0)
+    assert json.loads(of_archive.out) == json.loads(of_files.out)
+    one = swsdask("discover", "--archive", tmp_path / "archive", "second", *how)
+    assert {row["system"] for row in json.loads(one.out)} == {"second"}
+
+
+def test_what_was_ingested_is_told(swsdask: Call, tmp_path: Path, corpus: list[str]) -> None:
+    archive = tmp_path / "archive"
+    second, first = f"{tmp_path}/second.classes", f"{tmp_path}/first.classes"
+    assert swsdask("discover", second, *corpus, "--ingest", archive).out == (
+        f"{archive}: version 1, 1 system\n  second: 1 class, 2 fragments\n"
+    )
+    assert swsdask("discover", second, "--ingest", archive).out.startswith(f"{archive}: version 1, ")
+    assert swsdask("discover", first, "--ingest", archive).out.startswith(f"{archive}: version 2, 2 systems\n")
+    refused = swsdask("discover", f"second={first}", "--ingest", archive)
+    assert refused.code == 2
+    assert "a system 'second' with other content is there" in refused.err
+    replaced = swsdask("discover", f"second={first}", "--ingest", archive, "--replace")
+    assert replaced.out.startswith(f"{archive}: version 3, 2 systems\n")
+
+
+def test_what_contradicts_itself_is_told(swsdask: Call, tmp_path: Path, corpus: list[str]) -> None:
+    archive, classes = tmp_path / "archive", f"{tmp_path}/first.classes"
+    for arguments, said in (
+        ([], "Give CLASSES, --phones and --words, or --archive ARCHIVE."),
+        ([classes], "Give CLASSES, --phones and --words, or --archive ARCHIVE."),
+        ([classes, "--ingest", archive, "--dry-run"], "--ingest scores nothing"),
+        ([classes, "--ingest", archive], "expected an archive; found none. Give phones and words to make one."),
+        ([classes, "--ingest", archive, *corpus[:2]], "A corpus is phones and words"),
+        (["--archive", archive], "expected an archive with manifest-00000001.json or later"),
+    ):
+        outcome = swsdask("discover", *arguments)
+        assert outcome.code == 2
+        assert said in outcome.err
+    assert swsdask("discover", *corpus, "--ingest", archive).code == 0
+    for arguments, said in (
+        (["--archive", archive], "no system is in the archive. Ingest class files first."),
+        (["--archive", archive, *corpus], "An archive has its corpus: leave phones, words, split, folds out."),
+    ):
+        outcome = swsdask("discover", *arguments)
+        assert outcome.code == 2
+        assert said in outcome.err
+    swsdask("discover", classes, "--ingest", archive)
+    assert "nix is no system of the archive: first." in swsdask("discover", "--archive", archive, "nix").err
+
+
+def test_a_corpus_that_no_definition_takes_is_not_kept(swsdask: Call, tmp_path: Path) -> None:
+    (tmp_path / "phn").write_text("f 0 1 a\nf 0.5 2 b\n")
+    (tmp_path / "wrd").write_text("f 0 1 ab\n")
+    told = swsdask("discover", "--phones", tmp_path / "phn", "--words", tmp_path / "wrd", "--ingest", tmp_path / "a")
+    assert told.code == 2
+    assert f"{tmp_path}/phn:2: expected phones that do not overlap" in told.err
+    assert not (tmp_path / "a").exists()
