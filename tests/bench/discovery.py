@@ -47,8 +47,8 @@ def rows(data: Data) -> Iterator[Row]:
                 exponent = math.log(ours.cpu / before[family].cpu) / math.log(n_phones / smaller)
                 over = f"{smaller:,} phones, exponent"
                 yield Row(what, ours.cpu, over, before[family].cpu, exponent, peak=ours.peak)
-            if family == "matching" and size in OFFICIAL_MATCHING_S:
-                theirs = OFFICIAL_MATCHING_S[size]
+            if family == "matching" and n_phones in OFFICIAL_MATCHING_S:
+                theirs = OFFICIAL_MATCHING_S[n_phones]
                 yield Row(f"{what}, wall", ours.wall, "tde, for scale", theirs, theirs / ours.wall, peak=ours.peak)
             before[family] = ours
         if size == 80_000 or large:
