@@ -18,6 +18,7 @@ _HOME = {
     "calibrate": "swsdask.api",
     "discover": "swsdask.api",
     "ingest": "swsdask.api",
+    "ingest_discovery": "swsdask.api",
     "open": "swsdask.api",
     "rank_correlation": "swsdask.api",
     "score": "swsdask.api",
@@ -47,6 +48,7 @@ __all__ = [
     "cluster",
     "discover",
     "ingest",
+    "ingest_discovery",
     "open",
     "rank_correlation",
     "report",
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
         calibrate,
         discover,
         ingest,
+        ingest_discovery,
         open,  # noqa: A004
         rank_correlation,
         report,
