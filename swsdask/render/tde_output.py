@@ -1,9 +1,9 @@
 """The files that the Zero Resource challenge's official tools write, of one system each.
 
-For `document` and `tde2015` those of tde: `matching`, `group`, `token_type`, `nlp`, `boundary` and an empty file
-that is named after a version. Every file has a block of each measure over all folds and, where there are such folds, one within
-talkers: mean, standard deviation, minimum and maximum with three decimals. `#samples` are the stretches of a set of
-folds. QUIRK: the two counts at the head of `nlp` are those of the other set of folds, as the tool has them.
+For `document` and `tde2015` those of tde: `matching`, `group`, `token_type`, `nlp`, `boundary` and an empty file that
+is named after a version. Every file has a block of each measure over all folds and, where there are such folds, one
+within talkers: mean, standard deviation, minimum and maximum with three decimals. `#samples` are the stretches of a set
+of folds. QUIRK: the two counts at the head of `nlp` are those of the other set of folds, as the tool has them.
 
 For `tdev2` those of tdev2: `boundary`, `grouping`, `token_type`, `coverage`, `ned`, lines of `name: value` with all
 digits; and `scores.json` as the challenge's later toolbox has it, where matching, which there is not, is null.
