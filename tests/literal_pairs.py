@@ -149,12 +149,15 @@ def corpus_of(definition: Definition, texts: list[list[int]]) -> Corpus:
 @st.composite
 def systems(draw: st.DrawFn, corpus: Corpus, most_fragments: int = 14) -> Discovered:
     """Fragments that overlap often, whatever their phones, in classes that share many of them."""
-    ticks = st.integers(0, 12).map(lambda n: 150 * n)
-    fragment = st.tuples(st.integers(0, len(corpus.files) - 1), ticks, ticks.map(lambda n: n + 150))
-    rows = draw(st.lists(fragment.map(lambda f: (f[0], f[1], f[1] + f[2])), min_size=1, max_size=most_fragments))
+    start, length = st.integers(0, 24), st.sampled_from([1, 1, 2, 3, 4, 6, 9])
+    fragment = st.tuples(st.integers(0, len(corpus.files) - 1), start, length)
+    rows = draw(st.lists(fragment, min_size=1, max_size=most_fragments))
+    rows = [(file, 150 * begin, 150 * (begin + n)) for file, begin, n in rows]
     rows = sorted(set(rows))
     place = st.integers(0, len(rows) - 1)
-    classes = draw(st.lists(st.lists(place, max_size=8), max_size=5))
+    classes = draw(st.lists(st.lists(place, max_size=8), max_size=5)) + draw(
+        st.lists(place.map(lambda x: [x]), max_size=3)
+    )
     classes += draw(st.lists(st.sampled_from(classes), max_size=2)) if classes else []
     used = sorted({x for members in classes for x in members})
     number = {x: n for n, x in enumerate(used)}
