@@ -92,8 +92,8 @@ class EditDistances:
                 shared = (slots[:, one] == slots[:, other]) & (slots[:, one] != NO_FOLD)
                 some = np.flatnonzero(shared.any(axis=0))
                 left, right = cell.fragment[one[some]], cell.fragment[other[some]]
-                place = places.first[np.maximum(spelling.length(left), spelling.length(right))]
-                place = place + spelling.distances(left, right, n_labels)
+                longer = np.maximum(spelling.length(left), spelling.length(right))
+                place = places.first[longer] + spelling.distances(left, right, n_labels)
                 for own, slot in zip(shared[:, some], slots, strict=True):
                     row = np.searchsorted(present, slot[one[some[own]]])
                     np.subtract.at(histogram, (row, place[own]), cell.weight[product[some[own]]])

@@ -1,7 +1,7 @@
 """P_clus and P_goldclus of the measures document of the Zero Resource challenge: sets of pairs that are never listed.
 
 P_clus are pairs of fragments of one class and one fold, P_goldclus those of one transcription, whatever their classes.
-Rows of a set with itself and those that overlap are not in them:
+A fragment with itself is no pair of them, nor are two that overlap:
 
 | definition | overlap in P_clus | in P_goldclus |
 |---|---|---|
