@@ -27,6 +27,8 @@ from swsdask.discovery.score import needed, score_systems
 from swsdask.discovery.tables import Numbers, numbers, score_table
 from swsdask.engine.executor import Executor
 from swsdask.engine.progress import Progress, Unseen
+from swsdask.errors import SettingsError
+from swsdask.formats.corpus_files import CorpusTables
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.model.settings import build_settings
@@ -43,6 +45,7 @@ def discover(
     folds: Location | None = None,
     within: Location | None = None,
     speakers: Location | None = None,
+    n_folds: int | None = None,
     definition: Definition = "document",
     measures: str | Iterable[str] | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -54,9 +57,10 @@ def discover(
     `classes` are class files, and `phones` and `words` the alignments; or `archive` is one of term discovery that holds
     all of it, and `classes` are names of its systems (None: all).
     `definition` says whose measures: "document", "tde2015" or "tdev2" (see `swsdask.model.corpus`). `split` are the
-    stretches of speech that tde2015 clips fragments to, `folds` the folds of the condition "all" (document: ten equal
-    parts, unless given), `within` those of "within_talker", or `speakers` a map from which they come. `measures` are
-    names (None: all); a family's stands for its precision, recall and F-score. `settings` may have a table "engine".
+    stretches of speech that tde2015 clips fragments to, `folds` the folds of the condition "all" (without: `n_folds`
+    nearly equal parts of whole files, None: ten, 1: the corpus as one), `within` those of "within_talker", or
+    `speakers` a map from which they come. `measures` are names (None: all); a family's stands for its precision, recall
+    and F-score. `settings` may have a table "engine".
 
     The result has conditions "all" and "within_talker" with means over folds under the plain names of measures,
     `<name>_std`, `<name>_min` and `<name>_max`; and a condition for every fold, "all/<fold>". Raises `InputError` with
@@ -69,7 +73,7 @@ def discover(
     engine = build_settings(explicit=settings)
     inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
     progress.begin("reading the corpus", 0)
-    corpus = build_corpus(inputs.tables, definition)
+    corpus = _corpus(inputs.tables, definition, n_folds)
     notes = [DEFINITIONS[definition], *corpus.notes]
     runs: dict[str, dict[str, Any]] = {}
 
@@ -119,13 +123,14 @@ def plan_discovery(
     folds: Location | None = None,
     within: Location | None = None,
     speakers: Location | None = None,
+    n_folds: int | None = None,
     definition: Definition = "document",
     measures: str | Iterable[str] | None = None,
 ) -> str:
     """What `discover` would do, in words, after checking everything that it would read. Scores nothing."""
     names, _ = select(as_names(measures), definition)
     inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
-    corpus = build_corpus(inputs.tables, definition)
+    corpus = _corpus(inputs.tables, definition, n_folds)
     lines = [
         DEFINITIONS[definition],
         f"{counted(len(corpus.files), 'files')}, {counted(len(corpus.phones), 'phones')}, "
@@ -139,6 +144,17 @@ def plan_discovery(
         lines.append(f"{system}: {counted(len(found.classes), 'classes')}, {counted(len(found), 'fragments')}")
         lines.extend((*(f"{system}: {note}" for note in fragments.notes), *dropped_notes(found)))
     return "\n".join([*lines, f"measures: {', '.join(names)}"])
+
+
+def _corpus(tables: CorpusTables, definition: Definition, n_folds: int | None) -> Corpus:
+    """The corpus, cut into `n_folds` parts. Raises `SettingsError` where these are asked for and would not count."""
+    if n_folds is None:
+        return build_corpus(tables, definition)
+    if definition == "tdev2":
+        raise SettingsError("tdev2 has no folds: leave n_folds out.")
+    if tables.folds is not None:
+        raise SettingsError("The folds are those of a file: leave n_folds out.")
+    return build_corpus(tables, definition, n_folds=n_folds)
 
 
 def _corpus_files(*places: Location | None) -> dict[str, Location | None]:
@@ -170,8 +186,9 @@ def _manifest(
         "inputs": {**corpus_content(corpus), "runs": {system: run["content"] for system, run in runs.items()}},
     }
     digest = xxhash.xxh3_64_hexdigest(json.dumps(meaning, sort_keys=True, allow_nan=False).encode())
+    folds = "" if corpus.definition == "tdev2" else f" folds={len(corpus.folds[0].names)}"
     return {
-        "signature": f"swsdask {__version__} discover definition={corpus.definition} {digest}",
+        "signature": f"swsdask {__version__} discover definition={corpus.definition}{folds} {digest}",
         **meaning,
         "corpus": {
             "name": phones.partition(".")[0],

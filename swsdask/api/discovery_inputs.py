@@ -6,19 +6,19 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from glob import glob, has_magic
 from typing import Protocol
 
 from swsdask.api.given import Location, locations
 from swsdask.archive.discovery import StoredDiscovery, open_discovery
 from swsdask.discovery.fragments import build_fragments, read_fragments, system_of
 from swsdask.errors import SettingsError
+from swsdask.formats.class_files import find_classes
 from swsdask.formats.corpus_files import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.formats.opening import file_size
 from swsdask.model.corpus import Corpus, Fragments
 
 Classes = Location | Iterable[Location] | Mapping[str, Location] | None
-"""Class files, globs or URLs; or file by system; or names of an archive's systems, None: all of them."""
+"""Class files, folders, globs or URLs; or file by system; or names of an archive's systems, None: all of them."""
 
 BYTES_PER_ROW = 24
 """About what a phone, a word or a fragment takes in its file: for a guess at how much there is to do."""
@@ -118,21 +118,17 @@ def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
 
 
 def class_files(given: Classes) -> dict[str, str]:
-    """File by system. Raises `SettingsError` for two of one name, or for a glob that nothing matches."""
+    """File by system. Raises `SettingsError` for two of one name, `InputError` for what names none."""
     if given is None:
         return {}
     if isinstance(given, Mapping):
         return {system: os.fspath(url) for system, url in given.items()}
     files: dict[str, str] = {}
-    for place in locations(given):
-        found = sorted(glob(place)) if has_magic(place) and not os.path.exists(place) else [place]
-        if not found:
-            raise SettingsError(f"{place}: no file is of that pattern.")
-        for url in found:
-            system = system_of(url)
-            if files.setdefault(system, url) != url:
-                both = f"{files[system]} and {url} are both of {system!r}."
-                raise SettingsError(f"{both} Give each as NAME=FILE (in Python {{name: file}}).")
+    for url in find_classes(locations(given)):
+        system = system_of(url)
+        if files.setdefault(system, url) != url:
+            both = f"{files[system]} and {url} are both of {system!r}."
+            raise SettingsError(f"{both} Give each as NAME=FILE (in Python {{name: file}}).")
     return files
 
 

@@ -15,7 +15,8 @@ from swsdask.cli.options import engine_options, explicit_settings, given_runs, w
 @click.option("--phones", metavar="FILE", help="What was spoken, by phones: file onset offset label.")
 @click.option("--words", metavar="FILE", help="The same by words.")
 @click.option("--split", metavar="FILE", help="Stretches of speech, which tde2015 clips fragments to.")
-@click.option("--folds", metavar="FILE", help="Folds, parted by empty lines. Without: ten equal parts of whole files.")
+@click.option("--folds", metavar="FILE", help="Folds, parted by empty lines. Without: equal parts of whole files.")
+@click.option("--n-folds", type=int, metavar="N", help="Without --folds: how many parts (10); 1 is the corpus as one.")
 @click.option("--within", metavar="FILE", help="Folds within talkers, as --folds.")
 @click.option("--speakers", metavar="FILE", help="Instead of --within: file speaker per line.")
 @click.option("--archive", metavar="ARCHIVE", help="Score systems of an archive, by name: CLASSES, or all.")
@@ -44,6 +45,7 @@ def command(
     words: str | None,
     split: str | None,
     folds: str | None,
+    n_folds: int | None,
     within: str | None,
     speakers: str | None,
     archive: str | None,
@@ -60,7 +62,7 @@ def command(
     form: str,
     dry_run: bool,
 ) -> None:
-    """Score what systems discovered: CLASSES are class files or globs, or NAME=FILE each.
+    """Score what systems discovered: CLASSES are class files, folders or globs, or NAME=FILE each.
 
     A class file has blocks "Class N", then lines "file onset offset", each block ended by an empty line. Measures are
     NED, coverage, and precision, recall and F-score of matching, grouping, type, token and boundary.
@@ -87,13 +89,19 @@ def command(
     if within and speakers:
         raise click.UsageError("--within and --speakers both say what is within talkers: give one.")
     if ingest is not None:
-        if archive is not None or out is not None or dry_run:
-            raise click.UsageError("--ingest scores nothing: leave --archive, --out and --dry-run out.")
+        if archive is not None or n_folds is not None or out is not None or dry_run:
+            raise click.UsageError("--ingest scores nothing: leave --archive, --n-folds, --out and --dry-run out.")
         _ingest(ingest, classes, corpus, replace)
         return
     if archive is None and not (classes and phones and words):
         raise click.UsageError("Give CLASSES, --phones and --words, or --archive ARCHIVE.")
-    given: dict[str, Any] = {**corpus, "archive": archive, "definition": definition, "measures": names}
+    given: dict[str, Any] = {
+        **corpus,
+        "archive": archive,
+        "n_folds": n_folds,
+        "definition": definition,
+        "measures": names,
+    }
     systems = list(classes) or None if archive is not None else given_runs(classes)
     settings = explicit_settings(None, (), executor, cluster, workers, rows_per_task)
     with progress("cells") as shown:

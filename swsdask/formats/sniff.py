@@ -25,6 +25,11 @@ class Format(Enum):
     TREC = "a TREC run"
     QRELS = "TREC judgments"
     RESOURCES = "a description of resources"
+    ALIGNMENT = "an alignment of phones or words"
+    CLASSES = "a class file"
+    STRETCHES = "stretches of speech"
+    FOLDS = "folds"
+    SPEAKERS = "a speaker map"
 
 
 RUNS = (Format.RUN_XML, Format.TABLE, Format.PARQUET, Format.KALDI, Format.TREC)
@@ -51,6 +56,11 @@ _PLACES = {
     Format.QUERIES: "with --queries",
     Format.QRELS: "with --qrels",
     Format.RESOURCES: "beside its run and not by name",
+    Format.ALIGNMENT: "to `swsdask discover`, with --phones or --words",
+    Format.CLASSES: "to `swsdask discover`",
+    Format.STRETCHES: "to `swsdask discover`, with --split",
+    Format.FOLDS: "to `swsdask discover`, with --folds or --within",
+    Format.SPEAKERS: "to `swsdask discover`, with --speakers",
 }
 _NAMES = {
     ".rttm": Format.RTTM,
@@ -63,6 +73,16 @@ _NAMES = {
     ".kwslist.xml": Format.RUN_XML,
     ".stdlist.xml": Format.RUN_XML,
     ".resources.toml": Format.RESOURCES,
+    ".phn": Format.ALIGNMENT,
+    ".wrd": Format.ALIGNMENT,
+    ".classes": Format.CLASSES,
+    ".class": Format.CLASSES,
+    ".disc": Format.CLASSES,
+    ".split": Format.STRETCHES,
+    ".vad": Format.STRETCHES,
+    ".cross": Format.FOLDS,
+    ".within": Format.FOLDS,
+    ".speakers": Format.SPEAKERS,
 }
 _COMPRESSED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
 _HEAD = 1 << 16
@@ -73,6 +93,7 @@ _RESOURCES = re.compile(
 """The first line of a description of resources that is neither blank nor a comment."""
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KALDI_FIELDS = 5
+_PARTED = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n\s*\S")
 _TREC_RUN = re.compile(r"\S+\s+Q0\s+\S+\s+[0-9]+\s+\S+\s+\S+\s*", re.IGNORECASE)
 _QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]+\s*")
 
@@ -119,7 +140,7 @@ def _xml_format(url: str) -> Format:
 
 
 def _text_format(text: str) -> Format | None:
-    """What the first line says that is neither blank nor a comment."""
+    """What the first line says that is neither blank nor a comment; of folds, the empty line that parts them."""
     if _RESOURCES.match(text):
         return Format.RESOURCES
     lines = (line.strip() for line in text.split("\n"))
@@ -136,7 +157,23 @@ def _text_format(text: str) -> Format | None:
         return Format.TREC
     if len(fields) == _KALDI_FIELDS and all(_is_number(field) for field in fields[2:]):
         return Format.KALDI
+    if fields[0] == "Class":
+        return Format.CLASSES
+    if len(fields) in (3, 4) and _is_number(fields[1]) and _is_number(fields[2]):
+        timed = _timed_format(fields, text)
+        if timed is not None:
+            return timed
     return Format.QRELS if _QRELS.fullmatch(first) else None
+
+
+def _timed_format(fields: list[str], text: str) -> Format | None:
+    """What a file is whose first line has a name, two numbers and perhaps a label.
+
+    With a label that is a number it may be judgments as well, unless the first number has a fraction.
+    """
+    if len(fields) == 4:
+        return Format.ALIGNMENT if "." in fields[1] or not _is_number(fields[3]) else None
+    return Format.FOLDS if _PARTED.search(text) else Format.STRETCHES
 
 
 def _is_number(text: str) -> bool:

@@ -243,3 +243,45 @@ def test_simulated_files_are_scored(swsdask: Call, tmp_path: Path) -> None:
     ]
     files = ("--phones", tmp_path / "sim.phn", "--words", tmp_path / "sim.wrd", "--speakers", tmp_path / "sim.speakers")
     assert swsdask("discover", f"{tmp_path}/*.classes", *files, "--measures", "ned").code == 0
+
+
+def test_how_many_folds(swsdask: Call, folder: Path) -> None:
+    given: Any = ("discover", folder / "one.classes", *corpus(folder), "--measures", "coverage,n_pairs")
+    whole = swsdask(*given, "--n-folds", "1", "--format", "json")
+    assert whole.code == 0, whole.err
+    assert {condition for condition, _ in values(whole.out)} == {"all", "all/1"}
+    assert values(whole.out)["all", "n_pairs"] == 2
+    assert "discover definition=document folds=1 " in swsdask(*given, "--n-folds", "1").out
+    assert "discover definition=document folds=2 " in swsdask(*given).out
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("0",), "expected from 1 to 32767 folds; found 0"),
+        (("2", "--definition", "tdev2"), "tdev2 has no folds"),
+        (("2", "--folds", "one.folds"), "The folds are those of a file"),
+        (("2", "--ingest", "archive"), "--ingest scores nothing"),
+    ],
+)
+def test_folds_that_nobody_makes(
+    swsdask: Call, folder: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "one.folds").write_text("f1 0 1\n")
+    outcome = swsdask("discover", "one.classes", *corpus(folder), "--n-folds", *options)
+    assert outcome.code == 2
+    assert told in outcome.err
+
+
+def test_a_folder_of_class_files(swsdask: Call, folder: Path) -> None:
+    (folder / "two.disc").write_text(CLASSES)
+    (folder / "c.split").write_text("f1 0 1\n")
+    (folder / "README").write_text("What lies here.\n")
+    outcome = swsdask("discover", folder, *corpus(folder), "--measures", "ned")
+    assert outcome.code == 0, outcome.err
+    assert [line.split()[0] for line in outcome.out.splitlines()[3:5]] == ["one", "two"]
+    (folder / "notes").write_text("What lies here.\n")
+    outcome = swsdask("discover", folder, *corpus(folder))
+    assert outcome.code == 2
+    assert "notes:1: expected" in outcome.err
