@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from swsdask.discovery.matching_tde import PairedWindows, WeightedMatching, counted
 from swsdask.model.corpus import Corpus, Discovered
-from tests.literal_matching import Pairs, Rule, corpora, flat, systems
+from tests.literal_matching import Pairs, Rule, corpora, flat, make_corpus, make_discovered, systems
 
 
 def whole(corpus: Corpus, discovered: Discovered, work: int = 1 << 20) -> PairedWindows:
@@ -59,3 +60,30 @@ def test_any_cut_gives_the_same_pairs(data: st.DataObject) -> None:
     found, expected = reduce(PairedWindows.merge, parts), whole(corpus, discovered)
     np.testing.assert_array_equal(found.key, expected.key)
     np.testing.assert_array_equal(found.length, expected.length)
+
+
+def counts_of(corpus: Corpus, classes: list[list[tuple[int, int, int]]]) -> tuple[int, int]:
+    """The ordered pairs of the first fold, and how many the literal sets have."""
+    discovered = make_discovered(corpus, classes)
+    (part,) = counted(whole(corpus, discovered), corpus, 0)
+    return part.pairs, len(Rule(corpus).completed(discovered, 0)[0])
+
+
+def test_pairs_that_lie_in_others_count_once() -> None:
+    """Intervals of one diagonal, of which the second lies in the first and the third goes on behind it."""
+    phones = [(file, place * 1000, place * 1000 + 1000, 0) for file in range(2) for place in range(20)]
+    corpus = make_corpus("tde2015", phones, [[(0, 0, 20_000, 0), (1, 0, 20_000, 0)]])
+    ranges = [(0, 6), (1, 4), (2, 8)]
+    classes = [
+        [(file, 1000 * (low + 10 * file), 1000 * (high + 10 * file)) for file in range(2)] for low, high in ranges
+    ]
+    pairs, expected = counts_of(corpus, classes)
+    assert pairs == expected
+
+
+def test_a_window_may_be_paired_with_itself() -> None:
+    """Three short phones in two fragments that are not near."""
+    edges = [0, 5000, 10_000, 10_090, 10_180, 10_270]
+    phones = [(0, low, high, 0) for low, high in pairwise(edges)]
+    corpus = make_corpus("tde2015", phones, [[(0, 0, 11_000, 0)]])
+    assert counts_of(corpus, [[(0, 0, 10_270), (0, 10_000, 11_000)]]) == (5, 5)
