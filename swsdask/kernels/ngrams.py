@@ -17,7 +17,7 @@ SHORTEST = 3
 
 @njit()
 def _trigram(label: I32, start: int, n_labels: int) -> int:
-    return (np.int64(label[start]) * n_labels + label[start + 1]) * n_labels + label[start + 2]
+    return int((np.int64(label[start]) * n_labels + label[start + 1]) * n_labels + label[start + 2])
 
 
 @njit(int64[::1](column(int32), column(uint8), int64), cache=True, nogil=True)
