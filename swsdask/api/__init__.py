@@ -21,7 +21,7 @@ _HOME = {
     "rank_correlation": "comparing",
     "report": "writing",
     "score": "scoring",
-    "validate": "ingesting",
+    "validate": "validating",
     "write": "writing",
     "write_mediaeval": "writing",
     "write_tde": "writing",
@@ -51,9 +51,10 @@ if TYPE_CHECKING:
     from swsdask.api.comparing import rank_correlation
     from swsdask.api.discovering import discover, plan_discovery
     from swsdask.api.discovery_ingesting import ingest_discovery
-    from swsdask.api.ingesting import ingest, validate
+    from swsdask.api.ingesting import ingest
     from swsdask.api.opening import Evaluation, open  # noqa: A004
     from swsdask.api.scoring import plan, score
+    from swsdask.api.validating import validate
     from swsdask.api.writing import report, write, write_mediaeval, write_tde
 
 

@@ -1,12 +1,12 @@
-"""Writing an evaluation into an archive, and checking files before."""
+"""Writing an evaluation into an archive."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from swsdask.api.given import Location, locations
+from swsdask.api.given import Location
 from swsdask.api.opening import judged_files, reference_files, settings_of
 from swsdask.api.run_files import Runs, named_runs, rows_about, run_files
 from swsdask.api.running import working
@@ -15,9 +15,6 @@ from swsdask.archive.layout import Layout
 from swsdask.archive.store import StoredArchive
 from swsdask.engine.executor import Executor
 from swsdask.engine.progress import Progress
-from swsdask.formats.reference import find_reference
-from swsdask.formats.validate import Report
-from swsdask.formats.validate import validate as validate_files
 
 
 def ingest(
@@ -60,11 +57,3 @@ def ingest(
             executor=workers,
             progress=None if progress is None else lambda label: progress.begin(label, 0),
         )
-
-
-def validate(paths: Location | Iterable[Location], reference: Location | None = None) -> Report:
-    """Check files of any kind, and every file of the folders, with everything that is wrong with them.
-
-    With `reference` (a folder) the runs' queries and documents must be its own. Raises nothing for bad input.
-    """
-    return validate_files(locations(paths), find_reference(os.fspath(reference)) if reference else None)

@@ -7,27 +7,16 @@ from typing import Any
 
 import click
 
-from swsdask.cli.options import engine_options, explicit_settings, given_runs, writable_directory
+from swsdask.cli.options import corpus_options, engine_options, explicit_settings, given_runs, writable_directory
 
 
 @click.command(short_help="Score term discovery: classes of fragments.")
 @click.argument("classes", nargs=-1, metavar="CLASSES...")
-@click.option("--phones", metavar="FILE", help="What was spoken, by phones: file onset offset label.")
-@click.option("--words", metavar="FILE", help="The same by words.")
-@click.option("--split", metavar="FILE", help="Stretches of speech, which tde2015 clips fragments to.")
-@click.option("--folds", metavar="FILE", help="Folds, parted by empty lines. Without: equal parts of whole files.")
+@corpus_options
 @click.option("--n-folds", type=int, metavar="N", help="Without --folds: how many parts (10); 1 is the corpus as one.")
-@click.option("--within", metavar="FILE", help="Folds within talkers, as --folds.")
-@click.option("--speakers", metavar="FILE", help="Instead of --within: file speaker per line.")
 @click.option("--archive", metavar="ARCHIVE", help="Score systems of an archive, by name: CLASSES, or all.")
 @click.option("--ingest", metavar="ARCHIVE", help="Write the corpus and CLASSES into an archive; score nothing.")
 @click.option("--replace", is_flag=True, help="With --ingest: a system with other content replaces the one there.")
-@click.option(
-    "--definition",
-    type=click.Choice(["document", "tde2015", "tdev2"]),
-    default="document",
-    help="Whose measures: the measures document's (default), or those of an official tool.",
-)
 @click.option("--measures", metavar="A,B", help="Only these measures or families, e.g. ned,coverage,token.")
 @engine_options
 @click.option(

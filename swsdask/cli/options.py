@@ -60,6 +60,26 @@ def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Comman
     return decorate
 
 
+def corpus_options(command: Command) -> Command:
+    """--phones, --words, --split, --folds, --within, --speakers, --definition."""
+    return _stack(
+        click.option("--phones", metavar="FILE", help="What was spoken, by phones: file onset offset label."),
+        click.option("--words", metavar="FILE", help="The same by words."),
+        click.option("--split", metavar="FILE", help="Stretches of speech, which tde2015 clips fragments to."),
+        click.option(
+            "--folds", metavar="FILE", help="Folds, parted by empty lines. Without: equal parts of whole files."
+        ),
+        click.option("--within", metavar="FILE", help="Folds within talkers, as --folds."),
+        click.option("--speakers", metavar="FILE", help="Instead of --within: file speaker per line."),
+        click.option(
+            "--definition",
+            type=click.Choice(["document", "tde2015", "tdev2"]),
+            default="document",
+            help="Whose measures: the measures document's (default), or those of an official tool.",
+        ),
+    )(command)
+
+
 def reference_options(command: Command) -> Command:
     """--ecf, --rttm, --queries."""
     return _stack(

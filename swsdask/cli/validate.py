@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
+from swsdask.cli.options import corpus_options
+
 
 @click.command(short_help="Check files and list everything that is wrong with them.")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option(
     "--reference", metavar="DIRECTORY", help="The runs' queries and documents must be those of this reference."
 )
-def command(paths: tuple[str, ...], reference: str | None) -> None:
-    """Check references, runs and folders of a reference; list every problem with file and line.
+@corpus_options
+def command(
+    paths: tuple[str, ...],
+    reference: str | None,
+    definition: Any,
+    **corpus: str | None,
+) -> None:
+    """Check references, runs, files of term discovery, and folders of them; list every problem with file and line.
+
+    With --phones and --words (and what else is of the corpus) the files of a corpus are checked against each other, and
+    class files against them, as `swsdask discover` would by the same --definition.
 
     Exit code 0: all well; 2: problems, which go to stderr.
     """
@@ -21,10 +33,12 @@ def command(paths: tuple[str, ...], reference: str | None) -> None:
     from swsdask.archive.store import is_archive
     from swsdask.model.wording import counted
 
+    if not paths and not any(corpus.values()):
+        raise click.UsageError("Give the files to check.")
     for path in paths:
         if is_archive(path):
             raise click.UsageError(f"{path} is an archive, checked when it was ingested: swsdask show {path}")
-    report = api.validate(paths, reference)
+    report = api.validate(paths, reference, **corpus, definition=definition)
     for problem in report.problems:
         click.echo(str(problem), err=True)
     if report.total:

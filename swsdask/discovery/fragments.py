@@ -60,7 +60,7 @@ def system_of(url: str) -> str:
 def build_fragments(file: ClassFile, corpus: Corpus, *, system: str) -> Fragments:
     """The fragments of a class file that was read. Raises `InputError` with everything that is wrong with them."""
     problems = Problems()
-    kept = _kept_classes(file, corpus.definition, problems)
+    kept = kept_classes(file, corpus.definition, problems)
     cluster = file.fragments["cluster"].to_numpy()
     in_corpus = numbers_of(file.fragments["file"], corpus.files)
     if corpus.definition != "tde2015":
@@ -88,8 +88,8 @@ def build_fragments(file: ClassFile, corpus: Corpus, *, system: str) -> Fragment
     )
 
 
-def _kept_classes(file: ClassFile, definition: Definition, problems: Problems) -> Bool:
-    """Which classes count; repeated ones are noted, or (tde2015) replace the earlier."""
+def kept_classes(file: ClassFile, definition: Definition, problems: Problems) -> Bool:
+    """Which classes count, bool per class; repeated ones are noted, or (tde2015) replace the earlier."""
     names, lines = file.classes["class"].to_pylist(), file.classes["line"].to_pylist()
     kept = np.ones(len(names), np.bool_)
     seen: dict[Hashable, int] = {}

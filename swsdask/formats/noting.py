@@ -18,6 +18,7 @@ def noted(problems: Problems) -> Iterator[None]:
     except InputError as error:
         for problem in error.problems:
             problems.add(*astuple(problem))
+        problems.total += error.total - len(error.problems)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def reference_candidates(url: str) -> dict[Format, list[str]]:
             found[promised].append(file)
     missing = {kind for kind, candidates in found.items() if not candidates}
     for file in files if missing else ():
-        kind = _kind_by_content(file) if format_of_name(file) is None else None
+        kind = kind_by_content(file) if format_of_name(file) is None else None
         if kind in missing:
             found[kind].append(file)
     return found
@@ -69,7 +69,8 @@ def is_folder(url: str) -> bool:
         raise storage_fault(url, error) from None
 
 
-def _kind_by_content(file: str) -> Format | None:
+def kind_by_content(file: str) -> Format | None:
+    """What a file is, None if that cannot be told."""
     try:
         return sniff(file)
     except InputError:

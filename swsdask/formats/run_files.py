@@ -19,10 +19,11 @@ def find_runs(patterns: Iterable[str]) -> list[str]:
     too are passed over. Raises `InputError` for a folder's file that is neither run nor reference, or tells the
     resources of a run that is not there.
     """
-    return find_files(patterns, "runs", _runs_in)
+    return find_files(patterns, "runs", runs_in)
 
 
-def _runs_in(folder: str, problems: Problems) -> list[str]:
+def runs_in(folder: str, problems: Problems) -> list[str]:
+    """The runs in a folder, sorted by format; what `find_runs` raises of its files is added to `problems`."""
     found: dict[Format, list[str]] = {}
     for file in files_in(folder):
         with noted(problems):

@@ -110,8 +110,10 @@ def sniff(url: str) -> Format:
     found = _text_format(text) or format_of_name(url)
     if found is None:
         first = text.partition("\n")[0].strip()
-        remedy = "If it is a table, give it a header line with the names of its columns."
-        raise InputError(Problem(url, 1, "an ECF, an RTTM, a query list or a run", shown(first), remedy))
+        remedy = "A table needs a header line with the names of its columns, a speaker map goes with --speakers."
+        raise InputError(
+            Problem(url, 1, "an ECF, an RTTM, a query list, a run or a file of term discovery", shown(first), remedy)
+        )
     return found
 
 

@@ -9,13 +9,22 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from swsdask.errors import Problem, Problems
+from swsdask.formats.corpus_check import CHECKS, roles
+from swsdask.formats.corpus_files import CorpusFiles
 from swsdask.formats.ecf import read_ecf
 from swsdask.formats.noting import noted
 from swsdask.formats.queries import read_queries
-from swsdask.formats.reference import ReferenceFiles, find_reference, is_folder, reference_candidates
+from swsdask.formats.reference import (
+    ReferenceFiles,
+    files_in,
+    find_reference,
+    is_folder,
+    kind_by_content,
+    reference_candidates,
+)
 from swsdask.formats.resources import read_resources
 from swsdask.formats.rttm import read_rttm
-from swsdask.formats.run_files import find_runs
+from swsdask.formats.run_files import runs_in
 from swsdask.formats.run_resources import find_resources
 from swsdask.formats.runs import read_run
 from swsdask.formats.sniff import RUNS, Format, sniff
@@ -43,18 +52,20 @@ class Report:
     total: int
 
 
-def validate(urls: Iterable[str], reference: ReferenceFiles | None = None) -> Report:
-    """Check files of any format that swsdask reads; of a folder, its reference, or the runs in it if it has none.
+def validate(urls: Iterable[str], reference: ReferenceFiles | None = None, corpus: CorpusFiles | None = None) -> Report:
+    """Check files of any format that swsdask reads; of a folder, its reference, or else the runs in it and the files of
+    term discovery.
 
     With a `reference`, its files are checked first and, if they are right, every query and document of a run must be
-    theirs: each unknown one is a problem at the line where it first stands. The resources told beside a run are checked
-    with it. Raises nothing for bad input.
+    theirs: each unknown one is a problem at the line where it first stands. The files of a `corpus` are checked as what
+    they must be, each on its own. The resources told beside a run are checked with it. Raises nothing for bad input.
     """
     problems = Problems(MOST_PROBLEMS)
     files = _roles(reference) if reference else {}
+    files.update(roles(corpus) if corpus else {})
     for url in urls:
         with noted(problems):
-            for file, role in _files_of(url).items():
+            for file, role in _files_of(url, problems).items():
                 files.setdefault(file, role)
     known = _known(reference) if reference else None
     checked = [_check(file, role, known, problems) for file, role in files.items()]
@@ -64,12 +75,18 @@ def validate(urls: Iterable[str], reference: ReferenceFiles | None = None) -> Re
     return Report(tuple(checked), tuple(problems), len(problems))
 
 
-def _files_of(url: str) -> dict[str, Format | None]:
+def _files_of(url: str, problems: Problems) -> dict[str, Format | None]:
     if not is_folder(url):
         return {url: None}
     if any(reference_candidates(url).values()):
         return _roles(find_reference(url))
-    return dict.fromkeys(find_runs([url]))
+    before = len(problems)
+    files = [*(file for file in files_in(url) if kind_by_content(file) in CHECKS), *runs_in(url, problems)]
+    if not files and len(problems) == before:
+        problems.add(
+            url, None, "a folder that holds a reference, runs or files of term discovery", "none", "Check the path."
+        )
+    return dict.fromkeys(files)
 
 
 class _Known(NamedTuple):
@@ -107,6 +124,8 @@ def _check(file: str, role: Format | None, known: _Known | None, problems: Probl
                 counts = _check_resources(file, problems)
             case Format.QRELS:
                 counts = _check_judgments(file, problems)
+            case _ if found in CHECKS:
+                counts = CHECKS[found](file, problems)
             case _:
                 counts = _check_run(file, known, problems)
     return CheckedFile(file, found, counts)

@@ -21,6 +21,12 @@ CONTENTS = {
     "rttm of comments": (";; x\n", Format.RTTM),
     "tsv": ("system\tQuery\tdocument\tscore\n", Format.TABLE),
     "csv": ('"score","document","query"\n', Format.TABLE),
+    "alignment": ("f 0.00 0.05 sil\n", Format.ALIGNMENT),
+    "alignment, its label a number": ("f 0.0 0.05 1\n", Format.ALIGNMENT),
+    "classes": ("\nClass 1 of words 3\nf 0 1\n", Format.CLASSES),
+    "stretches": ("f 0.1 0.2\nf 0.3 0.4\n\n", Format.STRETCHES),
+    "folds": ("f 0.1 0.2\r\n\r\nf 0.3 0.4\r\n", Format.FOLDS),
+    "judgments": ("301 0 12345 1\n", Format.QRELS),
     "kaldi": ("KW1 a 0.5 1 -3.5e2\nKW1 a 3 4 nan\n", Format.KALDI),
 }
 
@@ -48,7 +54,13 @@ def test_parquet_and_utf_16(file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("x.rttm", Format.RTTM), ("x.RTTM.zst", Format.RTTM), ("x.tsv", Format.TABLE), ("x.csv.gz", Format.TABLE)],
+    [
+        ("x.rttm", Format.RTTM),
+        ("x.RTTM.zst", Format.RTTM),
+        ("x.tsv", Format.TABLE),
+        ("x.csv.gz", Format.TABLE),
+        ("x.speakers", Format.SPEAKERS),
+    ],
 )
 def test_the_name_tells_where_content_does_not(tmp_path: Path, name: str, expected: Format) -> None:
     path = tmp_path / name
@@ -59,8 +71,11 @@ def test_the_name_tells_where_content_does_not(tmp_path: Path, name: str, expect
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"what is this\nthing", ":1: expected an ECF, an RTTM, a query list or a run; found 'what is this'."),
-        (b"\x00\x01\xff\n", ":1: expected an ECF, an RTTM, a query list or a run; found "),
+        (
+            b"what is this\nthing",
+            ":1: expected an ECF, an RTTM, a query list, a run or a file of term discovery; found 'what is this'.",
+        ),
+        (b"\x00\x01\xff\n", ":1: expected an ECF, an RTTM, a query list, a run or a file of term discovery; found "),
         (b"\n<html>\n", ":2: expected the root element ecf, kwlist, termlist, kwslist, stdlist; found 'html'"),
         (b"<?xml version='1.0'?>\n<!DOCTYPE kwslist [<!ENTITY a 'b'>]>\n<kwslist/>", ":2: expected no document type"),
         (b"<!-- nothing else", ":1: expected more XML"),

@@ -1,0 +1,56 @@
+"""Checking files before anything is made of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+
+from swsdask.api.discovery_inputs import corpus_files
+from swsdask.api.given import Location, locations
+from swsdask.errors import Problems
+from swsdask.formats.corpus_check import roles
+from swsdask.formats.reference import find_reference
+from swsdask.formats.sniff import Format
+from swsdask.formats.validate import MOST_PROBLEMS, Report
+from swsdask.formats.validate import validate as validate_files
+from swsdask.model.corpus import Definition
+
+
+def validate(
+    paths: Location | Iterable[Location],
+    reference: Location | None = None,
+    *,
+    phones: Location | None = None,
+    words: Location | None = None,
+    split: Location | None = None,
+    folds: Location | None = None,
+    within: Location | None = None,
+    speakers: Location | None = None,
+    definition: Definition = "document",
+) -> Report:
+    """Check files of any kind, and every file of the folders, with everything that is wrong with them.
+
+    With `reference` (a folder) the runs' queries and documents must be its own. The files of a corpus, given as to
+    `discover`, are checked against each other by a definition, if each is well-formed, and class files against them.
+    Raises nothing for bad input, `SettingsError` for a corpus without phones and words.
+    """
+    given = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
+    named = {role: os.fspath(place) for role, place in given.items() if place is not None}
+    corpus = corpus_files(named) if named else None
+    report = validate_files(locations(paths), find_reference(os.fspath(reference)) if reference else None, corpus)
+    faulty = {problem.file for problem in report.problems}
+    classes = [each.file for each in report.files if each.format is Format.CLASSES and each.file not in faulty]
+    if corpus is not None and not faulty.isdisjoint(roles(corpus)):
+        return report
+    if corpus is None and not classes:
+        return report
+    from swsdask.discovery.validate import check_together
+
+    problems = Problems(MOST_PROBLEMS)
+    dropped = check_together(corpus, classes, definition, problems)
+    files = []
+    for each in report.files:
+        more = {f"fragments dropped: {reason}": count for reason, count in dropped.get(each.file, {}).items()}
+        files.append(replace(each, counts=each.counts | more))
+    return Report(tuple(files), (*report.problems, *problems), report.total + len(problems))
