@@ -154,6 +154,16 @@ def open_discovery(
     return StoredDiscovery(storage, manifest)
 
 
+def is_discovery(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
+    """Whether what can be seen at a URL is an archive of term discovery, by its highest manifest."""
+    storage = Storage(url, storage_options or {})
+    highest = max(versions(storage), default=None)
+    if highest is None:
+        return False
+    said = whole_json(storage.read(manifest_name(highest)), f"{url}/{manifest_name(highest)}")
+    return said is not None and said.get("kind") == DISCOVERY
+
+
 def vacuum_discovery(url: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
     """Remove the files that no version names, left by writers that were stopped; their names.
 

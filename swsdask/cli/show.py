@@ -11,7 +11,21 @@ import click
 @click.argument("archive", metavar="ARCHIVE")
 @click.option("--version", type=int, help="An earlier version.")
 def command(archive: str, version: int | None) -> None:
-    """Tell what an ARCHIVE holds: documents, queries, words, and every run with what was dropped or rounded."""
+    """Tell what an ARCHIVE holds: documents, queries, words, and every run with what was dropped or rounded.
+
+    Of term discovery: the corpus, and every system with its classes and fragments.
+    """
+    from swsdask.archive.discovery import is_discovery
+
+    if is_discovery(archive):
+        from swsdask.cli.show_discovery import show_discovery
+
+        show_discovery(archive, version)
+    else:
+        _show_detections(archive, version)
+
+
+def _show_detections(archive: str, version: int | None) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -84,3 +84,33 @@ def test_a_corpus_that_no_definition_takes_is_not_kept(swsdask: Call, tmp_path: 
     assert told.code == 2
     assert f"{tmp_path}/phn:2: expected phones that do not overlap" in told.err
     assert not (tmp_path / "a").exists()
+
+
+def test_what_an_archive_holds_is_shown(swsdask: Call, tmp_path: Path) -> None:
+    (tmp_path / "c.phn").write_text("f1 0 3600 a\nf1 3600 5400 b\nf2 0 10 a\n")
+    (tmp_path / "c.wrd").write_text("f1 0 5400 ab\n")
+    (tmp_path / "c.split").write_text("f1 0 5400\nf1 5400 9000\n")
+    (tmp_path / "c.folds").write_text("f1 0 5400\n\nf2 0 10\n")
+    (tmp_path / "c.speakers").write_text("f1 ann\nf2 ann\n")
+    (tmp_path / "first.classes").write_text("Class 1\nf1 0 1\nf2 0 1\n\n")
+    corpus = [f"--{role}={tmp_path}/c.{end}" for role, end in (("phones", "phn"), ("words", "wrd"))]
+    corpus += [f"--{role}={tmp_path}/c.{role}" for role in ("split", "folds", "speakers")]
+    archive = tmp_path / "archive"
+    assert swsdask("discover", tmp_path / "first.classes", *corpus, "--ingest", archive).code == 0
+    assert swsdask("discover", f"second={tmp_path}/first.classes", "--ingest", archive).code == 0
+    lines = swsdask("show", archive).out.splitlines()
+    assert lines[:6] == [
+        f"{archive}, version 2, of term discovery",
+        "  2 files, 3 phones (2 labels) in 1.50 h, 1 word (1 label)",
+        "  split: 2 stretches of speech, 2.50 h",
+        "  folds: 2 folds of 2 stretches, 1.50 h",
+        "  speakers: 1 speaker of 2 files",
+        *lines[5:6],
+    ]
+    rows = [line.split() for line in lines[7:]]
+    assert [row[:3] for row in rows] == [["first", "1", "2"], ["second", "1", "2"]]
+    assert rows[0][3] == rows[1][3]
+    assert "second" not in swsdask("show", archive, "--version", "1").out
+    missing = swsdask("show", archive, "--version", "3")
+    assert missing.code == 2
+    assert "versions found: 1, 2" in missing.err
