@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from swsdask.discovery.exemplars import Exemplars
-from swsdask.discovery.locate import locate
 from swsdask.discovery.measures import select
+from swsdask.discovery.placing.locate import locate
 from swsdask.discovery.score import needed, score_systems
 from swsdask.discovery.tables import numbers, score_table
 from swsdask.engine.executor import Executor

@@ -20,9 +20,9 @@ from swsdask.discovery.content import corpus_content, fragments_content
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.exemplars import Exemplars
 from swsdask.discovery.histograms import histograms
-from swsdask.discovery.locate import locate
 from swsdask.discovery.measures import select
 from swsdask.discovery.notes import DEFINITIONS, dropped_notes, left_out_notes
+from swsdask.discovery.placing.locate import locate
 from swsdask.discovery.score import needed, score_systems
 from swsdask.discovery.tables import Numbers, numbers, score_table
 from swsdask.engine.executor import Executor

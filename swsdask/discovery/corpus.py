@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.discovery.folding import MAX_FOLDS, equal_parts, in_seconds, stretches_of, whole_files
-from swsdask.discovery.numbering import (
+from swsdask.discovery.placing.numbering import (
     first_rows,
     note_unknown,
     numbers_of,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from swsdask.discovery.numbering import UNKNOWN, first_rows, note_unknown, numbers_of, rows_in_order
+from swsdask.discovery.placing.numbering import UNKNOWN, first_rows, note_unknown, numbers_of, rows_in_order
 from swsdask.errors import Problems
 from swsdask.model.corpus import Stretches
 from swsdask.model.ticks import MAX_TICKS, TICKS_PER_SECOND

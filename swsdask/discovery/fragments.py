@@ -22,7 +22,7 @@ from collections.abc import Hashable
 import numpy as np
 import pyarrow as pa
 
-from swsdask.discovery.numbering import UNKNOWN, note_unknown, numbers_of, rounding_note, rows_in_order
+from swsdask.discovery.placing.numbering import UNKNOWN, note_unknown, numbers_of, rounding_note, rows_in_order
 from swsdask.errors import Problems
 from swsdask.formats.class_file import ClassFile, read_classes
 from swsdask.model.corpus import Corpus, Definition, Fragments

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from swsdask.discovery.base import Measure
 from swsdask.discovery.folds import COUNT, spreads, with_f_scores
+from swsdask.discovery.measures.sizes import sizes
 from swsdask.discovery.score import Found
-from swsdask.discovery.sizes import sizes
 from swsdask.model.corpus import Corpus, Discovered
 from swsdask.model.results import SCORES
 from swsdask.model.trials import F64

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from swsdask.discovery.corpus import read_corpus
+from swsdask.discovery.counting.gold import gold
 from swsdask.discovery.fragments import read_fragments
-from swsdask.discovery.gold import gold
-from swsdask.discovery.locate import locate
-from swsdask.discovery.matching import MatchedWindows, Matching
-from swsdask.discovery.matching_tde import PairedWindows, WeightedMatching, counted
+from swsdask.discovery.measures.matching import MatchedWindows, Matching
+from swsdask.discovery.measures.matching_tde import PairedWindows, WeightedMatching, counted
+from swsdask.discovery.placing.locate import locate
 from swsdask.kernels.diagonals import pair_up
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from tests.literal_matching import Pairs, Rule, alignments, flat, fold_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.gold import Gold, gold, gold_cover
+from swsdask.discovery.counting.gold import Gold, gold, gold_cover
 from swsdask.model.corpus import NO_FOLD, Corpus, Definition
 from tests.literal_matching import Rule, corpora, flat, fold_of, make_corpus
 

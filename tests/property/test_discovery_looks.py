@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from swsdask.discovery import exemplars
 from swsdask.discovery.exemplars import Exemplars
 from swsdask.discovery.histograms import histograms
-from swsdask.discovery.locate import locate
-from swsdask.discovery.sizes import sizes
+from swsdask.discovery.measures.sizes import sizes
+from swsdask.discovery.placing.locate import locate
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from tests.discoveries import DEFINITIONS, corpus_of
 from tests.discovery_worlds import World, worlds

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.gold import gold
-from swsdask.discovery.matching import MatchedWindows, Matching
+from swsdask.discovery.counting.gold import gold
+from swsdask.discovery.measures.matching import MatchedWindows, Matching
 from swsdask.model.corpus import Corpus, Discovered
 from tests.literal_matching import Pairs, Rule, Window, corpora, flat, make_corpus, make_discovered, systems
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdask.discovery.grouping import Grouping
-from swsdask.discovery.grouping_tde import GroupingTde
-from swsdask.discovery.locate import locate
-from swsdask.discovery.ned import EditDistances, Ned
-from swsdask.discovery.pair_sets import PairSets
+from swsdask.discovery.counting.pair_sets import PairSets
+from swsdask.discovery.measures.grouping import Grouping
+from swsdask.discovery.measures.grouping_tde import GroupingTde
+from swsdask.discovery.measures.ned import EditDistances, Ned
+from swsdask.discovery.placing.locate import locate
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from tests.discovery_worlds import World, worlds
 from tests.literal_pairs import DEFINITIONS, Literal, corpora, corpus_of, exact, system_of, systems

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.locate import locate
 from swsdask.discovery.measures import select
+from swsdask.discovery.placing.locate import locate
 from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered
 from tests import literal_discovery as literal
 from tests.discovery_worlds import World, worlds

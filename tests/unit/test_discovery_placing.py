@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from swsdask.discovery.per_fold import by_fold, distinct_things, ratio, things_counted
-from swsdask.discovery.remembered import per_corpus
+from swsdask.discovery.counting.per_fold import by_fold, distinct_things, ratio, things_counted
+from swsdask.discovery.counting.remembered import per_corpus
 from swsdask.kernels.containment import holding, sharing_most
 from swsdask.kernels.cover import add_union
 from swsdask.kernels.partners import have_partner

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swsdask.discovery.members import Members, changes, completable
-from swsdask.discovery.per_fold import most_folds
-from swsdask.discovery.windows import LONGEST, windows
+from swsdask.discovery.counting.members import Members, changes, completable
+from swsdask.discovery.counting.per_fold import most_folds
+from swsdask.discovery.counting.windows import LONGEST, windows
 from swsdask.kernels.completion import Entries, Rows
 from swsdask.kernels.sequences import number_sequences
 from swsdask.model.corpus import Corpus, Discovered

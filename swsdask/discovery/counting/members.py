@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swsdask.discovery.per_fold import most_folds
+from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.ngrams import SHORTEST
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import I32, I64, Bool

@@ -21,11 +21,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
-from swsdask.discovery.per_fold import Agreement, by_fold, rows_counted
-from swsdask.discovery.sets import common, distinct
-from swsdask.discovery.transcription import phones_of
-from swsdask.discovery.words import NO_WORD, Words, words_matched, words_near, words_of, words_spelled
+from swsdask.discovery.counting.by_file import FileRange, file_ranges, rows_of
+from swsdask.discovery.counting.per_fold import Agreement, by_fold, rows_counted
+from swsdask.discovery.counting.sets import common, distinct
+from swsdask.discovery.counting.words import NO_WORD, Words, words_matched, words_near, words_of, words_spelled
+from swsdask.discovery.placing.transcription import phones_of
 from swsdask.model.corpus import Corpus, Discovered
 from swsdask.model.trials import F64, I64
 

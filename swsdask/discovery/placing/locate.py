@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from swsdask.discovery.clipping import clip
-from swsdask.discovery.numbering import rows_in_order
-from swsdask.discovery.restriction import folds_of
-from swsdask.discovery.transcription import phones_of
+from swsdask.discovery.placing.clipping import clip
+from swsdask.discovery.placing.numbering import rows_in_order
+from swsdask.discovery.placing.restriction import folds_of
+from swsdask.discovery.placing.transcription import phones_of
 from swsdask.kernels.sequences import number_sequences
 from swsdask.model.corpus import Corpus, Definition, Discovered, Fragments
 

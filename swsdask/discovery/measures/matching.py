@@ -9,7 +9,7 @@ match(t, P) and freq(t, P) both count fragments, the sums telescope:
   two files); the shorter string is laid along the longer one in every way without overhang, and each window of 3 to 20
   phones is paired with what faces it.
 - P_all: windows of 3 to 20 phones inside one gap-free segment and one stretch of the fold that are equal and do not
-  overlap (`discovery.gold`).
+  overlap (`discovery.counting.gold`).
 
 A precision is NaN in a fold where nothing is paired, a recall where there is nothing to pair.
 
@@ -26,11 +26,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from swsdask.discovery.gold import gold
-from swsdask.discovery.members import Tile, tiles
-from swsdask.discovery.per_fold import most_folds, ratio
-from swsdask.discovery.rows import laid_out
-from swsdask.discovery.windows import LONGEST
+from swsdask.discovery.counting.gold import gold
+from swsdask.discovery.counting.members import Tile, tiles
+from swsdask.discovery.counting.per_fold import most_folds, ratio
+from swsdask.discovery.counting.rows import laid_out
+from swsdask.discovery.counting.windows import LONGEST
 from swsdask.kernels.completion import U32, match_rows
 from swsdask.model.corpus import Corpus, Discovered
 from swsdask.model.trials import F64, I64

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from swsdask.discovery.base import Measure
-from swsdask.discovery.sizes import NAMES as SIZES
+from swsdask.discovery.measures.sizes import NAMES as SIZES
 from swsdask.errors import SettingsError
 from swsdask.model.corpus import Definition
 
@@ -69,7 +69,7 @@ def _home(family: str, definition: Definition) -> str:
 
 def _made(family: str, definition: Definition) -> Measure:
     module, _, name = _home(family, definition).partition(":")
-    made: Measure = getattr(import_module(f"swsdask.discovery.{module}"), name)()
+    made: Measure = getattr(import_module(f"{__name__}.{module}"), name)()
     return made
 
 

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from swsdask.discovery.sets import distinct
+from swsdask.discovery.counting.sets import distinct
 from swsdask.model.corpus import NO_FOLD, Corpus
 from swsdask.model.trials import F64, I16, I32, I64
 

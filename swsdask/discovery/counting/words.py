@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdask.discovery.by_file import FileRange, rows_of
-from swsdask.discovery.numbering import first_rows
-from swsdask.discovery.restriction import folds_of
-from swsdask.discovery.transcription import segments_of
+from swsdask.discovery.counting.by_file import FileRange, rows_of
+from swsdask.discovery.placing.numbering import first_rows
+from swsdask.discovery.placing.restriction import folds_of
+from swsdask.discovery.placing.transcription import segments_of
 from swsdask.kernels.placing import place_tde, place_touching
 from swsdask.kernels.words import most_covered, same_labels
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered

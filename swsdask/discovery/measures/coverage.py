@@ -20,10 +20,10 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.discovery.gold import gold_cover
-from swsdask.discovery.per_fold import ratio, rows_counted
-from swsdask.discovery.remembered import per_corpus
-from swsdask.discovery.restriction import folds_of
+from swsdask.discovery.counting.gold import gold_cover
+from swsdask.discovery.counting.per_fold import ratio, rows_counted
+from swsdask.discovery.counting.remembered import per_corpus
+from swsdask.discovery.placing.restriction import folds_of
 from swsdask.kernels.cover import mark_phones
 from swsdask.kernels.partners import have_partner
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdask.discovery.per_fold import most_folds
+from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.fragment_pairs import ACROSS_FILES, Times, overlapping, repeated
 from swsdask.kernels.sequences import number_sequences
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered

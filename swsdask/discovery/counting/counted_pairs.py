@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.pairs import Products, overlapping_rows, ranges, slots_of
+from swsdask.discovery.counting.pairs import Products, overlapping_rows, ranges, slots_of
 from swsdask.kernels.fragment_pairs import ranks
 from swsdask.kernels.sequences import number_sequences
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered

@@ -22,10 +22,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
-from swsdask.discovery.per_fold import Agreement, by_fold
-from swsdask.discovery.sets import common, distinct
-from swsdask.discovery.words import words_of
+from swsdask.discovery.counting.by_file import FileRange, file_ranges, rows_of
+from swsdask.discovery.counting.per_fold import Agreement, by_fold
+from swsdask.discovery.counting.sets import common, distinct
+from swsdask.discovery.counting.words import words_of
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.ticks import TICKS_PER_SECOND
 from swsdask.model.trials import F64, I32, I64, Bool

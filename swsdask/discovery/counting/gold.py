@@ -21,8 +21,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.per_fold import most_folds
-from swsdask.discovery.windows import LENGTHS, LONGEST, Windows, windows
+from swsdask.discovery.counting.per_fold import most_folds
+from swsdask.discovery.counting.windows import LENGTHS, LONGEST, Windows, windows
 from swsdask.kernels.gold import add_apart, add_partnered, covered
 from swsdask.kernels.ngrams import SHORTEST, U8, refine, starts_within, trigrams
 from swsdask.model.corpus import Corpus

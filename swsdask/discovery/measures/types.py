@@ -19,13 +19,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
-from swsdask.discovery.per_fold import distinct_things, ratio, things, things_counted
-from swsdask.discovery.remembered import per_corpus
-from swsdask.discovery.restriction import folds_of
-from swsdask.discovery.sets import are_in, distinct
-from swsdask.discovery.transcription import phones_of
-from swsdask.discovery.words import NO_WORD, words_of, words_spelled
+from swsdask.discovery.counting.by_file import FileRange, file_ranges, rows_of
+from swsdask.discovery.counting.per_fold import distinct_things, ratio, things, things_counted
+from swsdask.discovery.counting.remembered import per_corpus
+from swsdask.discovery.counting.sets import are_in, distinct
+from swsdask.discovery.counting.words import NO_WORD, words_of, words_spelled
+from swsdask.discovery.placing.restriction import folds_of
+from swsdask.discovery.placing.transcription import phones_of
 from swsdask.kernels.sequences import find_sequences, number_sequences
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I32, I64, Bool

@@ -20,9 +20,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from swsdask.discovery.counted_pairs import CountedPairs
-from swsdask.discovery.grouping import NAMES
-from swsdask.discovery.pair_sets import PairSets
+from swsdask.discovery.counting.counted_pairs import CountedPairs
+from swsdask.discovery.counting.pair_sets import PairSets
+from swsdask.discovery.measures.grouping import NAMES
 from swsdask.model.corpus import Corpus
 from swsdask.model.trials import F64, I64
 

@@ -25,8 +25,8 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.counted_pairs import CountedPairs, counted, counted_alone, in_several, keys_of
-from swsdask.discovery.pairs import (
+from swsdask.discovery.counting.counted_pairs import CountedPairs, counted, counted_alone, in_several, keys_of
+from swsdask.discovery.counting.pairs import (
     Products,
     batches,
     bounds_of,
@@ -35,7 +35,7 @@ from swsdask.discovery.pairs import (
     of_one_type,
     pairs_within,
 )
-from swsdask.discovery.per_fold import most_folds
+from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.fragment_pairs import ANY_TIME, MOST_OF_THE_SHORTER, NEAR, NEAR_OR_ANY_TIME
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.trials import I64

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from swsdask.discovery.pair_sets import PairSets
-from swsdask.discovery.per_fold import ratio
+from swsdask.discovery.counting.pair_sets import PairSets
+from swsdask.discovery.counting.per_fold import ratio
 from swsdask.model.corpus import Corpus
 from swsdask.model.trials import F64
 

@@ -13,11 +13,11 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
-from swsdask.discovery.per_fold import distinct_things, ratio, things_counted
-from swsdask.discovery.sets import distinct
-from swsdask.discovery.types import spellings
-from swsdask.discovery.words import NO_WORD, words_matched, words_near, words_of
+from swsdask.discovery.counting.by_file import FileRange, file_ranges, rows_of
+from swsdask.discovery.counting.per_fold import distinct_things, ratio, things_counted
+from swsdask.discovery.counting.sets import distinct
+from swsdask.discovery.counting.words import NO_WORD, words_matched, words_near, words_of
+from swsdask.discovery.measures.types import spellings
 from swsdask.kernels.sequences import number_sequences
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I16, I64

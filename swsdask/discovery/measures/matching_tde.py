@@ -17,7 +17,7 @@ QUIRK: the measures document counts fragments, not pairs, in all of these, and t
 A precision is NaN in a fold where nothing is paired, a recall where there is nothing to pair.
 
 P_sub is kept as intervals on diagonals (`kernels.diagonals`). Of B only the types of I are looked at, and the number of
-its fragments (`discovery.gold`).
+its fragments (`discovery.counting.gold`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.gold import gold
-from swsdask.discovery.matching import NAMES
-from swsdask.discovery.members import Tile, changes, completable, tiles
-from swsdask.discovery.per_fold import most_folds
-from swsdask.discovery.windows import LONGEST, windows
+from swsdask.discovery.counting.gold import gold
+from swsdask.discovery.counting.members import Tile, changes, completable, tiles
+from swsdask.discovery.counting.per_fold import most_folds
+from swsdask.discovery.counting.windows import LONGEST, windows
+from swsdask.discovery.measures.matching import NAMES
 from swsdask.kernels.diagonals import count_pairs, maximal, number_starts, pair_up, tally_types
 from swsdask.kernels.ngrams import SHORTEST, refine
 from swsdask.model.corpus import Corpus, Discovered

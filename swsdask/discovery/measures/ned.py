@@ -30,7 +30,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.pairs import (
+from swsdask.discovery.counting.pairs import (
     Products,
     batches,
     bounds_of,
@@ -41,7 +41,7 @@ from swsdask.discovery.pairs import (
     ranges,
     slots_of,
 )
-from swsdask.discovery.per_fold import most_folds
+from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.edit_distance import WORD, Types, add_distances, edit_distances
 from swsdask.kernels.fragment_pairs import MOST_OF_THE_SHORTER, NEAR
 from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered

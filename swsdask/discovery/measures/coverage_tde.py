@@ -14,10 +14,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from swsdask.discovery.by_file import FileRange, file_ranges, rows_of
-from swsdask.discovery.gold import gold_cover
-from swsdask.discovery.per_fold import most_folds, ratio
-from swsdask.discovery.remembered import per_corpus
+from swsdask.discovery.counting.by_file import FileRange, file_ranges, rows_of
+from swsdask.discovery.counting.gold import gold_cover
+from swsdask.discovery.counting.per_fold import most_folds, ratio
+from swsdask.discovery.counting.remembered import per_corpus
 from swsdask.kernels.cover import add_union
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I64

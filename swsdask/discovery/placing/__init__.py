@@ -1,0 +1,1 @@
+"""Placing what a system found in the corpus: times to phones, by the three definitions."""
