@@ -21,7 +21,7 @@ from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.exemplars import Exemplars
 from swsdask.discovery.histograms import histograms
 from swsdask.discovery.measures import select
-from swsdask.discovery.notes import DEFINITIONS, dropped_notes, left_out_notes
+from swsdask.discovery.notes import DEFINITIONS, fragment_notes, left_out_notes, word_notes
 from swsdask.discovery.placing.locate import locate
 from swsdask.discovery.score import needed, score_systems
 from swsdask.discovery.tables import Numbers, numbers, score_table
@@ -74,14 +74,14 @@ def discover(
     inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
     progress.begin("reading the corpus", 0)
     corpus = _corpus(inputs.tables, definition, n_folds)
-    notes = [DEFINITIONS[definition], *corpus.notes]
+    notes = [DEFINITIONS[definition], *corpus.notes, *word_notes(corpus)]
     runs: dict[str, dict[str, Any]] = {}
 
     def placed() -> Iterator[Discovered]:
         for system, url in inputs.sources.items():
             fragments = inputs.fragments(system, corpus)
             found = locate(fragments, corpus)
-            notes.extend((*(f"{system}: {note}" for note in fragments.notes), *dropped_notes(found)))
+            notes.extend((*(f"{system}: {note}" for note in fragments.notes), *fragment_notes(found, corpus)))
             runs[system] = _provenance(url, fragments_content(fragments, corpus), len(fragments), found)
             yield found
 
@@ -137,12 +137,13 @@ def plan_discovery(
         f"{counted(len(corpus.words), 'words')}",
         *(f"{each.condition}: {counted(len(each.names), 'folds')}" for each in corpus.folds),
         *corpus.notes,
+        *word_notes(corpus),
     ]
     for system in inputs.sources:
         fragments = inputs.fragments(system, corpus)
         found = locate(fragments, corpus)
         lines.append(f"{system}: {counted(len(found.classes), 'classes')}, {counted(len(found), 'fragments')}")
-        lines.extend((*(f"{system}: {note}" for note in fragments.notes), *dropped_notes(found)))
+        lines.extend((*(f"{system}: {note}" for note in fragments.notes), *fragment_notes(found, corpus)))
     return "\n".join([*lines, f"measures: {', '.join(names)}"])
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
+from swsdask.discovery.placing.restriction import folds_of
 from swsdask.discovery.tables import Numbers
-from swsdask.model.corpus import Definition, Discovered
+from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered
+from swsdask.model.trials import I16
 from swsdask.model.wording import counted
 
 DEFINITIONS: dict[Definition, str] = {
@@ -17,12 +21,30 @@ DEFINITIONS: dict[Definition, str] = {
 _SHOWN = 3
 
 
-def dropped_notes(discovered: Discovered) -> Iterator[str]:
-    """What of a system's fragments did not count, and what was changed."""
+def word_notes(corpus: Corpus) -> Iterator[str]:
+    """How many words no fold has."""
+    words = corpus.words
+    for folds, fold in zip(corpus.folds, folds_of(words.file, words.start, words.end, corpus.folds), strict=True):
+        yield from _outside(folds.condition, fold, "words")
+
+
+def fragment_notes(discovered: Discovered, corpus: Corpus) -> Iterator[str]:
+    """What of a system's fragments did not count, or only in part, and what was changed."""
     for reason, count in discovered.dropped.items():
         yield f"{discovered.system}: {counted(count, 'fragments')} dropped: {reason}."
     if discovered.clipped:
         yield f"{discovered.system}: {counted(discovered.clipped, 'fragments')} clipped to the stretches of speech."
+    silent = int(np.count_nonzero(discovered.first == discovered.last))
+    if silent:
+        yield f"{discovered.system}: {counted(silent, 'fragments')} without phones."
+    for folds, fold in zip(corpus.folds, discovered.fold, strict=True):
+        yield from _outside(f"{discovered.system}: {folds.condition}", fold, "fragments")
+
+
+def _outside(where: str, fold: I16, things: str) -> Iterator[str]:
+    outside = int(np.count_nonzero(fold == NO_FOLD))
+    if outside:
+        yield f"{where}: {outside:,} of {counted(len(fold), things)} not inside one stretch of a fold: left out."
 
 
 def left_out_notes(systems: Mapping[str, Sequence[Numbers]], definition: Definition) -> Iterator[str]:

@@ -285,3 +285,21 @@ def test_a_folder_of_class_files(swsdask: Call, folder: Path) -> None:
     outcome = swsdask("discover", folder, *corpus(folder))
     assert outcome.code == 2
     assert "notes:1: expected" in outcome.err
+
+
+@pytest.mark.parametrize("how", [(), ("--dry-run",)])
+def test_what_no_fold_has_and_what_has_no_phones_is_told(swsdask: Call, folder: Path, how: tuple[str, ...]) -> None:
+    (folder / "one.folds").write_text("f1 0 0.4\n\nf2 0 0.2\n")
+    (folder / "odd.classes").write_text(f"{CLASSES}Class 3\nf2 0.9 1.0\nf2 0.1 0.2\n\n")
+    given: Any = ("discover", folder / "odd.classes", *corpus(folder), *how)
+    outcome = swsdask(*given, "--folds", folder / "one.folds", "--speakers", speakers(folder))
+    assert outcome.code == 0, outcome.err
+    told = [line.removeprefix("Note: ") for line in outcome.out.splitlines()]
+    for note in (
+        "all: 2 of 3 words not inside one stretch of a fold: left out.",
+        "odd: all: 3 of 6 fragments not inside one stretch of a fold: left out.",
+        "odd: 1 fragment without phones.",
+    ):
+        assert note in told
+    assert not [note for note in told if "within_talker" in note and "left out" in note]
+    assert "not inside" not in swsdask(*given).out
