@@ -130,7 +130,7 @@ class Change:
         where = f"{self.storage.url}: a run of {system!r}"
         if not self.replace:
             raise ArchiveError(
-                f"{where} with other content is there. Ingest it under another name, or ask to replace it."
+                f"{where} with other content is there. Ingest it under another name, or replace it (--replace)."
             )
         if there != self.before.get(system):
             raise ArchiveError(f"{where} was changed by another writer meanwhile. Look at it, then ingest again.")
@@ -151,6 +151,7 @@ def _check_same_reference(storage: Storage, there: Mapping[str, str], ours: Mapp
     different = [role for role in ours if there.get(role) != ours[role]]
     if different:
         raise ArchiveError(
-            f"{storage.url}: expected the reference that this archive was made with; found another "
-            f"{', '.join(different)}. An archive is one evaluation: make another archive for another reference."
+            f"{storage.url}: expected the reference that this archive was made with; found one that "
+            f"differs in {', '.join(different)}. An archive is one evaluation: make another archive for another "
+            "reference."
         )

@@ -11,7 +11,7 @@ import os
 import secrets
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -151,7 +151,8 @@ class Storage:
         try:
             is_safe = self.write_new(probe, b"first") and not self.write_new(probe, b"second")
         finally:
-            self.remove(probe)
+            with suppress(ArchiveError):
+                self.remove(probe)
         if not is_safe:
             raise ArchiveError(
                 f"{self.url}: expected a store that honours If-None-Match; found one that overwrites. "
@@ -169,9 +170,10 @@ class Storage:
     def remove(self, name: str) -> None:
         """Remove a file, or a folder with all that is in it; nothing happens if there is none."""
         path = self.path(name)
-        self._filesystem.invalidate_cache()
-        if self._filesystem.exists(path):
-            self._filesystem.rm(path, recursive=True)
+        with self._explained("removed"):
+            self._filesystem.invalidate_cache()
+            if self._filesystem.exists(path):
+                self._filesystem.rm(path, recursive=True)
 
     def open_arrow(self, name: str) -> pa.NativeFile:
         """A file opened for reading at any place."""

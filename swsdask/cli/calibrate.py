@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from swsdask.cli.options import engine_options, explicit_settings, given_runs, reference_options, settings_options
+from swsdask.model.wording import counted
 
 if TYPE_CHECKING:
     from swsdask.calibration.applying import Applied
@@ -96,6 +97,8 @@ def command(
         raise click.UsageError("--keep-decisions goes with --apply.")
     if len(runs) > 1:
         raise click.UsageError("A calibration is fitted on one RUN; --on names the evaluation.")
+    if reference is None and not any((ecf, rttm, queries)):
+        raise click.UsageError("Fitting needs --on REFERENCE, or --ecf, --rttm and --queries; applying --apply FILE.")
     evaluation = api.open(
         reference, ecf=ecf, rttm=rttm, queries=queries, preset=preset, compat=compat, settings=settings
     )
@@ -124,7 +127,7 @@ def _print_applied(held: Calibration, done: list[Applied]) -> None:
         reach = f", {run.lowest:g} .. {run.highest:g}" if run.rows else ""
         click.echo(f"{run.target}: {run.rows:,} detections, {run.accepted:,} decided YES{reach}")
         if run.rounded:
-            click.echo(f"  rounded: {run.rounded:,} times finer than 0.1 ms")
+            click.echo(f"  rounded: {counted(run.rounded, 'times')} finer than 0.1 ms")
         if run.ignored:
             click.echo(f"  not written: the columns {run.ignored}")
         others = [system for system in run.systems if system != held.fitted_on.system]

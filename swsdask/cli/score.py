@@ -78,6 +78,8 @@ def command(
     from swsdask import api
     from swsdask.cli.progress import progress
 
+    if alignment and out is None:
+        raise click.UsageError("--alignment goes with --out DIRECTORY, where alignment.parquet is written.")
     if mediaeval_output and out is None:
         raise click.UsageError("--mediaeval-output goes with --out DIRECTORY, where score.out is written.")
     reference, runs = _reference_and_runs(paths, given=any((ecf, rttm, queries, qrels)))

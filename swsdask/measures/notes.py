@@ -170,13 +170,14 @@ def _left_out(reference: Reference, whole: Population, settings: EvaluationSetti
     if full:
         yield (
             f"Left out of the average P_fa: {counted(len(full), 'queries')} without non-target trials, and so without "
-            f"P_fa ({_listed(full)}). Their targets count in C_nxe of all queries."
+            f"P_fa ({_listed(full)}). What is spoken there counts in C_nxe of all queries."
         )
     silent = [
         reference.query_ids[q] for q in np.flatnonzero(whole.queries & (onset_counts(reference).sum(axis=1) == 0))
     ]
     if silent:
-        yield f"{len(silent)} queries without onsets have no GAP and are left out of mGAP: {_listed(silent)}."
+        without_onsets = counted(len(silent), "queries")
+        yield f"Left out of mGAP: {without_onsets} without onsets, and so without GAP ({_listed(silent)})."
 
 
 def _listed(ids: Sequence[str]) -> str:

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
 
 from swsdask.errors import SettingsError
 from swsdask.model.gap_settings import GapSettings
@@ -171,6 +179,14 @@ class EvaluationSettings(_Settings):
     average_precision: AveragePrecisionSettings = AveragePrecisionSettings()
     gap: GapSettings = GapSettings()
 
+    @field_validator("impute", mode="wrap")
+    @classmethod
+    def _a_word_or_a_number(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return check(value)
+        except ValidationError:
+            raise ValueError(f"Input should be 'min', 'error' or a finite number; found {value!r}") from None
+
     @model_validator(mode="after")
     def _of_document_trials(self) -> Self:
         if self.trials != "document":
@@ -244,12 +260,20 @@ def merge_layers(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str
 
 
 def _merge_point(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Costs refine costs; another way of giving the operating point replaces what was there."""
+    """Costs refine costs; another way of giving the operating point replaces what was there.
+
+    Raises `SettingsError` for some of the costs where there are none to refine: nobody said the others.
+    """
     costs = {"p_target", "c_miss", "c_fa"}
     if set(above) <= costs and set(below) <= costs:
         return {**below, **above}
     if set(above) == {"alpha"} and "from_data" in below:
         return {**below, **above}
+    if above and set(above) < costs:
+        raise SettingsError(
+            f"setting evaluation.operating_point: {', '.join(sorted(above))} would replace {', '.join(below)}, "
+            "which the preset or the settings file gives. Give p_target, c_miss and c_fa together, or beta."
+        )
     return dict(above)
 
 
@@ -263,4 +287,8 @@ def _explain(error: Any) -> str:
         return f"setting {path}: unknown key. Nearest valid key: {near[0]}."
     if error["type"] == "value_error":
         return f"setting {path}: {error['ctx']['error']}."
-    return f"setting {path}: {error['msg']}; found {error['input']!r}."
+    return f"setting {path}: {_PLAINLY.get(error['type'], error['msg'])}; found {error['input']!r}."
+
+
+_PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type": "Input should be a table of keys"}
+"""What the library says in words of Python."""

@@ -199,7 +199,7 @@ def test_classes_that_do_not_overlap_have_steps_but_no_affine_map(swsdask: Call,
 
 
 def test_questions_that_do_not_make_sense(swsdask: Call, files: Files) -> None:
-    refused(swsdask("calibrate", files.run), "Give a reference directory")
+    refused(swsdask("calibrate", files.run), "--on REFERENCE")
     refused(swsdask("calibrate", files.run, files.run, "--on", files.reference), "fitted on one RUN")
     refused(swsdask("calibrate", files.run, "--on", files.reference, "--keep-decisions"), "goes with --apply")
     refused(swsdask("calibrate", "--apply", "c.toml", files.run), "--apply needs --out")
@@ -230,3 +230,12 @@ def test_help_says_what_happens_to_decisions(swsdask: Call) -> None:
     said = " ".join(swsdask("calibrate", "--help").out.split())
     assert "Decisions are made anew" in said
     assert "impute" in said
+
+
+def test_one_rounded_time_is_one(swsdask: Call, files: Files, world: Path) -> None:
+    fitted = files.folder / "c.toml"
+    run = world / "runs/weak.kwslist.xml"
+    assert swsdask("calibrate", run, "--on", world, "--preset", "sws2013", "--out", fitted).code == 0
+    fine = files.write("fine.kwslist.xml", RUN.replace('"1.1"', '"1.10001"'))
+    outcome = swsdask("calibrate", "--apply", fitted, fine, "--out", files.folder / "out")
+    assert "  rounded: 1 time finer than 0.1 ms\n" in outcome.out, outcome.err

@@ -206,3 +206,19 @@ def test_a_stream_that_is_not_there(monkeypatch: pytest.MonkeyPatch, swsdask: Ca
     monkeypatch.setattr(sys, "stdout", None)
     assert swsdask("presets").code == 0
     assert isinstance(sys.stdout, io.TextIOBase)
+
+
+def test_an_alignment_needs_a_place(swsdask: Call, files: Files) -> None:
+    outcome = swsdask("score", files.reference, files.run, "--alignment")
+    assert outcome.code == 2
+    assert "--alignment goes with --out" in outcome.err
+
+
+def test_replacing_is_told_as_it_is_asked_for(swsdask: Call, files: Files) -> None:
+    archive = files.folder / "archive"
+    assert swsdask("ingest", archive, files.reference, "--run", files.run).code == 0
+    files.write("first.kwslist.xml", RUN.replace("0.9", "0.8"))
+    outcome = swsdask("ingest", archive, "--run", files.run)
+    assert outcome.code == 2
+    assert "(--replace)" in outcome.err
+    assert swsdask("ingest", archive, "--run", files.run, "--replace").code == 0

@@ -175,7 +175,7 @@ def test_queries_without_onsets_are_told() -> None:
     every = replace(evaluated.conditions[0], queries=np.array([True, True]))
     asked = EvaluationSettings(no_targets="false_alarms_only")
     notes = interpretation(replace(evaluated, conditions=(every,)), asked)
-    assert "1 queries without onsets have no GAP and are left out of mGAP: q1." in notes
+    assert "Left out of mGAP: 1 query without onsets, and so without GAP (q1)." in notes
     assert "onsets" not in " ".join(interpretation(evaluated, asked))
 
 

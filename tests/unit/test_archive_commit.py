@@ -312,6 +312,6 @@ def test_two_makers_of_one_archive(url: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_two_makers_of_different_archives(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tables([excerpt("d0", 0, 901)], queries({"q0": "w"}))
     Interloper(monkeypatch, lambda: write_runs(Storage(url), other, [], SETTINGS))
-    with pytest.raises(ArchiveError, match="found another ecf, queries"):
+    with pytest.raises(ArchiveError, match="found one that differs in ecf, queries"):
         write(url, source(rows(10)))
     assert open_archive(url).runs == ()

@@ -51,6 +51,24 @@ def s3(s3_server: dict[str, Any]) -> Storage:
     return Storage(f"s3://{bucket}/a", s3_server)
 
 
+def test_a_store_that_lets_nobody_in_is_told() -> None:
+    class Locked(fsspec.AbstractFileSystem):  # type: ignore[misc]
+        protocol = "s3"
+
+        def pipe_file(self, *_: object, **__: object) -> None:
+            raise RuntimeError("no credentials")
+
+        def exists(self, *_: object, **__: object) -> bool:
+            raise RuntimeError("no credentials")
+
+    storage = Storage("memory://locked")
+    storage.__dict__["_opened"] = (Locked(), "bucket/a")
+    with pytest.raises(ArchiveError, match="cannot be written: RuntimeError: no credentials"):
+        storage.check_writable()
+    with pytest.raises(ArchiveError, match="cannot be removed: RuntimeError: no credentials"):
+        storage.remove("x")
+
+
 def test_files(storage: Storage) -> None:
     storage.check_writable()
     assert storage.files(below=True) == []

@@ -209,7 +209,7 @@ def test_a_changed_run_is_an_error_unless_it_is_to_be_replaced(url: str) -> None
 def test_another_reference_is_an_error(url: str) -> None:
     write(url, source(rows(30)))
     other = tables([excerpt("d0", 0, 901)], queries({"q0": "w"}))
-    with pytest.raises(ArchiveError, match="found another ecf, rttm, queries"):
+    with pytest.raises(ArchiveError, match="found one that differs in ecf, rttm, queries"):
         write_runs(Storage(url), other, [], SETTINGS)
     assert write_runs(Storage(url), None, [source(rows(20), "b")], SETTINGS).version == 2
 

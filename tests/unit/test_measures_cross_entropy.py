@@ -148,7 +148,7 @@ def test_a_query_in_every_document() -> None:
     target = (math.log2(1 + math.exp(-1.5)) + 4 * math.log2(1 + math.exp(-0.5))) / 5
     assert found[None, "cxe"] == pytest.approx((target + math.log2(1 + math.exp(0.5))) / 2, rel=1e-15)
     told = " ".join(interpretation(bare, settings()))
-    assert "1 query without non-target trials, and so without P_fa (q0). Their targets count" in told
+    assert "1 query without non-target trials, and so without P_fa (q0). What is spoken there counts" in told
     alone = scored(rows[:1], one_condition([4], 4))
     assert all(math.isnan(alone[None, name]) for name in ("cnxe", "cnxe_min", "cnxe_min_pav", "cnxe_query_pav"))
 

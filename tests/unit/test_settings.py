@@ -77,6 +77,33 @@ def test_another_way_replaces_the_presets_costs() -> None:
     assert settings.evaluation.operating_point.p_target == 0.00015
 
 
+@pytest.mark.parametrize("costs", [{"c_fa": 15.32}, {"p_target": 0.5, "c_miss": 1.0}])
+def test_some_costs_do_not_replace_another_way(costs: dict[str, float]) -> None:
+    with pytest.raises(SettingsError, match=r"would replace from_data.* Give p_target, c_miss and c_fa together"):
+        build_settings(load_preset("sws2012"), None, {"evaluation": {"operating_point": costs}})
+    whole = {"p_target": 0.5, "c_miss": 1.0, "c_fa": 15.32}
+    settings = build_settings(load_preset("sws2012"), None, {"evaluation": {"operating_point": whole}})
+    assert settings.evaluation.operating_point.resolve(1, 2).beta == 15.32
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (
+            {"impute": "abc"},
+            "impute: Input should be 'min', 'error' or a finite number; found 'abc'.",
+        ),
+        ({"text_filters": "charsplit"}, 'text_filters: Input should be a list, as ["a", "b"]; found \'charsplit\'.'),
+        ({"operating_point": 1}, "operating_point: Input should be a table of keys; found 1."),
+    ],
+)
+def test_a_value_of_another_kind_is_told_once_in_plain_words(bad: dict[str, object], told: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        build_settings(explicit={"evaluation": bad})
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_layers_preset_compat_explicit() -> None:
     assert build_settings(load_preset("sws2013")).evaluation.outside == "false_alarm"
     assert build_settings(load_preset("sws2013"), "kwseval").evaluation.outside == "drop"
