@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import Protocol
 
 from swsdask.api.given import Location, locations
-from swsdask.archive.discovery import StoredDiscovery, open_discovery
+from swsdask.archive.discovery import StoredDiscovery, is_discovery, open_discovery
 from swsdask.discovery.fragments import build_fragments, read_fragments, system_of
 from swsdask.errors import SettingsError
 from swsdask.formats.class_files import find_classes
 from swsdask.formats.corpus_files import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.formats.opening import file_size
+from swsdask.formats.reference import is_folder
 from swsdask.model.corpus import Corpus, Fragments
 
 Classes = Location | Iterable[Location] | Mapping[str, Location] | None
@@ -118,13 +119,17 @@ def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
 
 
 def class_files(given: Classes) -> dict[str, str]:
-    """File by system. Raises `SettingsError` for two of one name, `InputError` for what names none."""
+    """File by system. Raises `SettingsError` for two of one name or an archive, `InputError` for what names none."""
     if given is None:
         return {}
     if isinstance(given, Mapping):
         return {system: os.fspath(url) for system, url in given.items()}
     files: dict[str, str] = {}
-    for url in find_classes(locations(given)):
+    places = locations(given)
+    for place in places:
+        if is_folder(place) and is_discovery(place):
+            raise SettingsError(f"{place} is an archive of term discovery: give it as the archive (--archive {place}).")
+    for url in find_classes(places):
         system = system_of(url)
         if files.setdefault(system, url) != url:
             both = f"{files[system]} and {url} are both of {system!r}."

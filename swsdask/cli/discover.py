@@ -77,6 +77,8 @@ def command(
         raise click.UsageError("--tde-output has all measures: leave --measures out.")
     if within and speakers:
         raise click.UsageError("--within and --speakers both say what is within talkers: give one.")
+    if replace and ingest is None:
+        raise click.UsageError("--replace goes with --ingest ARCHIVE, where it replaces systems.")
     if ingest is not None:
         if archive is not None or n_folds is not None or out is not None or dry_run:
             raise click.UsageError("--ingest scores nothing: leave --archive, --n-folds, --out and --dry-run out.")

@@ -80,6 +80,9 @@ def discovery(out: Path, seed: int, phones: int) -> None:
     click.echo(f"{out}: {counted(len(corpus.phones), 'phones')}, {counted(len(corpus.words), 'words')}")
     for number, system in enumerate(DISCOVERERS):
         found = simulate_classes(corpus, system, number)
+        if not found.classes:
+            where = f"in {counted(len(corpus.phones), 'phones')}"
+            raise click.UsageError(f"The system {system.name} finds nothing {where}: ask for more --phones.")
         write_classes(found, out)
         told = f"{counted(len(found.classes), 'classes')}, {counted(len(found.fragments), 'fragments')}"
         click.echo(f"  {system.name}.classes: {told}")

@@ -303,3 +303,10 @@ def test_what_no_fold_has_and_what_has_no_phones_is_told(swsdask: Call, folder: 
         assert note in told
     assert not [note for note in told if "within_talker" in note and "left out" in note]
     assert "not inside" not in swsdask(*given).out
+
+
+def test_nothing_to_find_is_no_class_file(swsdask: Call, tmp_path: Path) -> None:
+    outcome = swsdask("simulate", "discovery", "--out", tmp_path, "--phones", "1")
+    assert outcome.code == 2
+    assert "The system careful finds nothing in 3 phones: ask for more --phones." in outcome.err
+    assert not list(tmp_path.glob("*.classes"))

@@ -58,6 +58,7 @@ def test_what_contradicts_itself_is_told(swsdask: Call, tmp_path: Path, corpus: 
         ([], "Give CLASSES, --phones and --words, or --archive ARCHIVE."),
         ([classes], "Give CLASSES, --phones and --words, or --archive ARCHIVE."),
         ([classes, "--ingest", archive, "--dry-run"], "--ingest scores nothing"),
+        ([classes, *corpus, "--replace"], "--replace goes with --ingest ARCHIVE"),
         ([classes, "--ingest", archive], "expected an archive; found none. Give phones and words to make one."),
         ([classes, "--ingest", archive, *corpus[:2]], "A corpus is phones and words"),
         (["--archive", archive], "expected an archive with manifest-00000001.json or later"),
@@ -68,6 +69,7 @@ def test_what_contradicts_itself_is_told(swsdask: Call, tmp_path: Path, corpus: 
     assert swsdask("discover", *corpus, "--ingest", archive).code == 0
     for arguments, said in (
         (["--archive", archive], "no system is in the archive. Ingest class files first."),
+        ([str(archive), *corpus], f"{archive} is an archive of term discovery: give it as the archive (--archive"),
         (["--archive", archive, *corpus], "An archive has its corpus: leave phones, words, split, folds out."),
     ):
         outcome = swsdask("discover", *arguments)
