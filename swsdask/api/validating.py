@@ -10,6 +10,7 @@ from swsdask.api.discovery_inputs import corpus_files
 from swsdask.api.given import Location, locations
 from swsdask.errors import Problems
 from swsdask.formats.corpus_check import roles
+from swsdask.formats.corpus_files import CorpusFiles
 from swsdask.formats.reference import find_reference
 from swsdask.formats.sniff import Format
 from swsdask.formats.validate import MOST_PROBLEMS, Report
@@ -33,7 +34,8 @@ def validate(
 
     With `reference` (a folder) the runs' queries and documents must be its own. The files of a corpus, given as to
     `discover`, are checked against each other by a definition, if each is well-formed, and class files against them.
-    Raises nothing for bad input, `SettingsError` for a corpus without phones and words.
+    Problems come file by file, by line. Raises nothing for bad input, `SettingsError` for a corpus without phones and
+    words.
     """
     given = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
     named = {role: os.fspath(place) for role, place in given.items() if place is not None}
@@ -41,10 +43,15 @@ def validate(
     report = validate_files(locations(paths), find_reference(os.fspath(reference)) if reference else None, corpus)
     faulty = {problem.file for problem in report.problems}
     classes = [each.file for each in report.files if each.format is Format.CLASSES and each.file not in faulty]
-    if corpus is not None and not faulty.isdisjoint(roles(corpus)):
-        return report
-    if corpus is None and not classes:
-        return report
+    if (classes or corpus is not None) and faulty.isdisjoint(roles(corpus) if corpus else ()):
+        report = _together(report, corpus, classes, definition)
+    place = {file: number for number, file in enumerate(dict.fromkeys(each.file for each in report.problems))}
+    in_order = sorted(report.problems, key=lambda each: (place[each.file], each.line is None, each.line or 0))
+    return replace(report, problems=tuple(in_order))
+
+
+def _together(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
+    """The report with what is wrong with well-formed files beside each other, and with what a definition drops."""
     from swsdask.discovery.validate import check_together
 
     problems = Problems(MOST_PROBLEMS)

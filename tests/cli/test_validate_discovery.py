@@ -73,7 +73,7 @@ def test_every_problem_of_a_file(swsdask: Call, folder: Path) -> None:
     assert outcome.code == 2
     assert outcome.out == ""
     assert [line.split(": ")[0] for line in outcome.err.splitlines()] == [
-        *("bad.classes:5", "bad.classes:3", "bad.classes:9"),
+        *("bad.classes:3", "bad.classes:5", "bad.classes:9"),
         *("bad.phn:2", "bad.phn:3"),
         *("bad.cross:1", "bad.cross:4"),
         *("bad.speakers:2", "bad.speakers:3"),
@@ -88,7 +88,7 @@ def test_files_against_each_other(swsdask: Call, folder: Path) -> None:
     outcome = swsdask("validate", "s.classes", "bad.classes", *corpus, "--split", "c.split")
     assert outcome.code == 2
     assert [line.split(": ")[0] for line in outcome.err.splitlines()] == [
-        *("bad.classes:5", "bad.classes:3", "bad.classes:6"),
+        *("bad.classes:3", "bad.classes:5", "bad.classes:6"),
         "swsdask",
     ]
     assert [line.split(": ")[0] for line in swsdask("validate", "bad.classes").err.splitlines()] == [
