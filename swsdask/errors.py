@@ -13,6 +13,9 @@ from typing import ClassVar
 SHOWN = 10
 """How many problems an error message spells out; the others are counted."""
 
+MOST_KEPT = 1000
+"""How many problems an error keeps, unless somebody wants all."""
+
 
 class SwsdaskError(Exception):
     """The root of the tree."""
@@ -91,7 +94,7 @@ class Problems:
     At most `limit` are kept; the others are counted.
     """
 
-    def __init__(self, limit: int = 1000) -> None:
+    def __init__(self, limit: int = MOST_KEPT) -> None:
         self.limit = limit
         self.total = 0
         self._kept: list[Problem] = []

@@ -31,7 +31,7 @@ from swsdask.discovery.placing.numbering import (
     rows_in_order,
     sorted_numbers,
 )
-from swsdask.errors import Problems, SettingsError
+from swsdask.errors import MOST_KEPT, Problems, SettingsError
 from swsdask.formats.corpus_files import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.model.corpus import Corpus, Definition, Folds, Tokens
 from swsdask.model.ticks import TICKS_PER_SECOND
@@ -67,14 +67,17 @@ def read_corpus(
     return build_corpus(tables, definition, n_folds=n_folds)
 
 
-def build_corpus(tables: CorpusTables, definition: Definition, *, n_folds: int = DEFAULT_FOLDS) -> Corpus:
+def build_corpus(
+    tables: CorpusTables, definition: Definition, *, n_folds: int = DEFAULT_FOLDS, most_problems: int = MOST_KEPT
+) -> Corpus:
     """The corpus of some tables under a definition.
 
-    Raises `InputError` with everything that is wrong with them, `SettingsError` if `n_folds` is not 1 or more.
+    Raises `InputError` with everything that is wrong with them, of which it keeps `most_problems`, `SettingsError` if
+    `n_folds` is not 1 or more.
     """
     if not 1 <= n_folds <= MAX_FOLDS:
         raise SettingsError(f"expected from 1 to {MAX_FOLDS} folds; found {n_folds}.")
-    problems = Problems()
+    problems = Problems(most_problems)
     notes = _rounded_notes(tables)
     files, file = sorted_numbers(tables.phones["file"])
     phones, line = _tokens(tables.phones, file, len(files))

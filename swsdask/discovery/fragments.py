@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.discovery.placing.numbering import UNKNOWN, note_unknown, numbers_of, rounding_note, rows_in_order
-from swsdask.errors import Problems
+from swsdask.errors import MOST_KEPT, Problems
 from swsdask.formats.class_file import ClassFile, read_classes
 from swsdask.model.corpus import Corpus, Definition, Fragments
 from swsdask.model.ids import id_fault
@@ -57,9 +57,12 @@ def system_of(url: str) -> str:
     return _SYSTEM.sub("", name) or name
 
 
-def build_fragments(file: ClassFile, corpus: Corpus, *, system: str) -> Fragments:
-    """The fragments of a class file that was read. Raises `InputError` with everything that is wrong with them."""
-    problems = Problems()
+def build_fragments(file: ClassFile, corpus: Corpus, *, system: str, most_problems: int = MOST_KEPT) -> Fragments:
+    """The fragments of a class file that was read.
+
+    Raises `InputError` with everything that is wrong with them, of which it keeps `most_problems`.
+    """
+    problems = Problems(most_problems)
     kept = kept_classes(file, corpus.definition, problems)
     cluster = file.fragments["cluster"].to_numpy()
     in_corpus = numbers_of(file.fragments["file"], corpus.files)

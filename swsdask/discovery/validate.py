@@ -30,12 +30,12 @@ def check_together(
             kept_classes(file, definition, problems)
             continue
         with noted(problems):
-            dropped[url] = dict(build_fragments(file, corpus, system=url).dropped)
+            dropped[url] = dict(build_fragments(file, corpus, system=url, most_problems=problems.limit).dropped)
     return dropped
 
 
 def _corpus(files: CorpusFiles, definition: Definition, problems: Problems) -> Corpus | None:
     """None if it is faulty: then nothing can be said of what it does not have."""
     with noted(problems):
-        return build_corpus(read_corpus_files(files), definition)
+        return build_corpus(read_corpus_files(files), definition, most_problems=problems.limit)
     return None

@@ -129,3 +129,14 @@ def test_wrong_options(swsdask: Call, folder: Path, options: tuple[str, ...], to
     outcome = swsdask("validate", *options)
     assert outcome.code == 2
     assert told in outcome.err
+
+
+def test_many_problems_are_listed_all(swsdask: Call, folder: Path) -> None:
+    (folder / "bad.phn").write_text("".join(f"f1 {at} {at}.6 a\nf1 {at}.5 {at + 1} b\n" for at in range(1200)))
+    (folder / "far.classes").write_text("Class 1\n" + "".join(f"far{number} 0 1\n" for number in range(1200)))
+    (folder / "f1.wrd").write_text("f1 0 1 ab\n")
+    corpus = swsdask("validate", "--phones", "bad.phn", "--words", "f1.wrd")
+    classes = swsdask("validate", "far.classes", "--phones", "c.phn", "--words", "c.wrd")
+    for outcome in (corpus, classes):
+        assert outcome.err.endswith("swsdask: 1,200 problems\n")
+        assert len(outcome.err.splitlines()) == 1201
