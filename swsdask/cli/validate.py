@@ -22,7 +22,9 @@ def command(
     definition: Any,
     **corpus: str | None,
 ) -> None:
-    """Check references, runs, files of term discovery, and folders of them; list every problem with file and line.
+    """Check references, runs, files of term discovery, folders and globs of them; list every problem with file:line.
+
+    If one folder among them holds a reference, the runs' queries and documents must be its own, as with --reference.
 
     With --phones and --words (and what else is of the corpus) the files of a corpus are checked against each other, and
     class files against them, as `swsdask discover` would by the same --definition.

@@ -25,8 +25,8 @@ def find_files(patterns: Iterable[str], things: str, in_folder: Callable[[str, P
         with noted(problems):
             if is_folder(pattern):
                 files, expected = in_folder(pattern, problems), f"a folder that holds {things}"
-            elif glob.has_magic(pattern) and not os.path.exists(pattern):
-                files, expected = _matching(pattern), "a glob that some files match"
+            elif is_glob(pattern):
+                files, expected = matching(pattern), "a glob that some files match"
             else:
                 files, expected = [pattern], ""
             if not files:
@@ -36,7 +36,13 @@ def find_files(patterns: Iterable[str], things: str, in_folder: Callable[[str, P
     return list(found)
 
 
-def _matching(pattern: str) -> list[str]:
+def is_glob(pattern: str) -> bool:
+    """Whether it is a glob and not a file whose name looks like one."""
+    return glob.has_magic(pattern) and not os.path.exists(pattern)
+
+
+def matching(pattern: str) -> list[str]:
+    """What a glob matches, sorted. Raises `InputError` if the storage cannot be asked."""
     try:
         if is_local(pattern):
             return sorted(glob.glob(pattern, recursive=True))

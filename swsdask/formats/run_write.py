@@ -83,10 +83,11 @@ def write_table(pieces: Iterable[RunPiece], url: str) -> None:
 
 
 def _write_joined(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
+    parts = list(pieces)
     try:
-        run = join_pieces(pieces)
+        run = join_pieces(parts)
     except FormatError as fault:
-        raise InputError(Problem(url, None, fault.expected, fault.found, fault.remedy)) from None
+        raise InputError(Problem(parts[0].file, None, fault.expected, fault.found, fault.remedy)) from None
     write_lists([run], dialect, url)
 
 

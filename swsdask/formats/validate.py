@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdask.errors import Problem, Problems
+from swsdask.errors import InputError, Problem, Problems
 from swsdask.formats.corpus_check import CHECKS, roles
 from swsdask.formats.corpus_files import CorpusFiles
 from swsdask.formats.ecf import read_ecf
+from swsdask.formats.find_files import is_glob, matching
 from swsdask.formats.noting import noted
 from swsdask.formats.queries import read_queries
 from swsdask.formats.reference import (
@@ -56,10 +57,13 @@ def validate(urls: Iterable[str], reference: ReferenceFiles | None = None, corpu
     """Check files of any format that swsdask reads; of a folder, its reference, or else the runs in it and the files of
     term discovery.
 
-    With a `reference`, its files are checked first and, if they are right, every query and document of a run must be
-    theirs: each unknown one is a problem at the line where it first stands. The files of a `corpus` are checked as what
-    they must be, each on its own. The resources told beside a run are checked with it. Raises nothing for bad input.
+    With a `reference`, or one among the folders, its files are checked first and, if they are right, every query and
+    document of a run must be theirs: each unknown one is a problem at the line where it first stands. The files of a
+    `corpus` are checked as what they must be, each on its own. The resources told beside a run are checked with it.
+    Raises nothing for bad input.
     """
+    urls = list(urls)
+    reference = reference or _only_reference(urls)
     problems = Problems(MOST_PROBLEMS)
     files = _roles(reference) if reference else {}
     files.update(roles(corpus) if corpus else {})
@@ -75,7 +79,21 @@ def validate(urls: Iterable[str], reference: ReferenceFiles | None = None, corpu
     return Report(tuple(checked), tuple(problems), len(problems))
 
 
+def _only_reference(urls: Iterable[str]) -> ReferenceFiles | None:
+    """The reference of the one folder among `urls` that holds one; None for none, several or a faulty one."""
+    try:
+        (folder,) = [url for url in urls if is_folder(url) and any(reference_candidates(url).values())]
+        return find_reference(folder)
+    except (ValueError, InputError):
+        return None
+
+
 def _files_of(url: str, problems: Problems) -> dict[str, Format | None]:
+    if is_glob(url):
+        found = matching(url)
+        if not found:
+            problems.add(url, None, "a glob that some files match", "none", "Check the path.")
+        return {file: role for each in found for file, role in _files_of(each, problems).items()}
     if not is_folder(url):
         return {url: None}
     if any(reference_candidates(url).values()):

@@ -222,3 +222,11 @@ def test_replacing_is_told_as_it_is_asked_for(swsdask: Call, files: Files) -> No
     assert outcome.code == 2
     assert "(--replace)" in outcome.err
     assert swsdask("ingest", archive, "--run", files.run, "--replace").code == 0
+
+
+def test_a_table_of_two_systems_is_told_by_its_own_name(swsdask: Call, files: Files) -> None:
+    columns = "system\tquery\tdocument\tstart\tduration\tscore\n"
+    table = files.write("two.tsv", columns + "one\tK1\ta\t1\t1\t1\ntwo\tK1\ta\t1\t1\t1\n")
+    outcome = swsdask("convert", table, files.folder / "out.kwslist.xml")
+    assert outcome.code == 2
+    assert f"swsdask: {table}: expected rows of one system; found rows of 'one' and 'two'" in outcome.err

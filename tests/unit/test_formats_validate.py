@@ -166,3 +166,23 @@ def test_folders(folder: Path) -> None:
     (folder / "reference/y.ecf.xml").write_text(ECF)
     (problem,) = validate([str(folder / "reference")]).problems
     assert problem.expected == "one file in the folder that is an ECF"
+
+
+def test_runs_are_checked_against_the_one_reference_beside_them(folder: Path) -> None:
+    run = folder / "run.xml"
+    run.write_text(RUN.replace("K2", "K9"))
+    (problem,) = validate([str(folder / "reference"), str(run)]).problems
+    assert (problem.line, "'K9'" in problem.found) == (6, True)
+    other = folder / "other"
+    other.mkdir()
+    (other / "y.ecf.xml").write_text(ECF)
+    assert not any("K9" in problem.found for problem in validate([str(other), str(run)]).problems)
+
+
+def test_globs(folder: Path) -> None:
+    (folder / "other.xml").write_text(RUN)
+    report = validate([str(folder / "*.xml"), str(folder / "refer*")])
+    assert [Path(each.file).name for each in report.files[:2]] == ["other.xml", "run.xml"]
+    assert (len(report.files), report.total) == (5, 0)
+    (problem,) = validate([str(folder / "*.tsv")]).problems
+    assert problem.expected == "a glob that some files match"
