@@ -40,6 +40,8 @@ _BLOCKS: dict[str, dict[str, dict[str, str]]] = {
 }
 """Of each file its blocks by title, and of each block the measures by the names that the tool gives their rows."""
 
+_TDEV2 = ("boundary", "grouping", "token_type", "coverage", "ned", "scores.json")
+
 Values = Mapping[tuple[str, str], float]
 """The numbers of one system by (condition, measure)."""
 
@@ -47,7 +49,8 @@ Values = Mapping[tuple[str, str], float]
 def write_tde_output(result: Result, directory: Path) -> list[Path]:
     """Write the files of every system into directory/tde, or directory/tde/SYSTEM where there are several; these paths.
 
-    The result has all measures of its definition. Raises `OSError` where a file cannot be written.
+    Files of another definition or version that were written there before are removed. The result has all measures of
+    its definition. Raises `OSError` where a file cannot be written.
     """
     systems = list(dict.fromkeys(result.table["system"].to_pylist()))
     paths = []
@@ -55,7 +58,11 @@ def write_tde_output(result: Result, directory: Path) -> list[Path]:
         path = directory / "tde" / system if len(systems) > 1 else directory / "tde"
         path.mkdir(parents=True, exist_ok=True)
         paths.append(path)
-        for name, text in output_files(result, system).items():
+        files = output_files(result, system)
+        for old in path.iterdir():
+            if old.name not in files and (old.name in (*_BLOCKS, *_TDEV2) or old.name.startswith("VERSION_")):
+                old.unlink()
+        for name, text in files.items():
             with replacing(path / name) as file:
                 file.write(text.encode())
     return paths

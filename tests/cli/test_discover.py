@@ -147,6 +147,17 @@ def test_official_files(swsdask: Call, folder: Path, definition: Definition, fil
         assert "boundary total\n#folds:    2\n#samples:  2\n" in (out / "tde/boundary").read_text()
 
 
+def test_official_files_are_of_one_definition(swsdask: Call, folder: Path) -> None:
+    out = folder / "out"
+    given: Any = ("discover", folder / "one.classes", *corpus(folder), "--tde-output", "--out", out)
+    for definition in ("document", "tdev2", "tde2015"):
+        assert swsdask(*given, "--definition", definition).code == 0
+        (out / "tde/mine").write_text("kept")
+    assert {path.name for path in (out / "tde").iterdir()} == {
+        *("matching", "group", "token_type", "nlp", "boundary", "VERSION_0.2.1", "mine"),
+    }
+
+
 def test_official_files_of_several_systems(swsdask: Call, folder: Path) -> None:
     named = [f"{name}={folder / 'one.classes'}" for name in "ab"]
     options = ("--tde-output", "--out", folder / "out")
