@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -65,7 +66,7 @@ def score_archive(
         its_families = [of_run(family, runs[system], archive) for family in families]
         scores.append(score_table(system, found, its_families, measures, reference, settings.evaluation))
         curves.append(curve_table(system, found, reference, settings.evaluation))
-        notes += [f"{system}: {note}" for note in system_notes(found, reference, settings.evaluation)]
+        notes += [(system, note) for note in system_notes(found, reference, settings.evaluation)]
     aligned = None
     if alignment:
         rows = align_systems(archive, systems, reference, executor, settings.engine, progress or Unseen())
@@ -74,7 +75,16 @@ def score_archive(
         scores=pa.concat_tables(scores).combine_chunks(),
         curves=pa.concat_tables(curves).combine_chunks(),
         alignment=aligned,
-        notes=tuple(notes),
+        notes=_told(notes, len(systems)),
+    )
+
+
+def _told(notes: Sequence[tuple[str, str]], n_systems: int) -> tuple[str, ...]:
+    """The notes of systems in their order; what is so for all of several is said once."""
+    times = Counter(note for _, note in notes)
+    everywhere = {note for note, number in times.items() if number == n_systems > 1}
+    return tuple(
+        dict.fromkeys(f"all systems: {note}" if note in everywhere else f"{system}: {note}" for system, note in notes)
     )
 
 

@@ -230,3 +230,11 @@ def test_a_table_of_two_systems_is_told_by_its_own_name(swsdask: Call, files: Fi
     outcome = swsdask("convert", table, files.folder / "out.kwslist.xml")
     assert outcome.code == 2
     assert f"swsdask: {table}: expected rows of one system; found rows of 'one' and 'two'" in outcome.err
+
+
+def test_what_is_so_for_all_systems_is_said_once(swsdask: Call, files: Files) -> None:
+    undecided = files.write("other.kaldi.txt", "K1 a 1.1 1.9 0.9\n")
+    outcome = swsdask("score", files.reference, f"one={files.run}", f"two={undecided}")
+    assert outcome.out.count("MAP averages") == 1
+    assert "Note: all systems: MAP averages 2 queries; left out: 1 query without targets.\n" in outcome.out
+    assert "Note: two: 1 of 1 trial without" in outcome.out
