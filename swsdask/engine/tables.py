@@ -32,11 +32,12 @@ def score_table(
     condition_rank = {condition.name: rank for rank, condition in enumerate(reference.conditions)}
     query_rank: dict[str | None, int] = {query: rank for rank, query in enumerate(reference.query_ids)}
     query_rank[None] = -1
+    asked = None if names is None else {*names}
     values = [
         value
         for measure in measures
         for value in measure.values(found, reference, settings)
-        if names is None or value.measure in names or family_name(value.measure) in names
+        if asked is None or value.measure in asked or family_name(value.measure) in asked
     ]
     values.sort(key=lambda value: (condition_rank[value.condition], query_rank[value.query]))
     condition, query, measure, number = zip(*values, strict=True) if values else ((), (), (), ())

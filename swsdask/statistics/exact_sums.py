@@ -51,19 +51,21 @@ class ExactSums:
 
     def total(self, strata: Bool) -> float:
         """The sum over some strata, bool [n_queries, n_groups], rounded once, to the nearest float."""
-        return self._rounded(self.digits[strata].sum(axis=0, dtype=np.int64))
+        return self._rounded(self.digits[strata].sum(axis=0, dtype=np.int64).tolist())
 
     def by_query(self, groups: Bool) -> F64:
         """The sum of every query over some groups of documents, bool [n_groups], each rounded once: [n_queries]."""
         sums = self.digits[:, groups].sum(axis=1, dtype=np.int64)
-        return np.array([self._rounded(each) for each in sums], np.float64)
+        return np.array([self._rounded(each) for each in sums.tolist()], np.float64)
 
     @property
     def _end(self) -> int:
         return self.first + int(self.digits.shape[2])
 
-    def _rounded(self, digits: I64) -> float:
-        whole = sum(digit << DIGIT * place for place, digit in enumerate(digits.tolist()))
+    def _rounded(self, digits: list[int]) -> float:
+        whole = 0
+        for digit in reversed(digits):
+            whole = (whole << DIGIT) + digit
         exponent = DIGIT * self.first - _LOWEST
         try:
             return float(whole << exponent) if exponent >= 0 else whole / (1 << -exponent)

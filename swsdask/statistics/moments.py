@@ -11,10 +11,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from swsdask.model.trials import F64, I16, I32, Reference, Trials
+from swsdask.model.trials import F64, I16, I32, Condition, Reference, Trials
 from swsdask.statistics.base import Statistic
 from swsdask.statistics.bins import Bins, Scores, Zoom
 from swsdask.statistics.hits import Hits
@@ -103,23 +104,34 @@ class ZoomedMoments:
 
 _NOTHING = Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
 
+_KNOWN: WeakKeyDictionary[Moments | ZoomedMoments, dict[Condition, Points]] = WeakKeyDictionary()
+
 
 def nontarget_points(found: Mapping[type[Statistic], Any], reference: Reference, number: int) -> Points:
     """The given non-target trials of condition `number` as weighted points, from the finest moments that were found.
 
-    `found` has `Moments`, or `Hits` and `ZoomedMoments`.
+    `found` has `Moments`, or `Hits` and `ZoomedMoments`. The points of moments are found once.
     """
+    finest = found.get(ZoomedMoments, found.get(Moments))
+    known = _KNOWN.setdefault(finest, {})
+    condition = reference.conditions[number]
+    if condition not in known:
+        known[condition] = _nontarget_points(finest, found, reference, number)
+    return known[condition]
+
+
+def _nontarget_points(
+    finest: Moments | ZoomedMoments, found: Mapping[type[Statistic], Any], reference: Reference, number: int
+) -> Points:
     layer, _ = class_layers(reference)
     layers = np.unique(layer[class_targets(reference)[number] >= 0])
-    zoomed: ZoomedMoments | None = found.get(ZoomedMoments)
-    if zoomed is None:
-        moments: Moments = found[Moments]
-        return quadrature(moments.bins.pooled(layers), moments.zoom)
-    hits: Hits = found[Hits]
-    own = np.isin(_layer_of(hits.query, hits.group, reference), layers)
-    scores = Scores(np.array([0, np.count_nonzero(own)]), np.zeros(1, np.int32), hits.score[own])
-    bins = zoomed.bins.pooled(layers).minus(Bins.of(zoomed.zoom, scores, _NOTHING, 1))
-    return quadrature(bins, zoomed.zoom)
+    bins = finest.bins.pooled(layers)
+    if isinstance(finest, ZoomedMoments):
+        hits: Hits = found[Hits]
+        own = np.isin(_layer_of(hits.query, hits.group, reference), layers)
+        scores = Scores(np.array([0, np.count_nonzero(own)]), np.zeros(1, np.int32), hits.score[own])
+        bins = bins.minus(Bins.of(finest.zoom, scores, _NOTHING, 1))
+    return quadrature(bins, finest.zoom)
 
 
 def _every(trials: Trials, reference: Reference) -> Scores:

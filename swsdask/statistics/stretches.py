@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from swsdask.kernels.stretches import stretch_begins
 from swsdask.model.trials import F64, I16, I32, I64, Trials
+
+_KNOWN: WeakKeyDictionary[Trials, Stretches] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +32,12 @@ def groups(trials: Trials, rows: I64) -> I16:
 
 
 def stretches(trials: Trials) -> Stretches:
-    """The stretches of a cell's trials, in the order of rows."""
-    query = np.ascontiguousarray(trials.query)
-    group = np.empty(0, np.int16) if trials.group is None else np.ascontiguousarray(trials.group)
-    begins = stretch_begins(query, group)
-    bounds = np.append(begins, len(trials))
-    return Stretches(bounds, query[begins], groups(trials, begins), np.ascontiguousarray(trials.score))
+    """The stretches of a cell's trials, in the order of rows. They are found once for all statistics."""
+    if trials not in _KNOWN:
+        query = np.ascontiguousarray(trials.query)
+        group = np.empty(0, np.int16) if trials.group is None else np.ascontiguousarray(trials.group)
+        begins = stretch_begins(query, group)
+        bounds = np.append(begins, len(trials))
+        score = np.ascontiguousarray(trials.score)
+        _KNOWN[trials] = Stretches(bounds, query[begins], groups(trials, begins), score)
+    return _KNOWN[trials]
