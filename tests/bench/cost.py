@@ -35,6 +35,23 @@ def cost(work: Callable[..., Callable[[], Any]], *arguments: Any, repeats: int =
         return pool.submit(_cost, work, arguments, repeats).result()
 
 
+def in_turn(*works: tuple[Any, ...], turns: int = 3) -> list[Cost]:
+    """The cost of each (work, arguments...), in turn and again: medians over `turns` processes.
+
+    Processes differ by where their memory lies, and what slows the machine for a while slows both sides of a ratio.
+    """
+    found = [[cost(*work) for work in works] for _ in range(turns)]
+    return [
+        Cost(
+            statistics.median(one.cpu for one in own),
+            statistics.median(one.wall for one in own),
+            max(one.peak for one in own),
+            own[-1].result,
+        )
+        for own in zip(*found, strict=True)
+    ]
+
+
 def _cost(work: Callable[..., Callable[[], Any]], arguments: tuple[Any, ...], repeats: int) -> Cost:
     step = work(*arguments)
     cpu, wall = [], []

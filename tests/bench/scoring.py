@@ -13,7 +13,7 @@ from swsdask.engine.serial import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.presets import load_preset
 from swsdask.model.settings import Settings, build_settings
-from tests.bench.cost import cost
+from tests.bench.cost import in_turn
 from tests.bench.data import Data
 from tests.bench.floor import read_columns
 from tests.bench.table import Row
@@ -38,8 +38,7 @@ def rows(data: Data) -> Iterator[Row]:
         columns = trial_columns(
             build_reference(open_archive(archive.url), settings(evaluation).evaluation).rule, 1, True
         )
-        theirs = cost(read_columns, files, columns)
-        ours = cost(score, archive.url, measures, evaluation)
+        theirs, ours = in_turn((read_columns, files, columns), (score, archive.url, measures, evaluation))
         yield Row(
             f"{what} of {archive.rows:,} detections",
             ours.cpu,
