@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 from swsdask.api.given import Location, as_names
@@ -14,6 +14,7 @@ from swsdask.api.opening import open as open_evaluation
 from swsdask.api.run_files import Runs, named_runs
 from swsdask.api.running import working
 from swsdask.api.runs import rows_to_score, with_runs
+from swsdask.archive.base import Run
 from swsdask.archive.collection import collection_statistics
 from swsdask.archive.policy import check_runs
 from swsdask.archive.reference import build_reference
@@ -22,6 +23,7 @@ from swsdask.engine.progress import Progress
 from swsdask.engine.score import score_archive
 from swsdask.engine.serial import SerialExecutor
 from swsdask.measures import interpretation, select, with_points
+from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.results import Result
 from swsdask.model.settings import Settings
 from swsdask.model.wording import counted
@@ -55,7 +57,8 @@ def score(
         rows = rows_to_score(evaluation, runs)
         workers = stack.enter_context(working(settings, executor, rows, progress))
         archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, buckets))
-        notes = check_runs([run for run in archive.runs if run.system in systems], settings.evaluation)
+        held = [run for run in archive.runs if run.system in systems]
+        notes = [*check_runs(held, settings.evaluation), *_untold_loads(held, measures)]
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
         tables = score_archive(
             archive,
@@ -113,6 +116,14 @@ def plan(
             *notes,
         ]
     return "\n".join(lines)
+
+
+def _untold_loads(held: Iterable[Run], measures: Iterable[str] | None) -> Iterator[str]:
+    """Which runs have none of the processing load that was asked for by name."""
+    load = [name for name in ProcessingLoad.names if name in (measures or ())]
+    untold = [run.system for run in held if run.resources is None]
+    if load and untold:
+        yield f"No {', '.join(load)} of {', '.join(untold)}: no resources.toml beside the run tells what it took."
 
 
 def asked(measures: str | Iterable[str] | None, settings: Settings) -> tuple[list[str] | None, Settings]:

@@ -76,7 +76,17 @@ def test_nothing_is_said_where_nothing_is_told(swsdask: Call, files: Files, tmp_
     outcome = swsdask("score", files.reference, files.run, "--out", tmp_path / "out")
     assert "isf" not in outcome.out
     assert "Processing load" not in (tmp_path / "out" / "report.html").read_text()
-    assert "Signature" in swsdask("score", files.reference, files.run, "--measures", "pl").out
+    assert "resources.toml" not in outcome.out
+
+
+def test_a_load_that_is_asked_for_and_not_told_is_noted(swsdask: Call, told: Files) -> None:
+    note = "Note: No isf, pl of "
+    asked = ("--measures", "mtwv,isf,pl")
+    assert note not in swsdask("score", told.reference, told.run, *asked).out
+    told.run.with_name("resources.toml").unlink(missing_ok=True)
+    for beside in told.run.parent.glob("*.resources.toml"):
+        beside.unlink()
+    assert note in swsdask("score", told.reference, told.run, *asked).out
 
 
 def test_text_and_report(swsdask: Call, told: Files, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from swsdask.discovery.counting.pairs import Products, overlapping_rows, ranges, slots_of
+from swsdask.discovery.counting.remembered import per_corpus
 from swsdask.kernels.fragment_pairs import ranks
 from swsdask.kernels.sequences import number_sequences
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
@@ -75,7 +76,7 @@ def keys_of(corpus: Corpus, discovered: Discovered) -> Keys:
     return Keys(slots_of(every, corpus, discovered), discovered.type.astype(np.int64), identity)
 
 
-@lru_cache(maxsize=2)
+@per_corpus
 def _timed_labels(corpus: Corpus) -> I32:
     """Numbers for the phones, equal for those of equal onset, offset and label, int32 [n_phones]."""
     phones = corpus.phones

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from swsdask.discovery.counting.per_fold import most_folds
+from swsdask.discovery.counting.remembered import per_corpus
 from swsdask.discovery.counting.windows import LENGTHS, LONGEST, Windows, windows
 from swsdask.kernels.gold import add_apart, add_partnered, covered
 from swsdask.kernels.ngrams import SHORTEST, U8, refine, starts_within, trigrams
@@ -105,7 +106,7 @@ def grouped(cell: Trigrams, corpus: Corpus) -> Iterator[Ngrams]:
             yield Ngrams(length, starts, begins)
 
 
-@lru_cache(maxsize=2)
+@per_corpus
 def gold(corpus: Corpus) -> Gold:
     """All gold of a corpus (document or tde2015), found once."""
     return reduce(Gold.merge, (Gold.from_cell(cell, corpus) for cell in Gold.cells(corpus)))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
+from swsdask.discovery.counting.remembered import per_corpus
 from swsdask.kernels.containment import holding
 from swsdask.kernels.ngrams import SHORTEST, U8
 from swsdask.model.corpus import NO_FOLD, Corpus, Folds, Tokens
@@ -32,7 +32,7 @@ class Windows:
     fold_room: U8
 
 
-@lru_cache(maxsize=2)
+@per_corpus
 def windows(corpus: Corpus) -> Windows:
     """The windows of a corpus."""
     in_one_run = np.zeros(len(corpus.phones), np.int64)

@@ -42,6 +42,7 @@ from swsdask.discovery.counting.pairs import (
     slots_of,
 )
 from swsdask.discovery.counting.per_fold import most_folds
+from swsdask.discovery.counting.remembered import per_corpus
 from swsdask.kernels.edit_distance import WORD, Types, add_distances, edit_distances
 from swsdask.kernels.fragment_pairs import MOST_OF_THE_SHORTER, NEAR
 from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered
@@ -175,7 +176,7 @@ def _spelling(corpus: Corpus, discovered: Discovered) -> _Spelling:
     return _Spelling(label, before[discovered.first], before[discovered.last])
 
 
-@lru_cache(maxsize=2)
+@per_corpus
 def _without_silence(corpus: Corpus) -> tuple[I32, I64]:
     """The labels of the phones that are not SIL, and how many there are before each phone: int64 [n_phones + 1]."""
     spoken = ~corpus.silence[corpus.phones.label]
