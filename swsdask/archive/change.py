@@ -51,7 +51,7 @@ class Change:
         there is neither, or where the storage cannot be written safely.
         """
         storage.check_writable()
-        base, _ = latest(storage)
+        base, _ = latest(storage, Manifest.from_json)
         if base is not None:
             if tables is not None:
                 _check_same_reference(storage, base.inputs, tables.inputs)
@@ -98,7 +98,7 @@ class Change:
         """
         runs = list(runs)
         while True:
-            current, version = latest(self.storage)
+            current, version = latest(self.storage, Manifest.from_json)
             on = current or self._made()
             _check_same_reference(self.storage, on.inputs, self.base.inputs)
             there = _runs(self.storage, on)

@@ -19,7 +19,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from swsdask.archive.layout import FORMAT_VERSION, HASH_VERSION, TABLES, manifest_name
-from swsdask.archive.manifest import DISCOVERY, latest_version, read_version, versions, whole_json
+from swsdask.archive.manifest import DISCOVERY, opened, remove_unnamed, versions, whole_json
 from swsdask.archive.storage import Storage
 from swsdask.errors import ArchiveError
 from swsdask.formats.class_file import ClassFile
@@ -141,17 +141,7 @@ def open_discovery(
     Raises `ArchiveError` if there is none, not that version, or one of detections.
     """
     storage = Storage(url, storage_options or {})
-    if version is None:
-        manifest, _ = latest_version(storage, DiscoveryManifest.from_json)
-        expected = f"{manifest_name(1)} or later"
-    else:
-        there = version in versions(storage)
-        manifest = read_version(storage, version, DiscoveryManifest.from_json) if there else None
-        expected = manifest_name(version)
-    if manifest is None:
-        found = ", ".join(map(str, versions(storage))) or "none"
-        raise ArchiveError(f"{url}: expected an archive with {expected}; versions found: {found}. Ingest first.")
-    return StoredDiscovery(storage, manifest)
+    return StoredDiscovery(storage, opened(storage, version, DiscoveryManifest.from_json))
 
 
 def is_discovery(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
@@ -175,10 +165,7 @@ def vacuum_discovery(url: str, storage_options: Mapping[str, Any] | None = None)
         archive = open_discovery(url, version, storage_options)
         named.update(archive.manifest.tables.values())
         named.update(name for each in archive.systems for name in (each.classes, each.fragments))
-    orphans = [name for name in storage.files(below=True) if name.startswith(f"{TABLES}/") and name not in named]
-    for name in orphans:
-        storage.remove(name)
-    return orphans
+    return remove_unnamed(storage, (TABLES,), named)
 
 
 def stored_systems(storage: Storage, manifest: DiscoveryManifest) -> dict[str, StoredSystem]:

@@ -17,7 +17,7 @@ from swsdask.archive.discovery import (
     systems_table,
 )
 from swsdask.archive.layout import table_name
-from swsdask.archive.manifest import commit, latest_version
+from swsdask.archive.manifest import commit, latest
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import table_hash
 from swsdask.errors import ArchiveError, Problems
@@ -88,7 +88,7 @@ class _Writer:
 
     @classmethod
     def begin(cls, storage: Storage, corpus: CorpusTables | None, *, replace: bool) -> _Writer:
-        base, _ = latest_version(storage, DiscoveryManifest.from_json)
+        base, _ = latest(storage, DiscoveryManifest.from_json)
         tables = {} if corpus is None else {role: getattr(corpus, role) for role in ROLES}
         made_of = {role: table for role, table in tables.items() if table is not None}
         inputs = {role: content_of(table) for role, table in made_of.items()}
@@ -132,7 +132,7 @@ class _Writer:
     def commit(self) -> DiscoveryManifest:
         """Make a version with what was added; nothing is made if the archive has it all already."""
         while True:
-            current, version = latest_version(self.storage, DiscoveryManifest.from_json)
+            current, version = latest(self.storage, DiscoveryManifest.from_json)
             on = current or self._made()
             _check_same_corpus(self.storage, on.inputs, self.base.inputs)
             there = stored_systems(self.storage, on)

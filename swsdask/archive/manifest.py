@@ -8,7 +8,7 @@ that were there stay as they were. The archive is its highest manifest.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, Self, TypeVar
 
@@ -100,23 +100,13 @@ def versions(storage: Storage) -> list[int]:
     return sorted(version for version in found if version is not None)
 
 
-def read_manifest(storage: Storage, version: int) -> Manifest | None:
-    """The manifest of a version of an archive of detections, None if it is not whole."""
-    return read_version(storage, version, Manifest.from_json)
-
-
 def read_version(storage: Storage, version: int, read: Callable[[bytes, str], Read | None]) -> Read | None:
     """The manifest of a version, as `read` makes it of a file and its name; None if it is not whole."""
     name = manifest_name(version)
     return read(storage.read(name), f"{storage.url}/{name}")
 
 
-def latest(storage: Storage) -> tuple[Manifest | None, int]:
-    """`latest_version` of an archive of detections."""
-    return latest_version(storage, Manifest.from_json)
-
-
-def latest_version(storage: Storage, read: Callable[[bytes, str], Read | None]) -> tuple[Read | None, int]:
+def latest(storage: Storage, read: Callable[[bytes, str], Read | None]) -> tuple[Read | None, int]:
     """The manifest of the highest version, None if there is none, and the version to commit on top of it.
 
     Both are of one moment: if another writer commits after it, committing that version fails. Raises `ArchiveError` if
@@ -132,6 +122,31 @@ def latest_version(storage: Storage, read: Callable[[bytes, str], Read | None]) 
             "a copy, or remove it to go back to the version before."
         )
     return found, highest + 1
+
+
+def opened(storage: Storage, version: int | None, read: Callable[[bytes, str], Read | None]) -> Read:
+    """The manifest of the current version, or of a given one. Raises `ArchiveError` if there is none, or not that."""
+    if version is None:
+        manifest, _ = latest(storage, read)
+        expected = f"{manifest_name(1)} or later"
+    else:
+        manifest = read_version(storage, version, read) if version in versions(storage) else None
+        expected = manifest_name(version)
+    if manifest is None:
+        there = ", ".join(map(str, versions(storage))) or "none"
+        raise ArchiveError(
+            f"{storage.url}: expected an archive with {expected}; versions found: {there}. Ingest first."
+        )
+    return manifest
+
+
+def remove_unnamed(storage: Storage, folders: Sequence[str], named: Collection[str]) -> list[str]:
+    """Remove the files in some folders that are not `named`; their names."""
+    ours = tuple(f"{folder}/" for folder in folders)
+    orphans = [name for name in storage.files(below=True) if name.startswith(ours) and name not in named]
+    for name in orphans:
+        storage.remove(name)
+    return orphans
 
 
 def commit(storage: Storage, manifest: AnyManifest) -> bool:

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from swsdask.archive.base import Run
 from swsdask.archive.fragment import read_groups
-from swsdask.archive.layout import DETECTION_FILES, TABLES, TEMPORARY, manifest_name
-from swsdask.archive.manifest import Manifest, latest, read_manifest, versions
+from swsdask.archive.layout import DETECTION_FILES, TABLES, TEMPORARY
+from swsdask.archive.manifest import Manifest, opened, remove_unnamed, versions
 from swsdask.archive.occurrences import find_occurrences
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_runs import StoredRun, from_table
@@ -151,16 +151,7 @@ def open_archive(
     Raises `ArchiveError` if there is none, or not that version.
     """
     storage = Storage(url, storage_options or {})
-    if version is None:
-        manifest, _ = latest(storage)
-        expected = f"{manifest_name(1)} or later"
-    else:
-        manifest = read_manifest(storage, version) if version in versions(storage) else None
-        expected = manifest_name(version)
-    if manifest is None:
-        there = ", ".join(map(str, versions(storage))) or "none"
-        raise ArchiveError(f"{url}: expected an archive with {expected}; versions found: {there}. Ingest first.")
-    return StoredArchive(storage, manifest)
+    return StoredArchive(storage, opened(storage, version, Manifest.from_json))
 
 
 def is_archive(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
@@ -182,8 +173,4 @@ def vacuum(url: str, storage_options: Mapping[str, Any] | None = None) -> list[s
         archive = open_archive(url, version, storage_options)
         named.update(archive.manifest.tables.values())
         named.update(fragment.file for stored in archive.stored_runs for fragment in stored.fragments)
-    ours = (f"{DETECTION_FILES}/", f"{TABLES}/", f"{TEMPORARY}/")
-    orphans = [name for name in storage.files(below=True) if name.startswith(ours) and name not in named]
-    for name in orphans:
-        storage.remove(name)
-    return orphans
+    return remove_unnamed(storage, (DETECTION_FILES, TABLES, TEMPORARY), named)
