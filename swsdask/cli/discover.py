@@ -77,11 +77,14 @@ def command(
         raise click.UsageError("--tde-output has all measures: leave --measures out.")
     if within and speakers:
         raise click.UsageError("--within and --speakers both say what is within talkers: give one.")
+    if dry_run and form == "json":
+        raise click.UsageError("--dry-run tells the plan in words: leave --format json out.")
     if replace and ingest is None:
         raise click.UsageError("--replace goes with --ingest ARCHIVE, where it replaces systems.")
     if ingest is not None:
-        if archive is not None or n_folds is not None or out is not None or dry_run:
-            raise click.UsageError("--ingest scores nothing: leave --archive, --n-folds, --out and --dry-run out.")
+        if archive is not None or n_folds is not None or names is not None or out is not None or dry_run:
+            without = "--archive, --n-folds, --measures, --out and --dry-run"
+            raise click.UsageError(f"--ingest scores nothing: leave {without} out.")
         _ingest(ingest, classes, corpus, replace)
         return
     if archive is None and not (classes and phones and words):

@@ -82,6 +82,8 @@ def command(
         raise click.UsageError("--alignment goes with --out DIRECTORY, where alignment.parquet is written.")
     if mediaeval_output and out is None:
         raise click.UsageError("--mediaeval-output goes with --out DIRECTORY, where score.out is written.")
+    if dry_run and form == "json":
+        raise click.UsageError("--dry-run tells the plan in words: leave --format json out.")
     reference, runs = _reference_and_runs(paths, given=any((ecf, rttm, queries, qrels)))
     evaluation = api.open(
         reference,

@@ -214,6 +214,12 @@ def test_an_alignment_needs_a_place(swsdask: Call, files: Files) -> None:
     assert "--alignment goes with --out" in outcome.err
 
 
+def test_a_plan_has_no_json(swsdask: Call, files: Files) -> None:
+    outcome = swsdask("score", files.reference, files.run, "--dry-run", "--format", "json")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "--dry-run tells the plan in words" in outcome.err
+
+
 def test_replacing_is_told_as_it_is_asked_for(swsdask: Call, files: Files) -> None:
     archive = files.folder / "archive"
     assert swsdask("ingest", archive, files.reference, "--run", files.run).code == 0
