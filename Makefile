@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FUZZ_RUNS ?= 20
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test fuzz lint bench clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +23,13 @@ demo: $(VENV)/.installed  ## make a synthetic evaluation, score it, write demo/r
 
 test: $(VENV)/.installed  ## run the whole test suite
 	$(BIN)/python -m pytest
+
+fuzz: $(VENV)/.installed  ## try the property tests at random, FUZZ_RUNS times, each with a seed that it prints
+	@for run in $$(seq $(FUZZ_RUNS)); do \
+		seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
+		echo "make fuzz: run $$run of $(FUZZ_RUNS): pytest -m hypothesis --hypothesis-profile fuzz --hypothesis-seed $$seed"; \
+		$(BIN)/python -m pytest -m hypothesis --timeout 3600 --hypothesis-profile fuzz --hypothesis-seed $$seed || exit 1; \
+	done
 
 lint: $(VENV)/.installed  ## ruff, mypy --strict and the layers
 	$(BIN)/ruff format --check .

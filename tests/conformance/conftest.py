@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
+OWN_CASES = Path(__file__).resolve().parents[1] / "cases"
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +14,9 @@ def cases() -> Path:
     if not CASES.is_dir():
         pytest.skip(f"no official cases at {CASES}")
     return CASES
+
+
+@pytest.fixture(scope="session")
+def own_cases() -> Path:
+    """The folder of the cases that are kept in the repository."""
+    return OWN_CASES

@@ -15,6 +15,7 @@ from swsdask.formats.run_write import write_kwslist, write_stdlist, write_table
 from swsdask.formats.runs import read_run
 from swsdask.model.ids import document_fault, document_id, id_fault
 from swsdask.model.runs import RunHeader, RunPiece
+from swsdask.model.ticks import MAX_TICKS
 
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=8)
 ids = texts.filter(lambda text: not id_fault(text))
@@ -39,6 +40,8 @@ def pieces(draw: st.DrawFn, header: RunHeader, decided: bool) -> RunPiece:
     def column(values: st.SearchStrategy[float], dtype: type[np.generic]) -> np.ndarray:
         return np.array(draw(st.lists(values, min_size=size, max_size=size)), dtype)
 
+    end = column(st.integers(0, MAX_TICKS), np.int32)
+    start = np.array([draw(st.integers(0, last)) for last in end.tolist()], np.int32)
     return RunPiece(
         header=header,
         file="memory",
@@ -49,8 +52,8 @@ def pieces(draw: st.DrawFn, header: RunHeader, decided: bool) -> RunPiece:
         query=column(st.integers(0, len(queries) - 1), np.int32),
         document=column(st.integers(0, len(names) - 1), np.int32),
         channel=column(st.integers(0, 127), np.int8),
-        start=column(st.integers(0, 2**30), np.int32),
-        duration=column(st.integers(0, 2**30), np.int32),
+        start=start,
+        duration=end - start,
         score=column(st.floats(allow_nan=False, allow_infinity=False), np.float64),
         decision=column(st.integers(0, 1) if decided else st.just(-1), np.int8),
         listed=queries,
