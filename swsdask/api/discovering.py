@@ -13,7 +13,7 @@ import pyarrow as pa
 import xxhash
 
 from swsdask import __version__
-from swsdask.api.discovery_inputs import Classes, discovery_inputs
+from swsdask.api.discovery_inputs import Classes, discovery_inputs, discovery_layers
 from swsdask.api.given import Location, as_names
 from swsdask.api.running import working
 from swsdask.discovery.content import corpus_content, fragments_content
@@ -31,7 +31,6 @@ from swsdask.errors import SettingsError
 from swsdask.formats.corpus_files import CorpusTables
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.results import CURVES, SCORES, Result
-from swsdask.model.settings import build_settings
 from swsdask.model.wording import counted
 
 
@@ -46,7 +45,7 @@ def discover(
     within: Location | None = None,
     speakers: Location | None = None,
     n_folds: int | None = None,
-    definition: Definition = "document",
+    definition: Definition | None = None,
     measures: str | Iterable[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     executor: Executor | None = None,
@@ -56,11 +55,12 @@ def discover(
 
     `classes` are class files, and `phones` and `words` the alignments; or `archive` is one of term discovery that holds
     all of it, and `classes` are names of its systems (None: all).
-    `definition` says whose measures: "document", "tde2015" or "tdev2" (see `swsdask.model.corpus`). `split` are the
+    `definition` says whose measures: "document", "tde2015" or "tdev2" (see `swsdask.model.corpus`; None: what the
+    archive keeps, else "document"). `split` are the
     stretches of speech that tde2015 clips fragments to, `folds` the folds of the condition "all" (without: `n_folds`
     nearly equal parts of whole files, None: ten, 1: the corpus as one), `within` those of "within_talker", or
     `speakers` a map from which they come. `measures` are names (None: all); a family's stands for its precision, recall
-    and F-score. `settings` may have a table "engine".
+    and F-score. `settings` may have tables "discovery" and "engine".
 
     The result has conditions "all" and "within_talker" with means over folds under the plain names of measures,
     `<name>_std`, `<name>_min` and `<name>_max`; and a condition for every fold, "all/<fold>". Raises `InputError` with
@@ -69,12 +69,13 @@ def discover(
     began = time.time()
     progress = progress or Unseen()
     asked = as_names(measures)
-    names, families = select(asked, definition)
-    engine = build_settings(explicit=settings)
     inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
+    settled = inputs.settled(discovery_layers(definition, settings))
+    definition = settled.settings.discovery.definition
+    names, families = select(asked, definition)
     progress.begin("reading the corpus", 0)
     corpus = _corpus(inputs.tables, definition, n_folds)
-    notes = [DEFINITIONS[definition], *corpus.notes, *word_notes(corpus)]
+    notes = [DEFINITIONS[definition], *settled.notes, *corpus.notes, *word_notes(corpus)]
     runs: dict[str, dict[str, Any]] = {}
 
     def placed() -> Iterator[Discovered]:
@@ -88,8 +89,8 @@ def discover(
     scored: dict[str, list[Numbers]] = {}
     examples: dict[str, Any] = {}
     curves = [CURVES.empty_table()]
-    with working(engine, executor, inputs.rows_about, progress) as workers:
-        work = engine.engine.rows_per_task
+    with working(settled.settings, executor, inputs.rows_about, progress) as workers:
+        work = settled.settings.engine.rows_per_task
         wanted = {**needed(families), Exemplars: "examples of classes"}
         for found, statistics in score_systems(placed(), corpus, wanted, workers, work, progress):
             scored[found.system] = numbers(found, statistics, families, corpus, names)
@@ -98,6 +99,7 @@ def discover(
         ran = {"executor": type(workers).__name__, "workers": workers.workers}
     scores = [score_table(system, conditions) for system, conditions in scored.items()]
     manifest = _manifest(corpus, asked, runs, os.path.basename(inputs.tables.files.phones))
+    manifest["overridden"] = {each.setting: {"kept": each.kept, "used": each.used} for each in settled.overridden}
     manifest["classes"] = examples
     manifest["run"] = {
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
@@ -124,15 +126,19 @@ def plan_discovery(
     within: Location | None = None,
     speakers: Location | None = None,
     n_folds: int | None = None,
-    definition: Definition = "document",
+    definition: Definition | None = None,
     measures: str | Iterable[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> str:
     """What `discover` would do, in words, after checking everything that it would read. Scores nothing."""
-    names, _ = select(as_names(measures), definition)
     inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
+    settled = inputs.settled(discovery_layers(definition, settings))
+    definition = settled.settings.discovery.definition
+    names, _ = select(as_names(measures), definition)
     corpus = _corpus(inputs.tables, definition, n_folds)
     lines = [
         DEFINITIONS[definition],
+        *settled.notes,
         f"{counted(len(corpus.files), 'files')}, {counted(len(corpus.phones), 'phones')}, "
         f"{counted(len(corpus.words), 'words')}",
         *(f"{each.condition}: {counted(len(each.names), 'folds')}" for each in corpus.folds),

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from swsdask.api.given import Location, locations
 from swsdask.archive.discovery import StoredDiscovery, is_discovery, open_discovery
@@ -16,7 +16,9 @@ from swsdask.formats.class_files import find_classes
 from swsdask.formats.corpus_files import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.formats.opening import file_size
 from swsdask.formats.reference import is_folder
-from swsdask.model.corpus import Corpus, Fragments
+from swsdask.model.corpus import Corpus, Definition, Fragments
+from swsdask.model.layers import Layers, Settled
+from swsdask.model.settings import merge_layers
 
 Classes = Location | Iterable[Location] | Mapping[str, Location] | None
 """Class files, folders, globs or URLs; or file by system; or names of an archive's systems, None: all of them."""
@@ -43,6 +45,10 @@ class DiscoveryInputs(Protocol):
         """About how many phones and fragments there are."""
         ...
 
+    def settled(self, given: Layers) -> Settled:
+        """The settings, where some are given. Raises `SettingsError` for what is wrong with them."""
+        ...
+
     def fragments(self, system: str, corpus: Corpus) -> Fragments:
         """What a system found. Raises `InputError` with all that is wrong with it."""
         ...
@@ -64,6 +70,10 @@ class FromFiles:
     def rows_about(self) -> int:
         """By the size of the files."""
         return sum(file_size(url) for url in (self.corpus_files.phones, *self.sources.values())) // BYTES_PER_ROW
+
+    def settled(self, given: Layers) -> Settled:
+        """Those that are given."""
+        return Settled.of_files(given)
 
     def fragments(self, system: str, corpus: Corpus) -> Fragments:
         """Read from the class file, which is not kept."""
@@ -88,6 +98,10 @@ class FromArchive:
         found = sum(each.n_fragments for each in self.archive.systems if each.system in self.sources)
         return len(self.tables.phones) + found
 
+    def settled(self, given: Layers) -> Settled:
+        """Those that are given, over those that the archive keeps."""
+        return Settled.of_archive(given, self.archive.kept)
+
     def fragments(self, system: str, corpus: Corpus) -> Fragments:
         """Read from the archive, and not kept."""
         return build_fragments(self.archive.read_classes(system), corpus, system=system)
@@ -109,6 +123,12 @@ def discovery_inputs(
     if not files:
         raise SettingsError("No class file to score.")
     return FromFiles(corpus_files(named), files)
+
+
+def discovery_layers(definition: Definition | None, settings: Mapping[str, Any] | None) -> Layers:
+    """The layers of settings that are given; a `definition` wins over `settings`."""
+    chosen = {} if definition is None else {"discovery": {"definition": definition}}
+    return Layers(explicit=merge_layers(settings or {}, chosen))
 
 
 def corpus_files(named: Mapping[str, str]) -> CorpusFiles:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from swsdask.api.given import Location
-from swsdask.api.opening import judged_files, reference_files, settings_of
+from swsdask.api.opening import judged_files, layers_of, reference_files
 from swsdask.api.run_files import Runs, named_runs, rows_about, run_files
 from swsdask.api.running import working
 from swsdask.archive.ingest import ingest as ingest_files
 from swsdask.archive.layout import Layout
-from swsdask.archive.store import StoredArchive
+from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.engine.executor import Executor
 from swsdask.engine.progress import Progress
 
@@ -30,6 +30,7 @@ def ingest(
     compat: str | None = None,
     settings: Mapping[str, Any] | None = None,
     replace_runs: bool = False,
+    change_settings: bool = False,
     buckets: int | None = None,
     codec: str = "lz4",
     executor: Executor | None = None,
@@ -37,11 +38,17 @@ def ingest(
 ) -> StoredArchive:
     """Write a reference and runs into the archive at a path or URL, made if there is none; the new version.
 
+    A new archive keeps its settings, and `open` takes them from it. Those of an archive that is there count for later
+    runs too; others are an `ArchiveError` unless `change_settings`, which makes the archive keep them.
+
     A run that is there already, with the same content, is left alone; one whose content differs is an `ArchiveError`
     unless `replace_runs`. Either everything is committed or nothing. With judgments, `qrels`, documents are those that
     were judged and those of `runs`: an archive of judgments takes later runs of these documents only.
     """
-    resolved = settings_of(preset, compat, settings, judged=qrels is not None)
+    layers = layers_of(preset, compat, settings, judged=qrels is not None)
+    kept = open_archive(os.fspath(archive)).kept if is_archive(os.fspath(archive)) else None
+    layers = layers if kept is None else layers.over(kept)
+    resolved = layers.settings()
     given = reference is not None or any((ecf, rttm, queries))
     judged = None if qrels is None else judged_files(qrels, runs, (reference, ecf, rttm, queries))
     runs = named_runs(runs)
@@ -53,6 +60,8 @@ def ingest(
             run_files(runs),
             resolved.evaluation,
             replace=replace_runs,
+            keep=layers,
+            change_settings=change_settings,
             layout=layout,
             executor=workers,
             progress=None if progress is None else lambda label: progress.begin(label, 0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from swsdask.api.given import Location
 from swsdask.api.manifest import differences
@@ -16,8 +16,9 @@ from swsdask.archive.reading import JudgedFiles, read_reference
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.errors import SettingsError
 from swsdask.formats.reference import ReferenceFiles, find_reference
+from swsdask.model.layers import Layers, Override, Settled
 from swsdask.model.presets import load_preset
-from swsdask.model.settings import Settings, build_settings, merge_layers
+from swsdask.model.settings import Settings
 from swsdask.model.wording import counted
 
 
@@ -29,6 +30,15 @@ class Evaluation:
     settings: Settings
     files: ReferenceFiles | None = field(default=None, repr=False)
     """Where the reference was read from, unless it is an archive's."""
+    overridden: tuple[Override, ...] = field(default=(), repr=False)
+    """The settings that are not as the archive keeps them."""
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    """What a reader must be told of the settings."""
+
+    @classmethod
+    def of(cls, archive: Archive, settled: Settled, files: ReferenceFiles | None = None) -> Self:
+        """An evaluation with the settings that are settled for it."""
+        return cls(archive, settled.settings, files, settled.overridden, settled.notes)
 
     def __repr__(self) -> str:
         excerpts, queries = self.archive.documents.num_rows, self.archive.queries.num_rows
@@ -60,35 +70,29 @@ def open(  # noqa: A001
     whose documents are of the collection whether they were judged or not: give it all runs that are to be scored.
 
     `settings` is shaped as a settings file, e.g. {"evaluation": {"trials": "segment"}}; it wins over `compat`, which
-    wins over `preset`. `version` is a version of an archive. Raises `InputError` with everything that is wrong with the
-    reference files, `SettingsError`, `ArchiveError`.
+    wins over `preset`. An archive has the settings that it was made with: a `preset` given here replaces them, `compat`
+    and `settings` go on top, and the evaluation's `notes` say what that changes. `version` is a version of an archive.
+    Raises `InputError` with everything that is wrong with the reference files, `SettingsError`, `ArchiveError`.
     """
-    resolved = settings_of(preset, compat, settings, judged=qrels is not None)
+    layers = layers_of(preset, compat, settings, judged=qrels is not None)
+    if source is not None and qrels is None and is_archive(os.fspath(source)):
+        archive = open_archive(os.fspath(source), version)
+        return Evaluation.of(archive, Settled.of_archive(layers, archive.kept))
+    settled = Settled.of_files(layers)
     if qrels is not None:
         judged = judged_files(qrels, collection, (source, ecf, rttm, queries, version))
-        return Evaluation(MemoryArchive(read_reference(judged), (), {}), resolved)
-    if source is not None and is_archive(os.fspath(source)):
-        return Evaluation(open_archive(os.fspath(source), version), resolved)
+        return Evaluation.of(MemoryArchive(read_reference(judged), (), {}), settled)
     if version is not None:
         raise SettingsError(f"version={version} goes with an archive; {source} is none.")
     files = reference_files(source, ecf, rttm, queries)
-    return Evaluation(MemoryArchive(read_reference(files), (), {}), resolved, files)
+    return Evaluation.of(MemoryArchive(read_reference(files), (), {}), settled, files)
 
 
-def settings_of(
+def layers_of(
     preset: str | None, compat: str | None, explicit: Mapping[str, Any] | None, *, judged: bool = False
-) -> Settings:
-    """Settings from their layers; of `judged` documents, trials are documents unless a layer says otherwise.
-
-    Raises `SettingsError` where it does.
-    """
-    below: dict[str, Any] = {"evaluation": {"trials": "document"}} if judged else {}
-    resolved = build_settings(merge_layers(below, load_preset(preset) if preset else {}), compat, explicit)
-    if judged and resolved.evaluation.trials != "document":
-        raise SettingsError(
-            f"qrels judge documents: trials = {resolved.evaluation.trials!r} cannot be scored with them."
-        )
-    return resolved
+) -> Layers:
+    """The layers of settings that are given. Raises `SettingsError` for an unknown preset."""
+    return Layers(load_preset(preset) if preset else None, compat, explicit or {}, judged)
 
 
 def judged_files(qrels: Location, runs: Runs, others: Iterable[Any]) -> JudgedFiles:

@@ -72,6 +72,9 @@ def score(
             progress=progress,
         )
         manifest = manifest_of(archive, systems, settings, measures, by)
+        manifest["overridden"] = {
+            each.setting: {"kept": each.kept, "used": each.used} for each in evaluation.overridden
+        }
         manifest["collection"] = collection_statistics(archive.queries, reference)
         manifest["run"] = {
             "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
@@ -85,7 +88,7 @@ def score(
         curves=tables.curves,
         alignment=tables.alignment,
         manifest=manifest,
-        notes=(*interpretation(reference, settings.evaluation), *notes, *tables.notes),
+        notes=(*evaluation.notes, *interpretation(reference, settings.evaluation), *notes, *tables.notes),
     )
 
 
@@ -113,6 +116,7 @@ def plan(
                 for c in reference.conditions
             ),
             f"measures: {', '.join(names)}",
+            *evaluation.notes,
             *notes,
         ]
     return "\n".join(lines)

@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from swsdask.archive.encode import Codes
 from swsdask.archive.layout import BUCKETS, Layout, table_name
-from swsdask.archive.manifest import Manifest, commit, latest
-from swsdask.archive.occurrences import find_occurrences
+from swsdask.archive.manifest import Manifest, check_same_settings, commit, latest
+from swsdask.archive.occurrences import FINDER_VERSION, find_occurrences
 from swsdask.archive.reference import whole_ticks
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_runs import StoredRun, from_table, to_table
 from swsdask.archive.tables import ReferenceTables
 from swsdask.errors import ArchiveError
+from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.wording import counted
 
@@ -27,12 +28,21 @@ class Change:
     """What a writer wants of an archive, and what was there when it began: `base`, or tables to make one of."""
 
     def __init__(
-        self, storage: Storage, base: Manifest, made_of: Mapping[str, pa.Table] | None = None, *, replace: bool
+        self,
+        storage: Storage,
+        base: Manifest,
+        made_of: Mapping[str, pa.Table] | None = None,
+        *,
+        replace: bool,
+        keep: Layers | None = None,
+        change_settings: bool = False,
     ) -> None:
         self.storage = storage
         self.base = base
         self.made_of = made_of
         self.replace = replace
+        self.keep = keep
+        self.change_settings = change_settings
         self.before = {system: stored.run.content for system, stored in _runs(storage, base).items()}
 
     @classmethod
@@ -44,23 +54,28 @@ class Change:
         layout: Layout,
         *,
         replace: bool,
+        keep: Layers | None = None,
+        change_settings: bool = False,
     ) -> Change:
         """Begin with the archive that is there, or with a new one of `tables`, of which nothing is written yet.
 
-        Raises `ArchiveError` if the archive there has another reference or other buckets than the layout asks for, if
-        there is neither, or where the storage cannot be written safely.
+        `keep` are the settings that a new archive keeps, and one that is there if `change_settings`. Raises
+        `ArchiveError` if the archive there has another reference, keeps other settings or has other buckets than the
+        layout asks for, if there is neither, or where the storage cannot be written safely.
         """
         storage.check_writable()
         base, _ = latest(storage, Manifest.from_json)
         if base is not None:
             if tables is not None:
                 _check_same_reference(storage, base.inputs, tables.inputs)
+            if not change_settings:
+                check_same_settings(storage, base.kept, keep)
             if layout.buckets not in (None, base.buckets):
                 raise ArchiveError(
                     f"{storage.url}: expected {counted(base.buckets, 'query buckets')}, which this archive was made "
                     f"with; found {layout.buckets}. Leave that out, or make another archive."
                 )
-            return cls(storage, base, replace=replace)
+            return cls(storage, base, replace=replace, keep=keep, change_settings=change_settings)
         if tables is None:
             raise ArchiveError(
                 f"{storage.url}: expected an archive; found none. Give ECF, RTTM and queries to make one."
@@ -73,8 +88,17 @@ class Change:
             "segments": tables.segments,
             "occurrences": find_occurrences(tables.words, tables.queries, find_gap, settings.text_filters),
         }
-        blank = Manifest(0, layout.buckets or BUCKETS, find_gap, settings.text_filters, {}, tables.inputs)
-        return cls(storage, blank, made_of, replace=replace)
+        blank = Manifest(
+            version=0,
+            buckets=layout.buckets or BUCKETS,
+            find_gap=find_gap,
+            text_filters=settings.text_filters,
+            tables={},
+            inputs=tables.inputs,
+            settings=None if keep is None else keep.kept(),
+            finder=FINDER_VERSION,
+        )
+        return cls(storage, blank, made_of, replace=replace, keep=keep, change_settings=change_settings)
 
     def codes(self) -> Codes:
         """The codes of the archive's queries and documents."""
@@ -93,25 +117,28 @@ class Change:
     def commit(self, runs: Iterable[StoredRun]) -> Manifest:
         """Make a version with `runs` added or replaced; nothing is made if the archive has them all already.
 
-        Raises `ArchiveError` if another writer has made, meanwhile, an archive of another reference or another run of
-        the same name.
+        Raises `ArchiveError` if another writer has made, meanwhile, an archive of another reference or with other
+        settings, or another run of the same name.
         """
         runs = list(runs)
         while True:
             current, version = latest(self.storage, Manifest.from_json)
             on = current or self._made()
             _check_same_reference(self.storage, on.inputs, self.base.inputs)
+            if not self.change_settings:
+                check_same_settings(self.storage, on.kept, self.keep)
+            kept = self.keep.kept() if self.keep is not None and self.change_settings else on.settings
             there = _runs(self.storage, on)
             changes = {
                 stored.run.system: stored
                 for stored in runs
                 if self._is_change(stored.run.system, stored.run.content, _content(there, stored.run.system))
             }
-            if current is not None and not changes:
+            if current is not None and not changes and kept == on.settings:
                 return current
             name = table_name("runs")
             self.storage.write_table(name, to_table({**there, **changes}.values()))
-            manifest = replace(on, version=version, tables={**on.tables, "runs": name})
+            manifest = replace(on, version=version, tables={**on.tables, "runs": name}, settings=kept)
             if commit(self.storage, manifest):
                 return manifest
 

@@ -24,6 +24,7 @@ from swsdask.archive.storage import Storage
 from swsdask.errors import ArchiveError
 from swsdask.formats.class_file import ClassFile
 from swsdask.formats.corpus_files import CorpusFiles, CorpusTables
+from swsdask.model.layers import Layers
 
 SYSTEMS = pa.schema(
     [
@@ -61,16 +62,23 @@ class DiscoveryManifest:
     """One version of an archive of term discovery.
 
     `tables` are the files of its tables by name, `inputs` the content hashes of its corpus by role, `read_from` the
-    files that was read from, for messages.
+    files that was read from, for messages. `settings` is what it keeps of the settings that it was made with
+    (`model.layers.Layers.kept`; None in archives of releases that kept none).
     """
 
     version: int
     tables: dict[str, str]
     inputs: dict[str, str]
     read_from: dict[str, str]
+    settings: dict[str, Any] | None = None
     kind: str = DISCOVERY
     format_version: int = FORMAT_VERSION
     hash_version: int = HASH_VERSION
+
+    @property
+    def kept(self) -> Layers | None:
+        """The settings that the archive keeps; None if it is of a release that kept none."""
+        return None if self.settings is None else Layers(**self.settings)
 
     def to_json(self) -> bytes:
         """The manifest's file."""
@@ -105,6 +113,11 @@ class StoredDiscovery:
     def version(self) -> int:
         """The version that is open."""
         return self.manifest.version
+
+    @property
+    def kept(self) -> Layers | None:
+        """The settings that the archive keeps; None if it is of a release that kept none."""
+        return self.manifest.kept
 
     @property
     def inputs(self) -> dict[str, str]:

@@ -17,13 +17,14 @@ from swsdask.archive.discovery import (
     systems_table,
 )
 from swsdask.archive.layout import table_name
-from swsdask.archive.manifest import commit, latest
+from swsdask.archive.manifest import check_same_settings, commit, latest
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import table_hash
 from swsdask.errors import ArchiveError, Problems
 from swsdask.formats.class_file import ClassFile, read_classes
 from swsdask.formats.corpus_files import CorpusTables
 from swsdask.model.ids import id_fault
+from swsdask.model.layers import Layers
 from swsdask.model.wording import counted
 
 
@@ -33,6 +34,8 @@ def ingest_discovery(
     class_files: Mapping[str, str],
     *,
     replace: bool = False,
+    keep: Layers | None = None,
+    change_settings: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> StoredDiscovery:
@@ -40,15 +43,16 @@ def ingest_discovery(
 
     `corpus` are tables that were read (`formats.corpus_files.read_corpus_files`), None for those of the archive, which
     must then be there; if it is, they must be its. `class_files` are paths or URLs by system. A system that is there
-    already with the same content is left as it is; another one of the same name is replaced only if `replace`. Memory
-    holds one class file at a time.
+    already with the same content is left as it is; another one of the same name is replaced only if `replace`. A new
+    archive keeps the layers `keep` of the settings; one that is there must keep settings that are equal, or takes these
+    if `change_settings`. Memory holds one class file at a time.
 
     Raises `InputError` with everything that is wrong with the class files, whatever the definition; `ArchiveError` if
     the archive or the storage does not admit the change. In either case the archive is as it was.
     """
     storage = Storage(url, storage_options or {})
     storage.check_writable()
-    writer = _Writer.begin(storage, corpus, replace=replace)
+    writer = _Writer.begin(storage, corpus, replace=replace, keep=keep, change_settings=change_settings)
     try:
         for system, file in writer.read(class_files):
             writer.add(system, file)
@@ -82,12 +86,22 @@ class _Writer:
     base: DiscoveryManifest
     made_of: dict[str, pa.Table]
     replace: bool
+    keep: Layers | None
+    change_settings: bool
     before: dict[str, StoredSystem]
     added: dict[str, StoredSystem]
     written: list[str]
 
     @classmethod
-    def begin(cls, storage: Storage, corpus: CorpusTables | None, *, replace: bool) -> _Writer:
+    def begin(
+        cls,
+        storage: Storage,
+        corpus: CorpusTables | None,
+        *,
+        replace: bool,
+        keep: Layers | None,
+        change_settings: bool,
+    ) -> _Writer:
         base, _ = latest(storage, DiscoveryManifest.from_json)
         tables = {} if corpus is None else {role: getattr(corpus, role) for role in ROLES}
         made_of = {role: table for role, table in tables.items() if table is not None}
@@ -95,11 +109,14 @@ class _Writer:
         if base is not None:
             if corpus is not None:
                 _check_same_corpus(storage, base.inputs, inputs)
-            return cls(storage, base, {}, replace, stored_systems(storage, base), {}, [])
+            if not change_settings:
+                check_same_settings(storage, base.kept, keep)
+            return cls(storage, base, {}, replace, keep, change_settings, stored_systems(storage, base), {}, [])
         if corpus is None:
             raise ArchiveError(f"{storage.url}: expected an archive; found none. Give phones and words to make one.")
-        blank = DiscoveryManifest(0, {}, inputs, {role: getattr(corpus.files, role) for role in made_of})
-        return cls(storage, blank, made_of, replace, {}, {}, [])
+        read_from = {role: getattr(corpus.files, role) for role in made_of}
+        blank = DiscoveryManifest(0, {}, inputs, read_from, None if keep is None else keep.kept())
+        return cls(storage, blank, made_of, replace, keep, change_settings, {}, {}, [])
 
     def read(self, class_files: Mapping[str, str]) -> Iterator[tuple[str, ClassFile]]:
         """The class files, one after the other. Raises `InputError` behind the last with what is wrong with any."""
@@ -135,16 +152,19 @@ class _Writer:
             current, version = latest(self.storage, DiscoveryManifest.from_json)
             on = current or self._made()
             _check_same_corpus(self.storage, on.inputs, self.base.inputs)
+            if not self.change_settings:
+                check_same_settings(self.storage, on.kept, self.keep)
+            kept = self.keep.kept() if self.keep is not None and self.change_settings else on.settings
             there = stored_systems(self.storage, on)
             changes = {
                 system: each
                 for system, each in self.added.items()
                 if self._is_change(system, each.content, there.get(system))
             }
-            if current is not None and not changes:
+            if current is not None and not changes and kept == on.settings:
                 return current
             name = self._write("systems", systems_table({**there, **changes}.values()))
-            manifest = replace(on, version=version, tables={**on.tables, "systems": name})
+            manifest = replace(on, version=version, tables={**on.tables, "systems": name}, settings=kept)
             if commit(self.storage, manifest):
                 return manifest
 

@@ -13,6 +13,7 @@ from swsdask.archive.store import StoredArchive
 from swsdask.archive.tasks import Executor
 from swsdask.archive.writing import write_runs
 from swsdask.formats.reference import ReferenceFiles
+from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
 
 
@@ -23,6 +24,8 @@ def ingest(
     settings: EvaluationSettings,
     *,
     replace: bool = False,
+    keep: Layers | None = None,
+    change_settings: bool = False,
     layout: Layout | None = None,
     executor: Executor | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -39,6 +42,8 @@ def ingest(
         sources_of(run_files),
         settings,
         replace=replace,
+        keep=keep,
+        change_settings=change_settings,
         layout=layout,
         executor=executor,
         progress=progress,

@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self, TypeVar
 from swsdask.archive.layout import FORMAT_VERSION, HASH_VERSION, manifest_name, manifest_version
 from swsdask.archive.storage import Storage
 from swsdask.errors import ArchiveError
+from swsdask.model.layers import Layers, overrides
 
 DISCOVERY = "discovery"
 """What the manifests of archives of term discovery say that they are; those of detections say nothing."""
@@ -40,8 +41,10 @@ Read = TypeVar("Read", bound=AnyManifest)
 class Manifest:
     """One version of an archive of detections.
 
-    `find_gap` (ticks) and `text_filters` are those by which its occurrences were found, `tables` the files of its
-    tables by name, `inputs` the content hashes of its reference by role.
+    `find_gap` (ticks) and `text_filters` are those by which its occurrences were found, `finder` the version of the
+    rule that found them (`archive.occurrences.FINDER_VERSION`; 0: not said). `tables` are the files of its tables by
+    name, `inputs` the content hashes of its reference by role, `settings` what it keeps of the settings that it was
+    made with (`model.layers.Layers.kept`; None in archives of releases that kept none).
     """
 
     version: int
@@ -50,8 +53,15 @@ class Manifest:
     text_filters: tuple[str, ...]
     tables: dict[str, str]
     inputs: dict[str, str]
+    settings: dict[str, Any] | None = None
+    finder: int = 0
     format_version: int = FORMAT_VERSION
     hash_version: int = HASH_VERSION
+
+    @property
+    def kept(self) -> Layers | None:
+        """The settings that the archive keeps; None if it is of a release that kept none."""
+        return None if self.settings is None else Layers(**self.settings)
 
     def to_json(self) -> bytes:
         """The manifest's file."""
@@ -147,6 +157,20 @@ def remove_unnamed(storage: Storage, folders: Sequence[str], named: Collection[s
     for name in orphans:
         storage.remove(name)
     return orphans
+
+
+def check_same_settings(storage: Storage, there: Layers | None, ours: Layers | None) -> None:
+    """Raise `ArchiveError` if an archive keeps settings `there` that differ from `ours`; either may say nothing."""
+    if there is None or ours is None:
+        return
+    found = "; ".join(
+        f"{each.setting}: kept {each.kept}, given {each.used}" for each in overrides(there.settings(), ours.settings())
+    )
+    if found:
+        raise ArchiveError(
+            f"{storage.url}: expected the settings that this archive keeps; found others: {found}. Leave them out, or "
+            "change what it keeps (--change-settings; in Python change_settings=True)."
+        )
 
 
 def commit(storage: Storage, manifest: AnyManifest) -> bool:

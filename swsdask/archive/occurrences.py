@@ -23,6 +23,9 @@ from swsdask.archive.text import compare_normalize, query_units, units
 from swsdask.model.schemas import OCCURRENCES
 from swsdask.model.trials import I64, Bool
 
+FINDER_VERSION = 1
+"""Of the rule above. A change that finds other occurrences counts it up, so that stored ones are found again."""
+
 CANNOT_START = ("frag", "fp")
 
 _NOWHERE = np.zeros(0, np.int64)

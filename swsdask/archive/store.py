@@ -14,10 +14,11 @@ from swsdask.archive.base import Run
 from swsdask.archive.fragment import read_groups
 from swsdask.archive.layout import DETECTION_FILES, TABLES, TEMPORARY
 from swsdask.archive.manifest import Manifest, opened, remove_unnamed, versions
-from swsdask.archive.occurrences import find_occurrences
+from swsdask.archive.occurrences import FINDER_VERSION, find_occurrences
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_runs import StoredRun, from_table
 from swsdask.errors import ArchiveError
+from swsdask.model.layers import Layers
 from swsdask.model.trials import Detections
 
 
@@ -57,8 +58,8 @@ class StoredCell:
             f"{self.storage.url}: expected a run of {self.system!r} with the order of its rows, which "
             "compat=mediaeval, average_precision.ties=input and average_precision.duplicates=first need; found one "
             "ingested without. "
-            "Ingest it again under that setting: --compat mediaeval --replace, or --set average_precision.ties=input "
-            "--replace."
+            "Ingest it again under that setting: --compat mediaeval --change-settings --replace, or "
+            "--set average_precision.ties=input --change-settings --replace."
         )
 
 
@@ -78,6 +79,11 @@ class StoredArchive:
     def inputs(self) -> dict[str, str]:
         """Content hashes of the reference, by role."""
         return self.manifest.inputs
+
+    @property
+    def kept(self) -> Layers | None:
+        """The settings that the archive keeps; None if it is of a release that kept none."""
+        return self.manifest.kept
 
     @cached_property
     def documents(self) -> pa.Table:
@@ -110,8 +116,9 @@ class StoredArchive:
         return tuple(stored.run for stored in self.stored_runs)
 
     def occurrences(self, find_gap: int, text_filters: Sequence[str]) -> pa.Table:
-        """Where the queries were spoken: as stored, or found in the words if another rule is asked for."""
-        if (find_gap, tuple(text_filters)) == (self.manifest.find_gap, self.manifest.text_filters):
+        """Where the queries were spoken: as stored, or found in the words if that was by another rule."""
+        stored = (self.manifest.finder, self.manifest.find_gap, self.manifest.text_filters)
+        if (FINDER_VERSION, find_gap, tuple(text_filters)) == stored:
             return self._table("occurrences")
         return find_occurrences(self.words, self.queries, find_gap, text_filters)
 

@@ -26,6 +26,7 @@ from swsdask.archive.stored_runs import Fragment, StoredRun
 from swsdask.archive.tables import ReferenceTables
 from swsdask.archive.tasks import Executor, run_tasks
 from swsdask.errors import ExecutionError, Problems
+from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import I64, Detections
 from swsdask.model.wording import counted
@@ -38,6 +39,8 @@ def write_runs(
     settings: EvaluationSettings,
     *,
     replace: bool = False,
+    keep: Layers | None = None,
+    change_settings: bool = False,
     layout: Layout | None = None,
     executor: Executor | None = None,
     progress: Callable[[str], None] | None = None,
@@ -45,14 +48,17 @@ def write_runs(
     """Write the runs of some sources into an archive, made of `tables` if there is none; open it as it then is.
 
     Without `tables` the archive must be there; with them it must be theirs. A run that is there already with the same
-    content is left as it is; another one of the same name is replaced only if `replace`. `progress` is called with what
-    has been done.
+    content is left as it is; another one of the same name is replaced only if `replace`. A new archive keeps the layers
+    `keep` of the settings; one that is there must keep settings that are equal, or takes these if `change_settings`.
+    `progress` is called with what has been done.
 
     Raises `InputError` with everything that is wrong with the sources, and with unknown queries and documents where the
     settings call them an error; `ArchiveError` if the archive or the storage does not admit the change.
     """
     layout = layout or Layout()
-    change = Change.begin(storage, tables, settings, layout, replace=replace)
+    change = Change.begin(
+        storage, tables, settings, layout, replace=replace, keep=keep, change_settings=change_settings
+    )
     codes = change.codes()
     buckets = change.base.buckets
     bucket_of_query = buckets_of(codes.query_ids, buckets)

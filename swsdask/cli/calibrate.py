@@ -108,6 +108,8 @@ def command(
     path = out or "calibration.toml"
     fitted.write(path)
     _print_fitted(fitted, path)
+    for note in evaluation.notes:
+        click.echo(f"Note: {note}")
 
 
 def _print_fitted(fitted: Calibration, path: str) -> None:

@@ -36,7 +36,7 @@ def command(out: Path, seed: int, hours: float, n_queries: int) -> None:
         write(simulate(seed, hours=hours, n_queries=n_queries), files)
         shown.begin("ingesting", 0)
         api.ingest(archive, files, runs=str(files / "runs"), preset="sws2013", replace_runs=True)
-        result = api.score(api.open(archive, preset="sws2013"), progress=shown)
+        result = api.score(archive, progress=shown)
     api.write(result, results)
     print_leaderboard(result)
     click.echo(f"\nThe same again, by hand:\n  swsdask score {files} {files / 'runs'} --preset sws2013 --out {results}")

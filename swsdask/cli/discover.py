@@ -17,6 +17,7 @@ from swsdask.cli.options import corpus_options, engine_options, explicit_setting
 @click.option("--archive", metavar="ARCHIVE", help="Score systems of an archive, by name: CLASSES, or all.")
 @click.option("--ingest", metavar="ARCHIVE", help="Write the corpus and CLASSES into an archive; score nothing.")
 @click.option("--replace", is_flag=True, help="With --ingest: a system with other content replaces the one there.")
+@click.option("--change-settings", is_flag=True, help="With --ingest: an archive that is there keeps those given now.")
 @click.option("--measures", metavar="A,B", help="Only these measures or families, e.g. ned,coverage,token.")
 @engine_options
 @click.option(
@@ -40,6 +41,7 @@ def command(
     archive: str | None,
     ingest: str | None,
     replace: bool,
+    change_settings: bool,
     definition: Any,
     measures: str | None,
     executor: str | None,
@@ -56,7 +58,8 @@ def command(
     A class file has blocks "Class N", then lines "file onset offset", each block ended by an empty line. Measures are
     NED, coverage, and precision, recall and F-score of matching, grouping, type, token and boundary.
 
-    Runs of many systems are kept with their corpus by --ingest ARCHIVE, and scored by --archive ARCHIVE.
+    Runs of many systems are kept with their corpus by --ingest ARCHIVE, and scored by --archive ARCHIVE, by the
+    --definition that was given first unless another is.
     """
     from swsdask import api
     from swsdask.cli.progress import progress
@@ -81,11 +84,13 @@ def command(
         raise click.UsageError("--dry-run tells the plan in words: leave --format json out.")
     if replace and ingest is None:
         raise click.UsageError("--replace goes with --ingest ARCHIVE, where it replaces systems.")
+    if change_settings and ingest is None:
+        raise click.UsageError("--change-settings goes with --ingest ARCHIVE, whose settings it changes.")
     if ingest is not None:
         if archive is not None or n_folds is not None or names is not None or out is not None or dry_run:
             without = "--archive, --n-folds, --measures, --out and --dry-run"
             raise click.UsageError(f"--ingest scores nothing: leave {without} out.")
-        _ingest(ingest, classes, corpus, replace)
+        _ingest(ingest, classes, corpus, definition, replace, change_settings)
         return
     if archive is None and not (classes and phones and words):
         raise click.UsageError("Give CLASSES, --phones and --words, or --archive ARCHIVE.")
@@ -100,7 +105,7 @@ def command(
     settings = explicit_settings(None, (), executor, cluster, workers, rows_per_task)
     with progress("cells") as shown:
         if dry_run:
-            click.echo(api.plan_discovery(systems, **given))
+            click.echo(api.plan_discovery(systems, **given, settings=settings))
             return
         result = api.discover(systems, **given, settings=settings, progress=shown)
     written = ["scores.parquet", "scores.json", "curves.parquet", "manifest.json", "report.html"]
@@ -120,16 +125,32 @@ def command(
             click.echo(f"\nWritten to {out}: {', '.join(written)}")
 
 
-def _ingest(archive: str, classes: tuple[str, ...], corpus: dict[str, str | None], replace: bool) -> None:
+def _ingest(
+    archive: str,
+    classes: tuple[str, ...],
+    corpus: dict[str, Any],
+    definition: Any,
+    replace: bool,
+    change_settings: bool,
+) -> None:
     from swsdask import api
     from swsdask.cli.progress import progress
+    from swsdask.model.layers import KEPT_NONE
     from swsdask.model.wording import counted
 
     with progress() as shown:
         written = api.ingest_discovery(
-            archive, given_runs(classes) or None, **corpus, replace_systems=replace, progress=shown
+            archive,
+            given_runs(classes) or None,
+            **corpus,
+            definition=definition,
+            replace_systems=replace,
+            change_settings=change_settings,
+            progress=shown,
         )
     click.echo(f"{archive}: version {written.version}, {counted(len(written.systems), 'systems')}")
     for each in written.systems:
         sizes = f"{counted(each.n_classes, 'classes')}, {counted(each.n_fragments, 'fragments')}"
         click.echo(f"  {each.system}: {sizes}")
+    if written.kept is None:
+        click.echo(f"{KEPT_NONE} With --change-settings it keeps those given now.")

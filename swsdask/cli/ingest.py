@@ -28,6 +28,9 @@ from swsdask.cli.options import (
 @click.option(
     "--replace", is_flag=True, help="Let a run whose content changed take the place of the one in the archive."
 )
+@click.option(
+    "--change-settings", is_flag=True, help="Let an archive that is there keep the settings given now, from now on."
+)
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of a new archive (64).")
 @click.option(
     "--codec", type=click.Choice(["lz4", "zstd"]), default="lz4", help="Of new runs: lz4 reads faster, zstd is smaller."
@@ -46,6 +49,7 @@ def command(
     assignments: tuple[str, ...],
     compat: str | None,
     replace: bool,
+    change_settings: bool,
     buckets: int | None,
     codec: str,
     executor: str | None,
@@ -55,11 +59,13 @@ def command(
 ) -> None:
     """Write a reference (once) and runs into the ARCHIVE at a path or URL.
 
+    A new archive keeps the settings, and `swsdask score ARCHIVE` uses them; given again later, they must be the same.
     A run that is there already with the same content is left alone. Either everything is committed or nothing.
     """
     from swsdask import api
     from swsdask.archive.store import is_archive, open_archive
     from swsdask.cli.progress import progress
+    from swsdask.model.layers import KEPT_NONE
     from swsdask.model.wording import counted
 
     there = {run.system: run.content for run in open_archive(archive).runs} if is_archive(archive) else {}
@@ -76,6 +82,7 @@ def command(
             compat=compat,
             settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),
             replace_runs=replace,
+            change_settings=change_settings,
             buckets=buckets,
             codec=codec,
             progress=shown,
@@ -84,3 +91,5 @@ def command(
     for run in written.runs:
         known = ", already there" if there.get(run.system) == run.content else ""
         click.echo(f"  {run.system}: {counted(run.rows, 'detections')}{known}")
+    if written.kept is None:
+        click.echo(f"{KEPT_NONE} With --change-settings it keeps those given now.")

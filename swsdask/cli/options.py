@@ -74,7 +74,6 @@ def corpus_options(command: Command) -> Command:
         click.option(
             "--definition",
             type=click.Choice(["document", "tde2015", "tdev2"]),
-            default="document",
             help="Whose measures: the measures document's (default), or those of an official tool.",
         ),
     )(command)

@@ -30,20 +30,26 @@ def _show_detections(archive: str, version: int | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from swsdask.api.manifest import differences
     from swsdask.archive.audio import HALF_TICKS_PER_SECOND, audio_time
     from swsdask.archive.collection import collection_statistics
     from swsdask.archive.reference import build_reference
     from swsdask.archive.store import open_archive
-    from swsdask.model.settings import EvaluationSettings
+    from swsdask.model.layers import KEPT_NONE
+    from swsdask.model.settings import OperatingPoint, Settings
     from swsdask.model.wording import counted
 
     opened = open_archive(archive, version)
+    settings = Settings() if opened.kept is None else opened.kept.settings()
     documents = opened.documents
-    hours = sum(audio_time(documents, "none").values()) / HALF_TICKS_PER_SECOND / 3600
+    hours = sum(audio_time(documents, settings.evaluation.compat).values()) / HALF_TICKS_PER_SECOND / 3600
     click.echo(f"{archive}, version {opened.version}")
+    click.echo(f"  settings: {KEPT_NONE if opened.kept is None else differences(settings)}")
+    for note in settings.notes:
+        click.echo(f"  {note}")
     click.echo(f"  {counted(len(set(documents['document'].to_pylist())), 'documents')}, {hours:.2f} h evaluated")
     click.echo(f"  {counted(opened.queries.num_rows, 'queries')}, {counted(opened.words.num_rows, 'words')} spoken")
-    reference = build_reference(opened, EvaluationSettings())
+    reference = build_reference(opened, settings.evaluation.model_copy(update={"operating_point": OperatingPoint()}))
     held = collection_statistics(opened.queries, reference)
     relevant = f"{held['relevant_events']:,} relevant, {counted(held['occurrences'], 'occurrences')}"
     click.echo(f"  {counted(held['events'], 'events')} (query, document): {relevant}")

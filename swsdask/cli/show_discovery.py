@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from swsdask.archive.discovery import open_discovery
+from swsdask.model.layers import KEPT_NONE
 from swsdask.model.ticks import TICKS_PER_SECOND
 from swsdask.model.wording import counted
 
@@ -22,6 +23,8 @@ def show_discovery(url: str, version: int | None) -> None:
     tables = archive.tables
     phones, words = tables.phones, tables.words
     click.echo(f"{url}, version {archive.version}, of term discovery")
+    kept = {} if archive.kept is None else archive.kept.settings().discovery.model_dump(mode="json", exclude_none=True)
+    click.echo(f"  settings: {' '.join(f'{name}={value}' for name, value in kept.items()) or KEPT_NONE}")
     click.echo(
         f"  {counted(_distinct(phones, 'file'), 'files')}, {counted(len(phones), 'phones')} "
         f"({counted(_distinct(phones, 'label'), 'labels')}) in {_hours(phones)}, "

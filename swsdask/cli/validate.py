@@ -40,7 +40,7 @@ def command(
     for path in paths:
         if is_archive(path):
             raise click.UsageError(f"{path} is an archive, checked when it was ingested: swsdask show {path}")
-    report = api.validate(paths, reference, **corpus, definition=definition)
+    report = api.validate(paths, reference, **corpus, definition=definition or "document")
     for problem in report.problems:
         click.echo(str(problem), err=True)
     if report.total:

@@ -1,7 +1,8 @@
 """What can move a number: the `[evaluation]` settings, checked. How it runs is `EngineSettings`, which cannot.
 
-A settings file is TOML with the tables `[evaluation]` and `[engine]`; a preset is such a file in `conf/`. The layers,
-later ones winning: defaults, preset, what `compat` implies, explicit settings.
+A settings file is TOML with the tables `[evaluation]`, `[discovery]` and `[engine]`, and may begin with `notes`,
+sentences that are shown beside the numbers; a preset is such a file in `conf/`. The layers, later ones winning:
+defaults, preset, what `compat` implies, explicit settings.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pydantic import (
 )
 
 from swsdask.errors import SettingsError
+from swsdask.model.discovery_settings import DiscoverySettings
 from swsdask.model.gap_settings import GapSettings
 from swsdask.model.ranking import AveragePrecisionSettings
 
@@ -214,7 +216,9 @@ class EngineSettings(_Settings):
 class Settings(_Settings):
     """A whole settings file."""
 
+    notes: tuple[str, ...] = ()
     evaluation: EvaluationSettings = EvaluationSettings()
+    discovery: DiscoverySettings = DiscoverySettings()
     engine: EngineSettings = EngineSettings()
 
 
@@ -247,13 +251,15 @@ def _at(layer: Mapping[str, Any], key: str) -> Any:
 
 
 def merge_layers(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two layers, shaped as a TOML file, as one: what `above` says wins, key by key."""
+    """Two layers, shaped as a TOML file, as one: what `above` says wins, key by key; notes are those of both."""
     merged = dict(below)
     for key, value in above.items():
         if key == "operating_point" and isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
             merged[key] = _merge_point(below[key], value)
         elif isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
             merged[key] = merge_layers(below[key], value)
+        elif key == "notes" and isinstance(value, list) and isinstance(below.get(key), list):
+            merged[key] = [*below[key], *(note for note in value if note not in below[key])]
         else:
             merged[key] = value
     return merged

@@ -103,15 +103,16 @@ def test_what_an_archive_holds_is_shown(swsdask: Call, tmp_path: Path) -> None:
     assert swsdask("discover", tmp_path / "first.classes", *corpus, "--ingest", archive).code == 0
     assert swsdask("discover", f"second={tmp_path}/first.classes", "--ingest", archive).code == 0
     lines = swsdask("show", archive).out.splitlines()
-    assert lines[:6] == [
+    assert lines[:7] == [
         f"{archive}, version 2, of term discovery",
+        "  settings: definition=document",
         "  2 files, 3 phones (2 labels) in 1.50 h, 1 word (1 label)",
         "  split: 2 stretches of speech, 2.50 h",
         "  folds: 2 folds of 2 stretches, 1.50 h",
         "  speakers: 1 speaker of 2 files",
-        *lines[5:6],
+        *lines[6:7],
     ]
-    rows = [line.split() for line in lines[7:]]
+    rows = [line.split() for line in lines[8:]]
     assert [row[:3] for row in rows] == [["first", "1", "2"], ["second", "1", "2"]]
     assert rows[0][3] == rows[1][3]
     assert "second" not in swsdask("show", archive, "--version", "1").out

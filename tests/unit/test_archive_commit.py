@@ -21,6 +21,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive, vacuum
 from swsdask.archive.writing import write_runs
 from swsdask.errors import ArchiveError
+from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import Pieces, as_rows, excerpt, queries, source, tables
 from tests.unit.test_archive_store import COLUMNS, rows
@@ -315,3 +316,14 @@ def test_two_makers_of_different_archives(url: str, monkeypatch: pytest.MonkeyPa
     with pytest.raises(ArchiveError, match="found one that differs in ecf, queries"):
         write(url, source(rows(10)))
     assert open_archive(url).runs == ()
+
+
+def test_two_makers_that_keep_different_settings(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = (Layers(explicit={"evaluation": {"tolerance_s": each}}) for each in (1.0, 2.0))
+    Interloper(monkeypatch, lambda: write(url, source(rows(20), "b"), keep=theirs))
+    with pytest.raises(ArchiveError, match=r"found others: tolerance_s: kept 2\.0, given 1\.0\. Leave them out"):
+        write(url, source(rows(10)), keep=ours)
+    assert sorted(contents(url)) == ["b"]
+    assert write(url, source(rows(10)), keep=ours, change_settings=True) == 2
+    assert open_archive(url).kept == ours
+    assert write(url, keep=ours) == 2

@@ -79,7 +79,7 @@ def test_a_run_ingested_without_its_order_says_what_to_do(tmp_path: Path) -> Non
     ingested(tmp_path, ORDINARY)
     archive = str(tmp_path / "archive")
     evaluation = sws.open(archive, preset="quesst2014", compat="mediaeval")
-    with pytest.raises(ArchiveError, match="--compat mediaeval --replace"):
+    with pytest.raises(ArchiveError, match="--compat mediaeval --change-settings --replace"):
         sws.score(evaluation, ["cnxe_min_pav"])
     assert sws.score(evaluation, ["cnxe"]).table.num_rows > 0
     ingested(tmp_path, MEDIAEVAL, replace=True)

@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from swsdask.archive import store
 from swsdask.archive.base import Run
 from swsdask.archive.layout import Layout, buckets_of
 from swsdask.archive.memory import read_into_memory
+from swsdask.archive.occurrences import FINDER_VERSION
 from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, StoredCell, is_archive, open_archive, vacuum
@@ -341,3 +343,14 @@ def test_runs_survive_a_round_trip_with_odd_values(url: str) -> None:
     assert isinstance(run, Run)
     assert (run,) == read_into_memory(TABLES, sources, settings).runs
     assert (run.unknown_documents, run.unknown_queries, run.has_decisions) == ({"dé": 1}, {"q&": 1}, False)
+
+
+def test_occurrences_of_an_earlier_rule_are_found_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = write(url)
+    stored = open_archive(url)
+    assert stored.manifest.finder == FINDER_VERSION
+    monkeypatch.setattr(store, "find_occurrences", lambda *_: "found again")
+    assert stored.occurrences(5000, ()).equals(written.occurrences(5000, ()))
+    assert stored.occurrences(4999, ()) == "found again"
+    monkeypatch.setattr(store, "FINDER_VERSION", FINDER_VERSION + 1)
+    assert stored.occurrences(5000, ()) == "found again"

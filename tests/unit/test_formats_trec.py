@@ -130,7 +130,7 @@ def test_the_order_of_the_run_where_it_counts(tmp_path: Path) -> None:
         stored = {"evaluation": {"trials": "document", **in_order["evaluation"]}}
         assert overall(sws.score(sws.open(tmp_path / f"{name}.archive", settings=stored), ["map"])) == {"map": value}
     sws.ingest(tmp_path / "without", qrels=qrels, runs=run)
-    with pytest.raises(ArchiveError, match=r"--set average_precision\.ties=input --replace"):
+    with pytest.raises(ArchiveError, match=r"--set average_precision\.ties=input --change-settings --replace"):
         sws.score(sws.open(tmp_path / "without", settings=stored), ["map"])
 
 

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.archive.occurrences import find_occurrences
+from swsdask.archive.occurrences import FINDER_VERSION, find_occurrences
+from swsdask.archive.tables import table_hash
 from swsdask.archive.text import units
 from swsdask.errors import InputError
 from swsdask.model.schemas import OCCURRENCES, WORDS
@@ -178,3 +180,22 @@ FILTERS = st.lists(st.sampled_from(["charsplit", "notascii", "deletehyphens"]), 
 def test_equals_every_query_tried_at_every_place(rows, texts, gap, filters) -> None:
     query_table = queries({f"q{number}": text for number, text in enumerate(texts)})
     assert found(table(WORDS, rows), query_table, gap, filters) == oracle(rows, texts, gap, filters)
+
+
+def test_a_change_of_the_rule_counts_its_version_up() -> None:
+    """Archives hold occurrences by the version of the rule: when this digest changes, `FINDER_VERSION` must."""
+    drawn = np.random.default_rng(10)
+    spoken = ["a", "A", "b", "a-b", "ab", "\u4f60\u597d", "\u4f60", "c"]
+    rows = [
+        (f"d{drawn.integers(2)}", 1 + drawn.integers(2), f"s{drawn.integers(2)}", start, start + drawn.integers(1, 90),
+         spoken[drawn.integers(len(spoken))], ["lex", "frag", "fp"][drawn.integers(3)])
+        for start in drawn.integers(0, 2000, 400).tolist()
+    ]  # fmt: skip
+    wanted = {f"q{number}": text for number, text in enumerate(["a", "b", "a b", "ab c", "a-b", "\u4f60\u597d", "a a"])}
+    ways = [(gap, filters) for gap in (0, 20) for filters in ((), ("charsplit",), ("deletehyphens", "notascii"))]
+    found = [
+        find_occurrences(table(WORDS, rows), queries(wanted, compareNormalize=normalize), *way)
+        for way in ways
+        for normalize in ("", "lowercase")
+    ]
+    assert (FINDER_VERSION, table_hash(*found)) == (1, "93526b9e0b67730a85cd1d27302c0341")
