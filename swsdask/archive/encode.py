@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self, TypeVar
@@ -15,6 +15,7 @@ from swsdask.archive.base import Run
 from swsdask.archive.content import RowSum, canonical_scores
 from swsdask.archive.excerpts import Excerpts, document_ids, spoken_elsewhere
 from swsdask.errors import Problems
+from swsdask.model.ids import DocumentCodes
 from swsdask.model.runs import RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange
@@ -48,9 +49,9 @@ class Codes:
         return {identifier: code for code, identifier in enumerate(self.query_ids)}
 
     @cached_property
-    def document(self) -> dict[str, int]:
+    def document(self) -> DocumentCodes:
         """Document id to code."""
-        return {identifier: code for code, identifier in enumerate(self.document_ids)}
+        return DocumentCodes(self.document_ids)
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,9 @@ def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
 
     Documents without excerpts and words get the code -1. Those without excerpts count as unknown, with words or not.
     """
-    query_code = _lookup(codes.query, piece.queries, _UNKNOWN_QUERY)
-    document_code = _lookup(codes.document, piece.documents, UNKNOWN_DOCUMENT)
+    query_code = _or_missing(map(codes.query.get, piece.queries), _UNKNOWN_QUERY)
+    documents = (codes.document.get(name, judged=piece.judged) for name in piece.documents)
+    document_code = _or_missing(documents, UNKNOWN_DOCUMENT)
     query = query_code[piece.query]
     rows = Detections(
         query=query,
@@ -183,8 +185,8 @@ def _with_inside(rows: Detections, excerpts: Excerpts) -> Detections:
     return replace(rows, inside=inside.astype(np.int8))
 
 
-def _lookup(code: dict[str, int], ids: Sequence[str], missing: int) -> NDArray[np.int32]:
-    return np.array([code.get(identifier, missing) for identifier in ids], np.int32)
+def _or_missing(codes: Iterable[int | None], missing: int) -> NDArray[np.int32]:
+    return np.array([missing if code is None else code for code in codes], np.int32)
 
 
 def _sightings(

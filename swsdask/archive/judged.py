@@ -15,6 +15,7 @@ from swsdask.archive.tables import ReferenceTables
 from swsdask.errors import Problems
 from swsdask.formats.runs import read_run
 from swsdask.formats.trec import read_judgments
+from swsdask.model.ids import DocumentCodes
 from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS
 from swsdask.model.ticks import TICKS_PER_SECOND
 
@@ -33,7 +34,7 @@ def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
     What is wrong with the runs is told where they are read as such.
     """
     judged = read_judgments(files.qrels, problems)
-    documents = sorted({*judged.documents, *_documents(files.runs)})
+    documents = sorted({*judged.documents, *_others(files.runs, DocumentCodes(judged.documents))})
     return ReferenceTables(
         documents=_table(DOCUMENTS, ((name, 1, 0, TICKS_PER_SECOND, "", "") for name in documents)),
         queries=_table(QUERIES, ((name, name, []) for name in judged.queries)),
@@ -42,8 +43,10 @@ def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
     )
 
 
-def _documents(runs: Iterable[str]) -> set[str]:
-    return {name for run in runs for piece in read_run(run, Problems()) for name in piece.documents}
+def _others(runs: Iterable[str], codes: DocumentCodes) -> set[str]:
+    """The documents of runs that are not those with codes."""
+    pieces = (piece for run in runs for piece in read_run(run, Problems()))
+    return {name for piece in pieces for name in piece.documents if codes.get(name, judged=piece.judged) is None}
 
 
 def _table(schema: pa.Schema, rows: Iterable[tuple[object, ...]]) -> pa.Table:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from swsdask.errors import Problems
 from swsdask.formats.run_arrow import Names, RowFaults, read_rows
 from swsdask.formats.run_values import FormatError
-from swsdask.model.ids import document_fault, document_id, id_fault
+from swsdask.model.ids import document_fault, document_id, id_fault, name_fault
 from swsdask.model.runs import RunHeader, RunPiece
 
 
@@ -93,14 +93,25 @@ class Gathering:
     """Gathers rows of one table into pieces of one system each, from about `rows_per_piece` rows at a time.
 
     `header` is that of rows whose system the table does not tell. If the user has `named` the run, all are its rows.
+    Documents are audio files, whose ids lose a directory and an ending, or, of `judged` documents, whole ids.
     """
 
-    def __init__(self, header: RunHeader, named: bool, file: str, problems: Problems, rows_per_piece: int) -> None:
+    def __init__(
+        self,
+        header: RunHeader,
+        named: bool,
+        file: str,
+        problems: Problems,
+        rows_per_piece: int,
+        *,
+        judged: bool = False,
+    ) -> None:
         self._header = header
         self._named = named
         self._file = file
         self._problems = problems
         self._rows_per_piece = rows_per_piece
+        self._judged = judged
         self._systems = _Ids("system", id_fault, str)
         self._decided: dict[int, bool] = {}
         self._begin()
@@ -109,7 +120,7 @@ class Gathering:
         self._rows = 0
         self._parts: list[_Gathered] = []
         self._queries = _Ids("query", id_fault, str)
-        self._documents = _Ids("document", document_fault, document_id)
+        self._documents = _Ids("document", *((name_fault, str) if self._judged else (document_fault, document_id)))
 
     def _add(self, batch: Batch) -> None:
         """Add the good rows of a batch, and the problems of the others."""
@@ -192,6 +203,7 @@ class Gathering:
             decision=rows.decision,
             rounded=int(rows.rounded.sum()),
             listed=queries,
+            judged=self._judged,
         )
 
 

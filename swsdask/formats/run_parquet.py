@@ -17,7 +17,7 @@ from swsdask.formats.noting import noted
 from swsdask.formats.opening import is_local, storage_fault
 from swsdask.formats.run_gather import Batch, Gathering
 from swsdask.formats.run_header import read_header
-from swsdask.formats.run_table import IDS, choose_columns, with_times
+from swsdask.formats.run_table import IDS, are_judged, choose_columns, with_times
 from swsdask.formats.run_values import FormatError, shown
 from swsdask.model.runs import RunPiece
 
@@ -41,7 +41,8 @@ def read_parquet_table(file: str, problems: Problems, rows_per_piece: int, syste
         except FormatError as fault:
             problems.add(file, None, fault.expected, fault.found, fault.remedy)
             return
-        gathering = Gathering(header, system is not None, file, problems, rows_per_piece)
+        judged = are_judged(schema.names)
+        gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=judged)
         stored = {name: schema.names[place] for name, place in columns.items()}
         yield from gathering.pieces(map(with_times, _batches(file, table, stored, problems)))
 

@@ -2,8 +2,8 @@
 
 A table's columns, in any order, named by its first line: `query`, `document`, `start`, `duration`, `score`; `system`
 (absent: the file's name names it), `channel` (absent: 1), `decision` (YES or NO; absent or empty: none). Times are in
-seconds; a table with a column `relevance`, of judged documents (see `formats.trec`), may have none. Other columns are
-passed over; the header's attribute `ignored_columns` names them.
+seconds; a table with a column `relevance`, of judged documents (see `formats.trec`), may have none, and its documents
+keep their names. Other columns are passed over; the header's attribute `ignored_columns` names them.
 
 Kaldi's form has no first line; a line is query, document, start, end and score, with blanks between.
 """
@@ -50,7 +50,7 @@ def read_text_table(file: str, problems: Problems, rows_per_piece: int, system: 
         except FormatError as fault:
             problems.add(file, 1, fault.expected, fault.found, fault.remedy)
             return
-        gathering = Gathering(header, system is not None, file, problems, rows_per_piece)
+        gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=are_judged(names))
         lines = Separated(problems, delimiter, len(names), columns)
         yield from gathering.pieces(map(with_times, lines.batches(chain((rest,), blocks))))
 
@@ -77,14 +77,19 @@ def first_line(block: Lines) -> tuple[str, list[str], Lines]:
     return delimiter, names, Lines(block.first + 1, rest)
 
 
+def are_judged(names: Sequence[str]) -> bool:
+    """Whether the rows of a table with such columns are judged documents: it has `relevance`."""
+    return "relevance" in (name.strip().lower() for name in names)
+
+
 def choose_columns(names: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
     """Where the columns of detections are among those named, and the attributes that name the others.
 
-    Capital letters and blanks around a name do not count. Judged documents, those of a table with `relevance`, need no
-    times. Raises `FormatError` if one is missing or there twice.
+    Capital letters and blanks around a name do not count. Judged documents need no times. Raises `FormatError` if one
+    is missing or there twice.
     """
     plain = [name.strip().lower() for name in names]
-    needed = [name for name in NEEDED if "relevance" not in plain or name not in TIMES]
+    needed = [name for name in NEEDED if name not in TIMES or not are_judged(names)]
     known = {name: plain.index(name) for name in (*NEEDED, *OPTIONAL) if name in plain}
     missing = [name for name in needed if name not in known]
     twice = [name for name in known if plain.count(name) > 1]

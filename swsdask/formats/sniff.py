@@ -94,8 +94,8 @@ _RESOURCES = re.compile(
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KALDI_FIELDS = 5
 _PARTED = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n\s*\S")
-_TREC_RUN = re.compile(r"\S+\s+Q0\s+\S+\s+[0-9]+\s+\S+\s+\S+\s*", re.IGNORECASE)
-_QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]+\s*")
+_TREC_RUN = re.compile(r"\S+\s+Q0\s+\S+\s+(?:[+-]?[0-9]+|-)\s+\S+\s+\S+\s*", re.IGNORECASE)
+_QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]*\.?[0-9]+\s*")
 
 
 def sniff(url: str) -> Format:

@@ -1,8 +1,8 @@
 """TREC's runs (`query Q0 document rank score tag`) and judgments, the qrels (`query iteration document relevance`).
 
-Blanks separate. A run's name is its tag; rank, `Q0` and iteration say nothing, but a rank must be a whole number.
-Relevance is a whole number: above 0 is relevant, whatever the grade; what is not judged is not relevant. No pair of
-query and document may be there twice. Ids of documents lose a directory and an audio extension, as everywhere.
+Blanks separate. A run's name is its tag; rank, `Q0` and iteration say nothing, but a rank must be a whole number or
+`-`. Relevance is a whole number: above 0 is relevant, whatever the grade; what is not judged is not relevant. No pair
+of query and document may be there twice. A document's id is all of its name: it keeps directories and endings.
 
 A judgment can also be a row of a table with the columns `query`, `document` and `relevance`, others passed over: a
 table that has `score` too is a run as well.
@@ -26,12 +26,12 @@ from swsdask.formats.run_header import read_header
 from swsdask.formats.run_table import Separated, first_line, with_even_blanks, with_times
 from swsdask.formats.run_values import FormatError, shown
 from swsdask.formats.sniff import Format, expect
-from swsdask.model.ids import document_fault, document_id, id_fault
+from swsdask.model.ids import id_fault, name_fault
 from swsdask.model.runs import RunPiece
 
 _RUN = {"query": 0, "document": 2, "rank": 3, "score": 4, "system": 5}
 _QRELS = {"query": 0, "document": 2, "relevance": 3}
-_RANK = "^[0-9]{1,18}$"
+_RANK = "^([+-]?[0-9]{1,18}|-)$"
 _RELEVANCE = "^[+-]?[0-9]{1,18}$"
 
 
@@ -50,7 +50,7 @@ def read_trec_run(file: str, problems: Problems, rows_per_piece: int, system: st
     except FormatError as fault:
         problems.add(file, None, fault.expected, fault.found, fault.remedy)
         return
-    gathering = Gathering(header, system is not None, file, problems, rows_per_piece)
+    gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=True)
     once = _Once("a document once for a query")
     yield from gathering.pieces(_run_batches(file, problems, once, named=system is not None))
     once.note(file, problems)
@@ -62,6 +62,7 @@ def read_judgments(file: str, problems: Problems) -> Judgments:
     queries: dict[str, None] = {}
     documents: dict[str, None] = {}
     relevant: list[tuple[str, str]] = []
+    before = problems.total
     with noted(problems):
         for batch in _judgment_batches(file, expect(file, Format.QRELS, Format.TABLE), problems):
             good = _good(batch, "relevance", _RELEVANCE, "a whole number as relevance")
@@ -71,16 +72,15 @@ def read_judgments(file: str, problems: Problems) -> Judgments:
             names = [good.columns[name].cast(pa.string()).to_pylist() for name in ("query", "document")]
             relevance = good.columns["relevance"].cast(pa.int64()).to_pylist()
             lines = [] if good.lines is None else good.lines.tolist()
-            for query, name, grade, line in zip(*names, relevance, lines, strict=True):
-                wrong = id_fault(query) or document_fault(name)
+            for query, document, grade, line in zip(*names, relevance, lines, strict=True):
+                wrong = id_fault(query) or name_fault(document)
                 if wrong:
                     problems.add(file, line, "a query and a document", wrong, "Use plain ids.")
                     continue
-                document = document_id(name)
                 queries[query] = documents[document] = None
                 if grade > 0:
                     relevant.append((query, document))
-        if not queries:
+        if not queries and problems.total == before:
             problems.add(file, 1, "at least one judgment", "none", "Give QUERY ITERATION DOCUMENT RELEVANCE.")
     once.note(file, problems)
     return Judgments(tuple(sorted(queries)), tuple(sorted(documents)), tuple(sorted(set(relevant))))
@@ -89,7 +89,7 @@ def read_judgments(file: str, problems: Problems) -> Judgments:
 def _run_batches(file: str, problems: Problems, once: _Once, *, named: bool) -> Iterator[Batch]:
     lines = Separated(problems, " ", 6, {name: at for name, at in _RUN.items() if not (named and name == "system")})
     for batch in lines.batches(_even(file)):
-        good = _good(batch, "rank", _RANK, "a whole number as rank")
+        good = _good(batch, "rank", _RANK, "a whole number or - as rank")
         once.take(good)
         yield with_times(good._replace(columns={name: c for name, c in good.columns.items() if name != "rank"}))
 
@@ -156,7 +156,7 @@ class _Once:
         return np.array(own, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)] if own else np.zeros(0, np.int64)
 
     def note(self, file: str, problems: Problems) -> None:
-        """Add a problem for each pair that comes again, and for each document that has another's id, at its line."""
+        """Add a problem for each pair that comes again, at its line."""
         if not self._keys:
             return
         keys, lines = np.concatenate(self._keys, axis=1), np.concatenate(self._lines)
@@ -167,11 +167,3 @@ class _Once:
             query, document = queries[int(keys[0, row]) & 0xFFFFFFFF], documents[int(keys[1, row])]
             found = f"query {shown(query)} and document {shown(document)} again"
             problems.add(file, int(lines[row]), self._expected, found, "Keep one of them.")
-        named: dict[str, str] = {}
-        for code, name in enumerate(documents):
-            other = named.setdefault(document_id(name), name)
-            if other != name and not document_fault(name):
-                expected = "documents whose names differ in more than a directory or an audio ending"
-                found = f"{shown(name)} beside {shown(other)}"
-                line = int(lines[keys[1] == code].min())
-                problems.add(file, line, expected, found, "Put something else than / between the parts of a name.")

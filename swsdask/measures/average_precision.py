@@ -8,7 +8,7 @@ down to the end of a group, P_g = H_g / (H_g + F_g) its precision, and R all tar
 - `ap`: of one ranking of all trials of the queries that averages count; per query, of that query's trials. NaN without
   targets.
 - `map`: the average of the AP of queries. `map_n_averaged` are averaged; `map_n_no_relevant` queries of the condition
-  are left out because they have no targets, `map_n_missing` because they have no trials.
+  are left out because they have no targets, `map_n_missing` because they have no trials and would count with trials.
 
 An event is a trial: an occurrence or a detection (virtual trials), a (query, segment) or a (query, document) with the
 best score of the pair. Where several detections are of one event, `duplicates` can have it otherwise.
@@ -35,10 +35,12 @@ Settings, in `[evaluation.average_precision]`:
   out; an archive must have been written under this setting. Of occurrences it is refused: alignment says which
   detection is mapped. Detections that a rule takes in or leaves out are counted in a note.
 - `score_dtype`: "float32" rounds scores before they are compared, as tools written in C do.
-- `no_relevant`: queries of the condition without targets are left out of MAP ("exclude", default), count as AP = 0 if
-  they have trials ("zero"), or make it NaN ("nan"). Whether their trials are in the ranking of all queries is said by
-  the evaluation's `no_targets`, as everywhere.
-- `missing`: queries with targets and without trials count as AP = 0 ("zero", default) or are left out ("skip").
+- `no_relevant`: queries of the condition without targets are left out of MAP ("exclude", default), count as AP = 0
+  ("zero"; without trials, as `missing` says), count as AP = 0 if they have trials and are left out if not
+  ("zero-if-retrieved"), or make it NaN ("nan"). Whether their trials are in the ranking of all queries is said by the
+  evaluation's `no_targets`, as everywhere.
+- `missing`: queries without trials count as AP = 0 ("zero", default; `trec_eval -c` and ir_measures, with
+  no_relevant = "zero") or are left out ("skip"; trec_eval).
 
 Presets (files of `conf/`, to be joined to an evaluation's own: `--preset quesst2014,trec`): simplekwseval,
 kws-assessment, trec, sklearn, kwseval. None of these tools has a rule of its own for several detections of one event:

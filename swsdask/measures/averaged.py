@@ -59,15 +59,16 @@ def averaged(population: Population, rankings: Sequence[Ranking], options: Avera
     asked = population.condition.asked
     relevant = np.array([ranking.relevant > 0 for ranking in rankings], np.bool_)
     retrieved = np.array([ranking.retrieved > 0 for ranking in rankings], np.bool_)
-    without, missing = asked & ~relevant, asked & relevant & ~retrieved
-    skipped = missing if options.missing == "skip" else np.zeros_like(missing)
-    as_zero = without & retrieved if options.no_relevant == "zero" else np.zeros_like(without)
-    as_nan = without if options.no_relevant == "nan" else np.zeros_like(without)
+    nobody = np.zeros_like(asked)
+    without, skipped = asked & ~relevant, asked & ~retrieved if options.missing == "skip" else nobody
+    as_zero = {"zero": without & ~skipped, "zero-if-retrieved": without & retrieved}.get(options.no_relevant, nobody)
+    as_nan = without if options.no_relevant == "nan" else nobody
+    missing = skipped if options.no_relevant == "zero" else skipped & relevant
     return Averaged(
         population=population,
         ranked=asked & relevant & ~skipped,
         as_zero=as_zero,
         as_nan=as_nan,
-        n_no_relevant=int((without & ~as_zero & ~as_nan).sum()),
-        n_missing=int(skipped.sum()),
+        n_no_relevant=int((without & ~as_zero & ~as_nan & ~missing).sum()),
+        n_missing=int(missing.sum()),
     )

@@ -160,8 +160,13 @@ def _costs(whole: Population, point: Weights, settings: EvaluationSettings) -> I
 def _left_out(reference: Reference, whole: Population, settings: EvaluationSettings) -> Iterator[str]:
     without = [reference.query_ids[q] for q in np.flatnonzero(reference.targets.sum(axis=1) == 0)]
     if without:
-        where = "all averages" if settings.no_targets == "exclude" else "the average P_miss"
-        yield f"Left out of {where}: {counted(len(without), 'queries')} without target trials ({_listed(without)})."
+        who = f"{counted(len(without), 'queries')} without target trials ({_listed(without)})"
+        if settings.no_targets == "false_alarms_only":
+            yield f"Left out of the average P_miss: {who}."
+        elif settings.average_precision.no_relevant == "exclude":
+            yield f"Left out of all averages: {who}."
+        else:
+            yield f"Averages of rankings alone count {who}, by average_precision.no_relevant."
     if reference.n_unevaluated:
         yield f"Not counted: {counted(reference.n_unevaluated, 'occurrences')} outside the evaluated excerpts."
     if whole.n_target == 0:

@@ -5,8 +5,11 @@
 - `r_precision`: the same at K = R, the number of the query's targets.
 - `precision_at_recall@R`: the interpolated precision, the highest at this recall or a higher one (Eq. 5.7 of the
   thesis), 0 where recall never is so high; at each of `average_precision.recalls`, by default the 11 points 0 to 1. A
-  recall is reached with the smallest whole number of hits that gives it or more. (trec_eval's rule is the same, in
-  floating point: where that number comes out a hair too small, it asks for one hit less.)
+  recall is reached with the smallest whole number of hits that gives it or more (`recall_rounding = "exact"`).
+
+QUIRK, `recall_rounding = "trec_eval"`: trec_eval 9 asks for int(r R + .9) hits, in double arithmetic. It is one less
+where r R has a fraction below .1, and where the sum comes out a hair too small: .7 3 + .9 < 3. (trec_eval 10 rounds r R
+to the nearest whole number.)
 
 Equal scores are ordered as for average precision (`ties`, `score_dtype`). Where that rule gives no order ("group",
 "expected"), those at the edge of K count in proportion: what is expected over all orders; and recall is that of whole
@@ -26,6 +29,7 @@ from swsdask.measures.averaged import averaged
 from swsdask.measures.base import Value
 from swsdask.measures.precision_steps import false_alarms_in_front
 from swsdask.measures.rankings import NEEDS, Ranking, rankings
+from swsdask.model.ranking import AveragePrecisionSettings
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import I64, Reference
 from swsdask.statistics.base import Statistic
@@ -52,7 +56,7 @@ class RankedPrecision:
                 column = {q: precision_at_rank(r, rank, options.ties) for q, r in own.items()}
                 columns[f"precision_at_rank@{rank}"] = column
             for recall in options.recalls:
-                column = {q: precision_at_recall(r, recall, options.ties) for q, r in own.items()}
+                column = {q: precision_at_recall(r, recall, options) for q, r in own.items()}
                 columns[f"precision_at_recall@{recall!r}"] = column
             yield from population.overall({name: queries.mean(of_query) for name, of_query in columns.items()})
             yield from queries.by_query(reference, columns)
@@ -70,16 +74,19 @@ def precision_at_rank(ranking: Ranking, rank: int, ties: str) -> float:
     return int(np.count_nonzero(_ranks(in_front) <= rank)) / rank
 
 
-def precision_at_recall(ranking: Ranking, recall: float, ties: str) -> float:
+def precision_at_recall(ranking: Ranking, recall: float, options: AveragePrecisionSettings) -> float:
     """The highest precision at a recall of `recall` or more; NaN where nothing is relevant."""
     if not ranking.relevant:
         return np.nan
-    wanted = ceil(Fraction(repr(recall)) * ranking.relevant)
-    if ties in _WITHOUT_ORDER:
+    if options.recall_rounding == "exact":
+        wanted = ceil(Fraction(repr(recall)) * ranking.relevant)
+    else:
+        wanted = int(recall * ranking.relevant + 0.9)
+    if options.ties in _WITHOUT_ORDER:
         hits = np.cumsum(ranking.new)
         rank = hits + ranking.through
     else:
-        rank = _ranks(false_alarms_in_front(ranking, ties))
+        rank = _ranks(false_alarms_in_front(ranking, options.ties))
         hits = np.arange(1, len(rank) + 1)
     first = int(np.searchsorted(hits, wanted))
     return float((hits[first:] / rank[first:]).max(initial=0.0))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 AUDIO_EXTENSIONS = (".sph", ".wav", ".flac", ".mp3", ".ogg")
 MAX_ID_LENGTH = 500
@@ -27,6 +29,13 @@ def id_fault(identifier: str) -> str | None:
     return None
 
 
+def name_fault(name: str) -> str | None:
+    """Why the name of a document in a collection, which may have slashes, is not acceptable as its id, or None."""
+    if ".." in name.split("/"):
+        return f"a path that climbs out of its folder, {name!r}"
+    return id_fault(name.replace("/", "-"))
+
+
 def document_id(filename: str) -> str:
     """The document id of an audio file name: without its directory and one known audio extension."""
     name = filename.rsplit("/", 1)[-1]
@@ -34,6 +43,24 @@ def document_id(filename: str) -> str:
         if name.lower().endswith(extension) and len(name) > len(extension):
             return name[: -len(extension)]
     return name
+
+
+class DocumentCodes:
+    """The codes of documents by the names that runs have for them: their places among `ids`.
+
+    The name of a judged document is its whole id. An audio file's name without directory and ending is that of the
+    document of this id, or else of the only one whose id is the same without its own.
+    """
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._whole = {identifier: code for code, identifier in enumerate(ids)}
+        times = Counter(map(document_id, self._whole))
+        self._bare = {document_id(name): code for name, code in self._whole.items() if times[document_id(name)] == 1}
+
+    def get(self, name: str, *, judged: bool) -> int | None:
+        """The code of a document, None if there is none of that name."""
+        code = self._whole.get(name)
+        return self._bare.get(name) if code is None and not judged else code
 
 
 def document_fault(filename: str) -> str | None:

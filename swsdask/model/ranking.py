@@ -42,11 +42,12 @@ class AveragePrecisionSettings(BaseModel):
     ties: Literal["group", "best", "worst", "expected", "document-descending", "document-ascending", "input"] = "group"
     interpolation: Literal["max", "none"] = "max"
     integration: Literal["step", "trapezoid"] = "step"
-    no_relevant: Literal["exclude", "zero", "nan"] = "exclude"
+    no_relevant: Literal["exclude", "zero", "zero-if-retrieved", "nan"] = "exclude"
     missing: Literal["zero", "skip"] = "zero"
     score_dtype: Literal["float64", "float32"] = "float64"
     duplicates: Literal["as-trials", "ignore", "false-positive", "first"] = "as-trials"
     ranks: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (5, 10)
+    recall_rounding: Literal["exact", "trec_eval"] = "exact"
     recalls: tuple[Annotated[float, Field(ge=0, le=1)], ...] = tuple(tenths / 10 for tenths in range(11))
 
     def rule(self, trials: str) -> RankRule:

@@ -27,12 +27,12 @@ class RunHeader:
 class RunPiece:
     """Some rows of one run, in file order.
 
-    `queries`, `documents` are this piece's dictionaries (document ids already without directory and extension), with
-    the line where each first stands (None: the format has no lines). The columns: `query`, `document` int32 codes,
-    `channel` int8, `start`, `duration` int32 ticks, `score` float64 finite, `decision` int8 (1 YES, 0 NO, -1 absent).
-    `rounded` counts times finer than a tick. `listed` are the queries the file lists, with or without rows; all of them
-    are among `queries`. `position` int64, where it counts, ascends with the rows of all pieces (see
-    `archive.file_order`).
+    `queries`, `documents` are this piece's dictionaries (document ids already without directory and extension, or whole
+    if they are `judged` documents), with the line where each first stands (None: the format has no lines). The columns:
+    `query`, `document` int32 codes, `channel` int8, `start`, `duration` int32 ticks, `score` float64 finite, `decision`
+    int8 (1 YES, 0 NO, -1 absent). `rounded` counts times finer than a tick. `listed` are the queries the file lists,
+    with or without rows; all of them are among `queries`. `position` int64, where it counts, ascends with the rows of
+    all pieces (see `archive.file_order`).
     """
 
     header: RunHeader
@@ -51,6 +51,7 @@ class RunPiece:
     rounded: int = 0
     listed: tuple[str, ...] = ()
     position: NDArray[np.int64] | None = None
+    judged: bool = False
 
     def __len__(self) -> int:
         return len(self.query)

@@ -20,6 +20,7 @@ from tests.property.test_rankings_oracle import (
     average_precision,
     ranked_precision,
     same,
+    zero_queries,
 )
 from tests.rankings import END, Event, Row, numbers, tables_of_rows
 
@@ -127,8 +128,9 @@ def check(run: tuple[int, list[Pair], list[Row]], options: dict[str, str], trial
         own = [event for event in made if event.query == query]
         retrieved = any(event.score is not None for event in own)
         if query not in counted:
-            if options["no_relevant"] == "nan" or (options["no_relevant"] == "zero" and retrieved):
-                averaged.append((0.0 if options["no_relevant"] == "zero" else math.nan,) * 4)
+            zeros, _ = zero_queries({query}, {query} if retrieved else set(), options)
+            if zeros or options["no_relevant"] == "nan":
+                averaged.append((0.0 if zeros else math.nan,) * 4)
             continue
         exact = average_precision(own, *ways), *ranked_precision(own, options["ties"], single, 3, 5)
         for name, value in zip(("ap", *MEASURES[2:]), exact, strict=True):

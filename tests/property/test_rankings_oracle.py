@@ -44,7 +44,7 @@ CHOICES = {
     "ties": ["group", "best", "worst", "expected", "document-descending", "document-ascending", "input"],
     "interpolation": ["max", "none"],
     "integration": ["step", "trapezoid"],
-    "no_relevant": ["exclude", "zero", "nan"],
+    "no_relevant": ["exclude", "zero", "zero-if-retrieved", "nan"],
     "missing": ["zero", "skip"],
     "score_dtype": ["float64", "float32"],
 }
@@ -156,13 +156,13 @@ def test_average_precision(run: tuple[int, list[Event]], options: dict[str, str]
     has_trials = {query for query, own in of_query.items() if any(e.score is not None for e in own)}
     without = set(of_query) - has_targets
     ranked = has_targets if options["missing"] == "zero" else has_targets & has_trials
-    zeros = without & has_trials if options["no_relevant"] == "zero" else set()
+    zeros, unlisted = zero_queries(without, has_trials, options)
     not_defined = without if options["no_relevant"] == "nan" else set()
     averaged = [exact[query] for query in ranked] + [0.0] * len(zeros) + [math.nan] * len(not_defined)
     assert same(found["all", None, "map"], math.fsum(averaged) / len(averaged) if averaged else math.nan)
     assert found["all", None, "map_n_averaged"] == len(averaged)
-    assert found["all", None, "map_n_no_relevant"] == len(without - zeros - not_defined)
-    assert found["all", None, "map_n_missing"] == len(has_targets - ranked)
+    assert found["all", None, "map_n_no_relevant"] == len(without - zeros - not_defined - unlisted)
+    assert found["all", None, "map_n_missing"] == len((has_targets - ranked) | unlisted)
     pooled = set(of_query) if no_targets == "false_alarms_only" else has_targets
     assert same(found["all", None, "ap"], average_precision([e for e in events if e.query in pooled], *ways))
     for query, value in exact.items():
@@ -170,6 +170,15 @@ def test_average_precision(run: tuple[int, list[Event]], options: dict[str, str]
             assert same(found["all", f"q{query}", "ap"], value)
         elif query in zeros:
             assert found["all", f"q{query}", "ap"] == 0.0
+
+
+def zero_queries(without: set[int], has_trials: set[int], options: dict[str, str]) -> tuple[set[int], set[int]]:
+    """Of the queries without targets those that count as 0, and those that would if they had trials."""
+    if options["no_relevant"] == "zero-if-retrieved":
+        return without & has_trials, set()
+    if options["no_relevant"] != "zero":
+        return set(), set()
+    return (without, set()) if options["missing"] == "zero" else (without & has_trials, without - has_trials)
 
 
 def expected_hits(ranked: list[list[Event]], rank: int) -> Fraction:

@@ -57,17 +57,13 @@ def test_judgments(tmp_path: Path) -> None:
     assert not len(found)
 
 
-ALIKE = "documents whose names differ in more than a directory or an audio ending"
-
-
 @pytest.mark.parametrize(
     ("line", "expected", "found"),
     [
         ("7 Q0 D3 4 nan tag", "a score", "'nan'"),
-        ("7 Q0 D3 x 0.5 tag", "a whole number as rank", "'x'"),
+        ("7 Q0 D3 x 0.5 tag", "a whole number or - as rank", "'x'"),
         ("7 Q0 D3 4 0.5", "6 values", "5 in '7 Q0 D3 4 0.5'"),
         ("7 Q0 D2 4 0.5 tag", "a document once for a query", "query '7' and document 'D2' again"),
-        ("7 Q0 x/D2 4 0.5 tag", ALIKE, "'x/D2' beside 'D2'"),
         ("7 Q0 ../D2 4 0.5 tag", "a document", "a path that climbs out of its folder, '../D2'"),
     ],
 )
@@ -80,12 +76,53 @@ def test_a_faulty_run(tmp_path: Path, line: str, expected: str, found: str) -> N
     [
         ("7 0 D3 yes", "a whole number as relevance", "'yes'"),
         ("7 0 D3", "4 values", "3 in '7 0 D3'"),
-        ("8 0 x/D2.wav 0", ALIKE, "'x/D2.wav' beside 'D2'"),
         ("7 0 D1 0", "a judgment once", "query '7' and document 'D1' again"),
     ],
 )
 def test_faulty_judgments(tmp_path: Path, line: str, expected: str, found: str) -> None:
     assert problems_of(write(tmp_path, "q", f"{QRELS}{line}\n"), read_judgments) == [(5, expected, found)]
+
+
+def test_all_of_a_name_is_the_id(tmp_path: Path) -> None:
+    judged = read_judgments(write(tmp_path, "q", "7 0 en/D1 1\n7 0 fr/D1 0\n7 0 D1.wav 0\n"), Problems())
+    assert judged.documents == ("D1.wav", "en/D1", "fr/D1")
+    run = write(tmp_path, "a.trec", "7 Q0 fr/D1 - 2 tag\n7 Q0 en/D1 -1 1 tag\n")
+    (piece,) = read_run(run, found := Problems())
+    assert (piece.documents, len(found)) == (("fr/D1", "en/D1"), 0)
+    table = write(tmp_path, "t.csv", "query,document,relevance,score\n7,en/D1.wav,1,2\n")
+    (piece,) = read_run(table, found)
+    assert (piece.documents, len(found)) == (("en/D1.wav",), 0)
+
+
+@pytest.mark.parametrize(("judged", "named"), [("a/D1.wav", "a/D1.wav"), ("D1", "D1.wav"), ("D1.wav", "D1")])
+def test_a_run_of_audio_files_may_name_judged_documents_with_or_without_an_ending(
+    tmp_path: Path, judged: str, named: str
+) -> None:
+    qrels = write(tmp_path, "q", f"7 0 {judged} 1\n7 0 b/D2.wav 0\n7 0 D2.wav 0\n")
+    lines = ["query,document,start,duration,score", f"7,{named},0,0,2", "7,other,0,0,1", "7,D2,0,0,1", ""]
+    run = write(tmp_path, "r.csv", "\n".join(lines))
+    assert overall(sws.score(sws.open(qrels=qrels, collection=run), ["map"], runs=run))["map"] == 1.0
+
+
+def test_judgments_with_a_fraction_are_judgments(tmp_path: Path) -> None:
+    qrels = write(tmp_path, "q", "7 0 D1 0.5\n")
+    with pytest.raises(InputError) as caught:
+        sws.open(qrels=qrels)
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.expected, problem.found) == (1, "a whole number as relevance", "'0.5'")
+
+
+def test_who_is_averaged_is_said(tmp_path: Path) -> None:
+    """8 and 9 have nothing relevant, 9 has no rows either; 10 is not judged."""
+    qrels = write(tmp_path, "q", "7 0 D1 1\n8 0 D2 0\n9 0 D2 0\n")
+    run = write(tmp_path, "r", "7 Q0 D1 1 2 tag\n8 Q0 D2 1 2 tag\n10 Q0 D1 1 2 tag\n")
+    for missing, value, left_out in (("skip", 1 / 2, True), ("zero", 1 / 3, False)):
+        changed = {"evaluation": {"average_precision": {"missing": missing}}}
+        result = sws.score(sws.open(qrels=qrels, collection=run, preset="trec", settings=changed), ["map"], runs=run)
+        assert overall(result)["map"] == value
+        assert ("tag: MAP averages 2 queries; left out: 1 query without trials." in result.notes) == left_out
+        assert "tag: dropped: 1 detection of unknown queries: 10 (1)." in result.notes
+        assert not any(note.startswith("Left out") and "without target" in note for note in result.notes)
 
 
 def test_what_is_judged_is_scored(tmp_path: Path) -> None:
