@@ -1,11 +1,11 @@
 """All numba code: numpy arrays in, numpy arrays out, fixed signatures.
 
-Kernels are compiled when they are imported, once per installation, and kept in numba's cache.
+Kernels are compiled when they are imported, once per version of their sources, and kept on disk.
 """
 
 from __future__ import annotations
 
-from swsdask.kernels.cache import announce_compilation, ensure_cache
+from swsdask.kernels.cache import announce_compilation, keep_kernels
 
-ensure_cache()
+keep_kernels()
 announce_compilation()

@@ -1,19 +1,42 @@
-"""Where compiled kernels are kept, and a word to the user while they are made."""
+"""Where compiled kernels are kept, and a word to the user while they are made.
+
+numba looks only at the file of a cached function to see whether its machine code is up to date. Kernels call those of
+other files, so each version of the sources, of the software beneath them and of the processor has a folder of its own:
+code that was compiled from another version is never found. Nor do processes of two kinds write into one index, which
+numba's cache does not bear.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+import shutil
 import stat
+import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba.core import caching, config, event
+import numba
+import numpy as np
+from numba.core import caching, event
+from numba.core.registry import cpu_target
 
 _caching: Any = caching
-_config: Any = config
 _event: Any = event
+
+_HERE = Path(__file__).parent
+SOURCES = (*sorted(_HERE.glob("*.py")), _HERE.parent / "model" / "penalty.py")
+"""All files that kernels are compiled from."""
+
+_PREFIX = "swsdask-"
+_FOLDERS_KEPT = 8
+_UNUSED_S = 3600.0
 
 
 class _Announcement(_event.Listener):  # type: ignore[misc]
@@ -36,17 +59,70 @@ def announce_compilation() -> None:
     _event.register("numba:compile", _Announcement())
 
 
-def ensure_cache() -> None:
-    """Give numba a folder for compiled kernels if neither NUMBA_CACHE_DIR, the package nor the home can be written.
+class _Locator(_caching._SourceFileBackedLocatorMixin, _caching._CacheLocator):  # type: ignore[misc]
+    """Tells numba where the kernels of this package are kept. Functions of others are left to numba."""
 
-    It is a folder of the user alone below the system's for temporary files, and set as NUMBA_CACHE_DIR so that worker
-    processes share it.
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file = file
+        self._lineno = function.__code__.co_firstlineno
+
+    def get_cache_path(self) -> str:
+        return str(_folder())
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Locator | None:
+        return cls(function, file) if Path(file).parent == _HERE else None
+
+
+def keep_kernels() -> None:
+    """Keep compiled kernels in a folder that changes with all that they are made from."""
+    _caching.CacheImpl._locator_classes.insert(0, _Locator)
+
+
+def version() -> str:
+    """A digest of the kernels' sources, of what compiles them and of the processor that they are compiled for."""
+    beneath = (sys.version, numba.__version__, np.__version__)
+    digest = hashlib.sha256(repr((beneath, cpu_target.target_context.codegen().magic_tuple())).encode())
+    for file in SOURCES:
+        content = file.read_bytes()
+        digest.update(f"\n{file.name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _folder() -> Path:
+    """The folder of this process's version. Folders of other versions that nobody uses any more are removed."""
+    folder = _parent() / f"{_PREFIX}{version()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        os.utime(folder)
+    _remove_unused(folder.parent)
+    return folder
+
+
+def _parent() -> Path:
+    """The first that can be written of NUMBA_CACHE_DIR, the package, the user's cache; else a temporary folder."""
+    for locator in _caching.CacheImpl._locator_classes:
+        if locator is not _Locator and (found := locator.from_function(_parent, __file__)):
+            return Path(found.get_cache_path())
+    return _private_folder(Path(tempfile.gettempdir())) / str(_Locator.get_suitable_cache_subpath(__file__))
+
+
+def _remove_unused(parent: Path) -> None:
+    """Remove the folders that no process has begun to use for an hour, except the last few.
+
+    A process that goes on with a folder that is gone makes it again.
     """
-    try:
-        _caching.FunctionCache(ensure_cache)
-    except RuntimeError:
-        os.environ["NUMBA_CACHE_DIR"] = str(_private_folder(Path(tempfile.gettempdir())))
-        _config.reload_config()
+    used = sorted(_last_use(parent), reverse=True)
+    for at, folder in used[_FOLDERS_KEPT:]:
+        if at < time.time() - _UNUSED_S:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_use(parent: Path) -> Iterator[tuple[float, Path]]:
+    for folder in parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another process has removed it
+            yield folder.stat().st_mtime, folder
 
 
 def _private_folder(parent: Path) -> Path:

@@ -1,30 +1,133 @@
-"""Compiled kernels find a place where nothing can be written, and the user is told that they are made."""
+"""Compiled kernels are kept where one can write, never used for other sources, and the user is told of compiling."""
 
 from __future__ import annotations
 
+import ast
 import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from swsdask.kernels import cache
 
+PACKAGE = Path(cache.__file__).parents[1]
+SUM_OF_COSTS = """
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
-def refuse(function: object) -> None:
-    raise RuntimeError("no locator available")
+import numpy as np
+
+from swsdask.kernels.entropy import add_costs
+
+
+def sum_of_costs(score):
+    digits = np.zeros((1, 70), np.int64)
+    add_costs(np.array([0, 1]), np.zeros(1, np.int32), np.array([score]), 0.0, 1, 1, 0, digits)
+    return sum(int(digit) << 32 * place for place, digit in enumerate(digits[0])) / 2**1074
+
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1, get_context("spawn")) as workers:
+        print(sum_of_costs(0.0), workers.submit(sum_of_costs, 0.0).result())
+"""
+
+
+def test_an_edit_of_a_helper_moves_the_number(tmp_path: Path) -> None:
+    """softplus_of is in another file than the cached kernel that calls it: numba alone would not see the edit."""
+    shutil.copytree(PACKAGE, tmp_path / "swsdask", ignore=shutil.ignore_patterns("__pycache__"))
+    script = tmp_path / "sum_of_costs.py"
+    script.write_text(SUM_OF_COSTS)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+
+    def here_and_in_a_worker() -> str:
+        return subprocess.check_output([sys.executable, script], text=True, cwd=tmp_path, env=environment)
+
+    assert here_and_in_a_worker() == "0.6931471805599453 0.6931471805599453\n"
+    helper = tmp_path / "swsdask" / "kernels" / "softplus.py"
+    source, end = helper.read_text(), "return (x if x > 0.0 else 0.0) +"
+    assert source.count(end) == 1
+    helper.write_text(source.replace(end, "return 1.0 + (x if x > 0.0 else 0.0) +"))
+    assert here_and_in_a_worker() == "1.6931471805599454 1.6931471805599454\n"
+    assert len(list(tmp_path.glob("kept/*/swsdask-*"))) == 2
+
+
+def imported_by_kernels() -> Iterator[tuple[str, str]]:
+    for file in (PACKAGE / "kernels").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("swsdask.kernels"):
+                yield from ((node.module or "", each.name) for each in node.names)
+            elif isinstance(node, ast.Import):
+                yield from ((each.name, "") for each in node.names)
+
+
+def test_all_that_kernels_are_compiled_from_is_known() -> None:
+    known = {".".join(("swsdask", *file.relative_to(PACKAGE).with_suffix("").parts)) for file in cache.SOURCES}
+    types = {("swsdask.model.trials", name) for name in ("I8", "I16", "I32", "I64", "F64", "Bool")}
+    others = {(module, name) for module, name in imported_by_kernels() if module.split(".")[0] == "swsdask"}
+    assert {(module, name) for module, name in others if module not in known} <= types
+    assert known == {f"swsdask.kernels.{file.stem}" for file in (PACKAGE / "kernels").glob("*.py")} | {
+        "swsdask.model.penalty"
+    }
+
+
+@pytest.mark.parametrize("what", ["source", "numpy", "python", "processor"])
+def test_all_that_code_is_made_from_is_in_its_version(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = cache.version()
+    assert cache.version() == before
+    if what == "source":
+        (tmp_path / "more.py").touch()
+        monkeypatch.setattr(cache, "SOURCES", (*cache.SOURCES, tmp_path / "more.py"))
+    elif what == "numpy":
+        monkeypatch.setattr(cache.np, "__version__", "1.0")
+    elif what == "python":
+        monkeypatch.setattr(cache.sys, "version", "3.99")
+    else:
+        codegen = cache.cpu_target.target_context.codegen()
+        monkeypatch.setattr(type(codegen), "magic_tuple", lambda _: ("triple", "another", ""))
+    assert cache.version() != before
+
+
+def test_folders_that_nobody_uses_are_removed_but_for_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1e9
+    monkeypatch.setattr(cache.time, "time", lambda: now)
+
+    def used(n: int, seconds_ago: float) -> None:
+        for number in range(n):
+            folder = tmp_path / f"swsdask-{seconds_ago}-{number}"
+            folder.mkdir()
+            os.utime(folder, (now - seconds_ago,) * 2)
+
+    def left() -> list[str]:
+        return sorted(folder.name for folder in tmp_path.iterdir())
+
+    (tmp_path / "another").mkdir()
+    used(10, 60)
+    used(1, 7200)
+    cache._remove_unused(tmp_path)
+    assert left() == ["another", *(f"swsdask-60-{number}" for number in range(10))]
+    now += 7200
+    cache._remove_unused(tmp_path)
+    assert left() == ["another", *(f"swsdask-60-{number}" for number in range(2, 10))]
+
+
+def test_functions_of_others_are_left_to_numba() -> None:
+    assert cache._Locator.from_function(test_functions_of_others_are_left_to_numba, __file__) is None
 
 
 def test_a_place_is_found_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reread = []
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "/nowhere")
-    monkeypatch.setattr(cache._caching, "FunctionCache", refuse)
-    monkeypatch.setattr(cache._config, "reload_config", lambda: reread.append(True))
+    monkeypatch.setattr(cache._caching.CacheImpl, "_locator_classes", [cache._Locator])
     monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
-    cache.ensure_cache()
+    found = cache._parent()
     (folder,) = tmp_path.iterdir()
-    assert cache.os.environ["NUMBA_CACHE_DIR"] == str(folder)
+    assert found.parent == folder
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert reread
 
 
 def test_the_place_lasts(tmp_path: Path) -> None:
