@@ -35,6 +35,7 @@ Settings, in `[evaluation.average_precision]`:
   out; an archive must have been written under this setting. Of occurrences it is refused: alignment says which
   detection is mapped. Detections that a rule takes in or leaves out are counted in a note.
 - `score_dtype`: "float32" rounds scores before they are compared, as tools written in C do.
+- `score_floor`: scores below it count as equal to it (0 in kws-assessment; without it, default, none does).
 - `no_relevant`: queries of the condition without targets are left out of MAP ("exclude", default), count as AP = 0
   ("zero"; without trials, as `missing` says), count as AP = 0 if they have trials and are left out if not
   ("zero-if-retrieved"), or make it NaN ("nan"). Whether their trials are in the ranking of all queries is said by the

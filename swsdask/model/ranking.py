@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,13 +22,14 @@ _OF_TRIALS: dict[str, Duplicates] = {"virtual": "false-positive", "segment": "ig
 class RankRule:
     """What the statistics of rankings need of the settings.
 
-    `order` says what comes first of equal scores, None where only outcomes or nothing does; `single` that scores are
-    rounded to single precision before they are compared; `duplicates` what several detections of one event are, None
-    where that is what the evaluation's trials make of them.
+    `order` says what comes first of equal scores, None where only outcomes or nothing does. Before scores are compared
+    those below `floor` are raised to it, and if `single` they are rounded to single precision. `duplicates` says what
+    several detections of one event are, None where that is what the evaluation's trials make of them.
     """
 
     order: Order | None = None
     single: bool = False
+    floor: float = -inf
     duplicates: Duplicates | None = None
 
 
@@ -45,6 +47,7 @@ class AveragePrecisionSettings(BaseModel):
     no_relevant: Literal["exclude", "zero", "zero-if-retrieved", "nan"] = "exclude"
     missing: Literal["zero", "skip"] = "zero"
     score_dtype: Literal["float64", "float32"] = "float64"
+    score_floor: float | None = None
     duplicates: Literal["as-trials", "ignore", "false-positive", "first"] = "as-trials"
     ranks: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (5, 10)
     recall_rounding: Literal["exact", "trec_eval"] = "exact"
@@ -54,4 +57,5 @@ class AveragePrecisionSettings(BaseModel):
         """What statistics need, for a kind of trials."""
         order: Order | None = self.ties if self.ties in get_args(Order) else None  # type: ignore[assignment]
         own = self.duplicates if self.duplicates != "as-trials" else None
-        return RankRule(order, self.score_dtype == "float32", own if own != _OF_TRIALS[trials] else None)
+        floor = -inf if self.score_floor is None else self.score_floor
+        return RankRule(order, self.score_dtype == "float32", floor, own if own != _OF_TRIALS[trials] else None)

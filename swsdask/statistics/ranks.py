@@ -2,8 +2,8 @@
 
 Hits are known from the first round; precision changes for the better at hits only, so the second round counts all
 trials between the scores of hits. Equal scores are counted apart as well, since what a tie is worth is a convention.
-Where rankings compare in single precision, scores are rounded to the nearest (half to even; those beyond its range
-count as its largest) before anything is counted.
+Where rankings have a floor, scores below it are raised to it, and where they compare in single precision, scores are
+rounded to the nearest (half to even; those beyond its range count as its largest), before anything is counted.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 def ranked(score: F64, rule: RankRule) -> F64:
     """Scores as rankings compare them: 0.0 for -0.0."""
+    if rule.floor > -np.inf:
+        score = np.maximum(score, rule.floor)
     if rule.single:
         score = np.clip(score, -_LARGEST_SINGLE, _LARGEST_SINGLE).astype(np.float32).astype(np.float64)
     return score + 0.0
@@ -121,7 +123,7 @@ def _counted(
 ) -> tuple[F64, I64, I64, I64]:
     rungs, offsets = prepared.rungs, prepared.offsets
     counts, tied = np.zeros((2, len(rungs), n_lines), np.int64)
-    if reference.ranking.single:
+    if reference.ranking.single or reference.ranking.floor > -np.inf:
         score = ranked(score, reference.ranking)
     count_ranks(bounds, ranking, line.astype(np.int32), score, offsets, rungs, counts, tied)
     return rungs, offsets, counts, tied

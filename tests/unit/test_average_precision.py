@@ -93,6 +93,16 @@ def test_single_precision() -> None:
     assert found["all", "q0", "ap"] == (1 / 2 + 2 / 4) / 2
 
 
+@pytest.mark.parametrize("ties", ["group", "expected", "document-descending"])
+def test_scores_below_the_floor_are_equal_to_it(ties: str) -> None:
+    scores = [0.5, 0.25, 0.0, -0.5, -1.0, 0.1]
+    events = [Event(0, name, score, name in "bcd") for name, score in zip("abcdef", scores, strict=True)]
+    raised = [Event(0, name, max(score, 0.1), name in "bcd") for name, score in zip("abcdef", scores, strict=True)]
+    found = scored(with_options(ties=ties, score_floor=0.1), 1, "abcdef", events)
+    assert found["all", "q0", "ap"] == scored(with_options(ties=ties), 1, "abcdef", raised)["all", "q0", "ap"]
+    assert found["all", "q0", "ap"] != scored(with_options(ties=ties), 1, "abcdef", events)["all", "q0", "ap"]
+
+
 @pytest.mark.parametrize("interpolation", ["none", "max"])
 @pytest.mark.parametrize("integration", ["step", "trapezoid"])
 def test_long_ties_are_taken_in_blocks(monkeypatch: pytest.MonkeyPatch, interpolation: str, integration: str) -> None:
