@@ -15,7 +15,7 @@ from swsdask.archive.base import Run
 from swsdask.archive.content import RowSum, canonical_scores
 from swsdask.archive.excerpts import Excerpts, document_ids, spoken_elsewhere
 from swsdask.errors import Problems
-from swsdask.model.ids import DocumentCodes
+from swsdask.model.ids import DocumentCodes, id_hash
 from swsdask.model.runs import RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange
@@ -143,6 +143,7 @@ def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
         duration=piece.duration,
         decision=piece.decision,
         position=piece.position,
+        unknown_document=_hashes(piece, document_code),
     )
     document = piece.document
     known = query != _UNKNOWN_QUERY
@@ -187,6 +188,14 @@ def _with_inside(rows: Detections, excerpts: Excerpts) -> Detections:
 
 def _or_missing(codes: Iterable[int | None], missing: int) -> NDArray[np.int32]:
     return np.array([missing if code is None else code for code in codes], np.int32)
+
+
+def _hashes(piece: RunPiece, code: NDArray[np.int32]) -> NDArray[np.int64] | None:
+    """The hashes of the ids of unknown documents, 0 for the others; None if all are known."""
+    if (code >= 0).all():
+        return None
+    pairs = zip(piece.documents, code.tolist(), strict=True)
+    return np.array([id_hash(name) if each < 0 else 0 for name, each in pairs], np.int64)[piece.document]
 
 
 def _sightings(

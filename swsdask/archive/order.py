@@ -1,6 +1,7 @@
 """The rows of a run: put together, in canonical order, and where they may be cut.
 
-Rows are sorted by (query, document, channel, start, duration, score descending, decision): a total order of what a row
+Rows are sorted by (query, document, channel, start, duration, score descending, decision, hash of an unknown document's
+id): a total order of what a row
 says, so that the order of the input never shows.
 """
 
@@ -23,13 +24,16 @@ _WORD = 64
 
 
 def joined(parts: Sequence[Detections]) -> Detections:
-    """The rows of at least one part, one after the other; all parts have the same columns."""
+    """The rows of at least one part, one after the other; a column that only some parts have is 0 in the others."""
     if len(parts) == 1:
         return parts[0]
     columns: dict[str, Any] = {}
     for field in fields(Detections):
-        arrays = [getattr(part, field.name) for part in parts]
-        columns[field.name] = None if arrays[0] is None else np.concatenate(arrays)
+        arrays = {number: getattr(part, field.name) for number, part in enumerate(parts)}
+        dtype = next((array.dtype for array in arrays.values() if array is not None), None)
+        columns[field.name] = dtype and np.concatenate(
+            [np.zeros(len(parts[number]), dtype) if array is None else array for number, array in arrays.items()]
+        )
     return Detections(**columns)
 
 
@@ -100,11 +104,10 @@ class _Key(NamedTuple):
 
 def _keys(rows: Detections) -> list[_Key]:
     """The keys, most significant first."""
-    assert rows.decision is not None
-    columns = [
-        each for each in (rows.query, rows.document, rows.channel, rows.start, rows.duration) if each is not None
-    ]
-    return [*map(_from_zero, columns), _Key(_WORD, partial(_descending, rows.score)), _from_zero(rows.decision)]
+    first = (rows.query, rows.document, rows.channel, rows.start, rows.duration)
+    last = (rows.decision, rows.unknown_document)
+    before, after = ([_from_zero(column) for column in some if column is not None] for some in (first, last))
+    return [*before, _Key(_WORD, partial(_descending, rows.score)), *after]
 
 
 def _from_zero(column: NDArray[np.signedinteger]) -> _Key:

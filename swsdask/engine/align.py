@@ -19,12 +19,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdask.alignment.trials import make_trials, trial_columns
-from swsdask.archive.base import Archive
+from swsdask.archive.base import Archive, Run
 from swsdask.engine.executor import Executor, execution_error
 from swsdask.engine.plan import Task, tasks
 from swsdask.engine.progress import Progress
 from swsdask.engine.targets import ABSENT, Targets, targets_of
 from swsdask.errors import SwsdaskError
+from swsdask.model.ids import id_hash
 from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings
 from swsdask.model.ticks import TICKS_PER_SECOND
@@ -69,8 +70,8 @@ def align_systems(
     Rows are ordered by system as given, query as in the list, document as in the evaluation; of each document first the
     trials by channel, start, end and score from the highest, then the targets that no trial is mapped to. Mapped trials
     are hits, or misses if their decision is NO; the others false alarms, or correct non-detections. Times of the
-    reference are those of the occurrence or the segment, null for document trials. `document` is "" where the
-    evaluation does not know the document.
+    reference are those of the occurrence or the segment, null for document trials. Documents that the evaluation does
+    not know come before the others, by id; an archive of a release that did not keep their ids gives "".
     """
     runs = {run.system: run for run in archive.runs}
     targets = targets_of(reference)
@@ -82,12 +83,47 @@ def align_systems(
         found = np.zeros(len(targets.query), np.bool_)
         with TemporaryDirectory(prefix="swsdask-") as folder:
             parts: list[Rows] = []
-            for aligned in _aligned(executor, work, known_everywhere, run.scores, progress):
+            unknown = _Unknown.of(run)
+            for aligned in _aligned(executor, work, known_everywhere, (run.scores, unknown), progress):
                 found[aligned.mapped] = True
                 parts.append(_put_by(aligned.rows, Path(folder) / f"{len(parts)}.npy"))
             parts.append(_missed(targets, ~found))
             for rows in _merged(parts):
-                yield _table(system, rows, reference)
+                yield _table(system, rows, reference, unknown)
+
+
+@dataclass(frozen=True, eq=False)
+class _Unknown:
+    """The documents of a run that the evaluation does not know: ids in order, and the hashes by which rows have them.
+
+    Their codes in the alignment are -len(ids) to -1, so that they sort by id before the others; that of a document
+    whose id is not kept is one less.
+    """
+
+    ids: tuple[str, ...]
+    hashes: I64
+
+    @classmethod
+    def of(cls, run: Run) -> _Unknown:
+        ids = tuple(sorted(run.unknown_documents))
+        return cls(ids, np.array([id_hash(each) for each in ids], np.int64))
+
+    def codes(self, detections: Detections) -> I64:
+        """The documents of some rows, the unknown ones by their own codes."""
+        codes: I64 = np.asarray(detections.document).astype(np.int64)
+        own = np.flatnonzero(codes < 0)
+        if not len(own):
+            return codes
+        hashes = (
+            np.zeros(len(own), np.int64) if detections.unknown_document is None else detections.unknown_document[own]
+        )
+        found = dict(zip(self.hashes.tolist(), range(-len(self.ids), 0), strict=True))
+        codes[own] = [found.get(each, -len(self.ids) - 1) for each in hashes.tolist()]
+        return codes
+
+    def names(self, reference: Reference) -> pa.Array:
+        """The ids of all documents, those of negative codes at the end."""
+        return pa.array((*reference.document_ids, "", *self.ids), pa.string())
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +135,10 @@ class Aligned:
 
 
 def _aligned(
-    executor: Executor, work: Iterator[Task], reference: Any, scores: ScoreRange, progress: Progress
+    executor: Executor, work: Iterator[Task], reference: Any, of_run: tuple[ScoreRange, _Unknown], progress: Progress
 ) -> Iterator[Aligned]:
     """What becomes of each task, a few at a time."""
-    shared = (reference, executor.share(scores))
+    shared = (reference, executor.share(of_run))
     while some := list(enumerate(islice(work, 2 * executor.workers))):
         parts = executor.map_reduce(
             _align,
@@ -115,18 +151,18 @@ def _aligned(
         yield from (parts or {}).values()
 
 
-def _align(numbered: tuple[int, Task], shared: tuple[Reference, ScoreRange]) -> dict[int, Aligned]:
+def _align(numbered: tuple[int, Task], shared: tuple[Reference, tuple[ScoreRange, _Unknown]]) -> dict[int, Aligned]:
     number, task = numbered
-    reference, scores = shared
+    reference, (scores, unknown) = shared
     targets = targets_of(reference)
-    every = ("document", "channel", "start", "duration", "decision")
+    every = ("document", "channel", "start", "duration", "decision", "unknown_document")
     columns = dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, True), *every])
     rows, mapped = [], []
     for cell in task.cells:
         try:
             detections = cell.read(list(columns))
             trials = make_trials(detections, reference, scores, aligned=True, source=cell.source)
-            rows.append(_rows(trials, detections, targets))
+            rows.append(_rows(trials, detections, targets, unknown))
         except SwsdaskError:
             raise
         except Exception as error:
@@ -141,12 +177,13 @@ def _union(one: dict[int, Aligned], other: dict[int, Aligned]) -> dict[int, Alig
     return {**one, **other}
 
 
-def _rows(trials: Trials, detections: Detections, targets: Targets) -> Rows:
+def _rows(trials: Trials, detections: Detections, targets: Targets, unknown: _Unknown) -> Rows:
     """The trials of a cell, in their own order."""
     rows = np.zeros(len(trials), ROW)
     at: slice | I64 = slice(None) if trials.row is None else trials.row
-    for name in ("query", "document", "channel", "start", "score"):
+    for name in ("query", "channel", "start", "score"):
         rows[name] = getattr(detections, name)[at]
+    rows["document"] = unknown.codes(detections)[at]
     rows["end"] = rows["start"] + np.asarray(detections.duration)[at]
     rows["decision"] = -1 if trials.decision is None else trials.decision
     for name in ("reference_start", "reference_end"):
@@ -211,15 +248,13 @@ def _merged(parts: Sequence[Rows]) -> Iterator[Rows]:
 
 def _key(rows: Rows) -> I64:
     """Query and document as one number that sorts as they do."""
-    return rows["query"].astype(np.int64) << 32 | (rows["document"].astype(np.int64) + 1)
+    key: I64 = (rows["query"].astype(np.int64) << 32) + rows["document"]
+    return key
 
 
-def _table(system: str, rows: Rows, reference: Reference) -> pa.Table:
-    queries, documents = (
-        pa.array(reference.query_ids, pa.string()),
-        pa.array((*reference.document_ids, ""), pa.string()),
-    )
-    document = np.where(rows["document"] < 0, len(reference.document_ids), rows["document"])
+def _table(system: str, rows: Rows, reference: Reference, unknown: _Unknown) -> pa.Table:
+    queries, documents = pa.array(reference.query_ids, pa.string()), unknown.names(reference)
+    document = np.where(rows["document"] < 0, len(documents) + rows["document"], rows["document"])
     return pa.table(
         {
             "system": pa.array([system], pa.string()).take(pa.array(np.zeros(len(rows), np.int64))),

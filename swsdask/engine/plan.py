@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swsdask.archive.base import Archive, Cell, Run
-from swsdask.model.schemas import PLACED_DETECTIONS
+from swsdask.model.schemas import DETECTION_COLUMNS
 from swsdask.model.trials import Detections
 
 TASKS_PER_WORKER = 8
@@ -62,7 +62,7 @@ class NoDetections:
     def read(self, columns: Sequence[str]) -> Detections:
         """Columns without rows."""
         empty = {
-            name: np.empty(0, PLACED_DETECTIONS.field(name).type.to_pandas_dtype())
+            name: np.empty(0, DETECTION_COLUMNS.field(name).type.to_pandas_dtype())
             for name in {"query", "score", *columns}
         }
         return Detections(**empty)

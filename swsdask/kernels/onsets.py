@@ -109,10 +109,10 @@ def use_onsets(group: I32, point: I64, begins: I64, onset: I64, at: F64, value: 
 
 
 @njit()
-def _ranks_after(document: int, start: int, than_document: int, than_start: int) -> bool:
-    """Whether a point ranks after another of equal score: by document (none comes last), then start."""
-    if document != than_document:
-        return than_document >= 0 and (document < 0 or document > than_document)
+def _ranks_after(place: int, start: int, than_place: int, than_start: int) -> bool:
+    """Whether a point ranks after another of equal score: by its document's place (-1 comes last), then start."""
+    if place != than_place:
+        return than_place >= 0 and (place < 0 or place > than_place)
     return start > than_start
 
 
@@ -135,18 +135,19 @@ def count_before(
     query: I32,
     group: I16,
     score: F64,
-    document: I32,
+    place: I32,
     start: I32,
     offsets: I64,
     of_score: F64,
-    of_document: I32,
+    of_place: I32,
     of_start: I32,
     counts: I64,
 ) -> None:
     """Add every point to `counts` int64 [n, n_groups] of the first of its query's chosen points that ranks after it.
 
-    The first columns are those of the points, `group` being that of their documents. The chosen points of query q, in
-    rank order, are rows offsets[q] .. offsets[q + 1] of the columns `of_score`, `of_document`, `of_start`.
+    The first columns are those of the points, `group` being that of their documents, `place` their order (-1: none).
+    The chosen points of query q, in rank order, are rows offsets[q] .. offsets[q + 1] of the columns `of_score`,
+    `of_place`, `of_start`.
     """
     slots = np.empty(_BLOCK, np.int32)
     row = 0
@@ -166,17 +167,17 @@ def count_before(
                 slot = slots[number]
                 if slot == 0:
                     continue
-                place = begin + first[slot - 1]
+                chosen = begin + first[slot - 1]
                 if block[number] == scores[slot - 1]:
                     stop = begin + first[slot - 2] if slot > 1 else end
-                    d, t = document[at + number], start[at + number]
-                    while place < stop:
-                        middle = (place + stop) >> 1
-                        if _ranks_after(of_document[middle], of_start[middle], d, t):
+                    p, t = place[at + number], start[at + number]
+                    while chosen < stop:
+                        middle = (chosen + stop) >> 1
+                        if _ranks_after(of_place[middle], of_start[middle], p, t):
                             stop = middle
                         else:
-                            place = middle + 1
-                    if place == end:
+                            chosen = middle + 1
+                    if chosen == end:
                         continue
-                counts[place, group[at + number]] += 1
+                counts[chosen, group[at + number]] += 1
             at += len(block)

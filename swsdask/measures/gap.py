@@ -60,8 +60,8 @@ class GeneralisedAveragePrecision:
 
 
 def _again(used: Onsets) -> I64:
-    """How many points in front of each are the same in all that ranks: query, score, document and start."""
-    columns = (used.query, used.score, used.document, used.start)
+    """How many points in front of each are the same in all that ranks: query, score, place and start."""
+    columns = (used.query, used.score, used.place, used.start)
     new = np.ones(len(used), np.bool_)
     if len(used):
         new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+import xxhash
+
 AUDIO_EXTENSIONS = (".sph", ".wav", ".flac", ".mp3", ".ogg")
 MAX_ID_LENGTH = 500
 
@@ -34,6 +36,11 @@ def name_fault(name: str) -> str | None:
     if ".." in name.split("/"):
         return f"a path that climbs out of its folder, {name!r}"
     return id_fault(name.replace("/", "-"))
+
+
+def id_hash(identifier: str) -> int:
+    """A hash of an id, 0 to 2^63 - 1, always the same."""
+    return xxhash.xxh3_64_intdigest(identifier.encode()) >> 1
 
 
 def document_id(filename: str) -> str:

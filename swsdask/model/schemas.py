@@ -84,6 +84,9 @@ DETECTIONS = pa.schema(
 """`decision`: 1 YES, 0 NO, -1 not given. `inside`: 1 where the detection lies entirely inside one excerpt of its
 (document, channel), else 0."""
 
-PLACED_DETECTIONS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=False))
-"""Detections read where the order in a run's files counts (`archive.file_order`), in which `position` ascends; nothing
-else depends on it."""
+DETECTION_COLUMNS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=False)).append(
+    pa.field("unknown_document", pa.int64(), nullable=False)
+)
+"""With the columns that only some detections have. `position` is there where the order in a run's files counts
+(`archive.file_order`), in which it ascends. `unknown_document` is there where documents are -1: the hash of the id
+(`model.ids.id_hash`), by which such a document is named, 0 for the others. No number depends on it."""

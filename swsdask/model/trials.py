@@ -27,7 +27,8 @@ class Detections:
 
     Codes are those of the archive's tables, times are ticks. A column that was not read is None.
     `decision` is 1 YES, 0 NO, -1 not given; `inside` is 1 where the detection lies entirely inside an excerpt;
-    `position` ascends in the order in which the run's files have the rows.
+    `position` ascends in the order in which the run's files have the rows; `unknown_document` is the hash of the id of
+    a document whose code is -1.
     """
 
     query: I32
@@ -39,6 +40,7 @@ class Detections:
     decision: I8 | None = None
     inside: I8 | None = None
     position: I64 | None = None
+    unknown_document: I64 | None = None
 
     def __len__(self) -> int:
         return len(self.query)

@@ -1,8 +1,8 @@
 """Replay points that earn something of an onset, and their ranks: what GAP is made of.
 
 A point is where the detection of a trial starts, an onset where an evaluated occurrence starts; channels play no part.
-Points of a query are ranked by score from the highest, equal scores by document in the order of the evaluation
-(unknown documents last), then by start. A point earns the penalty function's value at its distance from the nearest
+Points of a query are ranked by score from the highest, equal scores by the document's id (unknown documents last), then
+by start. A point earns the penalty function's value at its distance from the nearest
 unused onset of its query and document; if that is more than nothing, the onset is used.
 
 A (query, document) lies in one cell, so the points that use its onsets are known there: at most as many as there are
@@ -30,7 +30,7 @@ _COLUMNS = ("document", "start")
 class Onsets(OfDetections):
     """The points of one system that use an onset: equally long columns, by query, then in rank order.
 
-    `group` is that of the document; `start` in ticks; `earned` float64, above 0, at most 1.
+    `group` is that of the document, `place` its place by id; `start` in ticks; `earned` float64, above 0, at most 1.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -40,7 +40,7 @@ class Onsets(OfDetections):
     query: I32
     group: I16
     score: F64
-    document: I32
+    place: I32
     start: I32
     earned: F64
 
@@ -72,7 +72,8 @@ class Onsets(OfDetections):
         rows = rows[order]
         earned = use_onsets(group[order], point[rows], onsets.begins, onsets.time, *penalty)
         rows, earned = rows[earned > 0], earned[earned > 0]
-        used = (trials.query[rows], groups(trials, rows), trials.score[rows] + 0.0, document[rows], start[rows], earned)
+        place = _places(reference)[document[rows]]
+        used = (trials.query[rows], groups(trials, rows), trials.score[rows] + 0.0, place, start[rows], earned)
         return cls(*used)._ranked()
 
     def merge(self, other: Self) -> Self:
@@ -88,8 +89,8 @@ class Onsets(OfDetections):
         return np.searchsorted(self.query, np.arange(n_queries + 1))
 
     def _ranked(self) -> Self:
-        """The same points in order. Those that agree in query, score, document and start are of one cell, and stay."""
-        order = np.lexsort((self.start, self.document, -self.score, self.query))
+        """The same points in order. Those that agree in query, score, place and start are of one cell, and stay."""
+        order = np.lexsort((self.start, self.place, -self.score, self.query))
         return type(self)(*(column[order] for column in vars(self).values()))
 
 
@@ -122,11 +123,11 @@ class PointsBefore(OfDetections):
             trials.query,
             np.zeros(len(trials), np.int16) if trials.group is None else trials.group,
             trials.score,
-            document,
+            _places(reference)[document],
             start,
             prepared.offsets(reference.n_queries),
             prepared.score,
-            prepared.document,
+            prepared.place,
             prepared.start,
             counts,
         )
@@ -166,6 +167,15 @@ def _onsets(reference: Reference) -> _Groups:
         begins=np.append(begins, len(query)),
         time=_stepped(reference.start[order], reference.replay.step),
     )
+
+
+@lru_cache(maxsize=2)
+def _places(reference: Reference) -> I32:
+    """The place of every document by its id, int32 [n_documents + 1]; the last is -1, of the unknown ones."""
+    order = np.argsort(np.array(reference.document_ids, object), kind="stable")
+    places = np.full(len(order) + 1, -1, np.int32)
+    places[order] = np.arange(len(order))
+    return places
 
 
 def _stepped(time: I32, step: int) -> I64:

@@ -6,11 +6,13 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 
 import pyarrow.parquet as pq
 import pytest
 
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
+from swsdask.model.schemas import DETECTIONS
 from tests.cli.conftest import RTTM, RUN, Files, Outcome, long_form
 
 Call = Callable[..., Outcome]
@@ -108,6 +110,45 @@ def test_the_form_of_a_run_changes_no_number(swsdask: Call, files: Files, tmp_pa
         assert outcome.code == 0, outcome.err
         bytes_of.add((out / "scores.parquet").read_bytes())
     assert len(bytes_of) == 1
+
+
+def test_the_order_of_the_ecf_changes_no_number(swsdask: Call, files: Files) -> None:
+    run = RUN.replace('score="0.6"', 'score="0.7"').replace('tbeg="9.0"', 'tbeg="2.0"').replace('"0.2"', '"0.9"')
+    tied = files.write("tied.kwslist.xml", run)
+    how = ("--set", "gap.width_s=1", "--set", "outside=false_alarm", "--format", "json")
+    before = swsdask("score", files.reference, tied, *how)
+    lines = (files.reference / "x.ecf.xml").read_text().splitlines()
+    excerpts = [number for number, line in enumerate(lines) if "<excerpt" in line]
+    lines[excerpts[0]], lines[excerpts[-1]] = lines[excerpts[-1]], lines[excerpts[0]]
+    files.write("reference/x.ecf.xml", "\n".join(lines))
+    after = swsdask("score", files.reference, tied, *how)
+    assert before.code == 0
+    assert json.loads(after.out) == json.loads(before.out)
+
+
+def test_the_alignment_names_unknown_documents(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    """From files, from an archive, and from one made before their ids were kept."""
+    for number, name in enumerate(("zz", "yy", "zz")):
+        other = RUN.replace('file="b" channel="1" tbeg="20"', f'file="{name}" channel="1" tbeg="2{number}"')
+        files.write(f"{number}.kwslist.xml", other.replace("first", f"s{number}"))
+    runs = [files.folder / f"{number}.kwslist.xml" for number in range(3)]
+    how = ("--set", "outside=false_alarm", "--set", "unknown_documents=outside", "--alignment", "--measures", "atwv")
+    archive = tmp_path / "archive"
+    ingested = swsdask("ingest", archive, files.reference, *(f"--run={run}" for run in runs), *how[:4])
+    assert ingested.code == 0, ingested.err
+    tables = []
+    for out, given in (("of_files", [files.reference, *runs]), ("of_archive", [archive])):
+        assert swsdask("score", *given, *how, "--out", tmp_path / out).code == 0
+        tables.append(pq.read_table(tmp_path / out / "alignment.parquet"))
+    assert tables[0].equals(tables[1])
+    rows = [(row["system"], row["document"]) for row in tables[0].to_pylist() if row["document"] not in ("a", "b")]
+    assert rows == [("s0", "zz"), ("s1", "yy"), ("s2", "zz")]
+    for fragment in Path(copytree(archive, tmp_path / "earlier")).glob("detections/*/*.parquet"):
+        pq.write_table(pq.read_table(fragment).select(DETECTIONS.names), fragment)
+    assert swsdask("score", tmp_path / "earlier", *how, "--out", tmp_path / "older").code == 0
+    older = pq.read_table(tmp_path / "older" / "alignment.parquet")
+    assert older["document"].to_pylist().count("") == 3
+    assert older.drop_columns("document").equals(tables[0].drop_columns("document"))
 
 
 def test_archive(swsdask: Call, files: Files, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.writing import write_runs
 from swsdask.model.schemas import DETECTIONS
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import Detections
 from tests.archives import Pieces, as_rows, excerpt, piece, queries, tables
 
 NAMES = DETECTIONS.names
@@ -27,7 +29,7 @@ TABLES = tables(
 def row(decisions: st.SearchStrategy[int]) -> st.SearchStrategy[tuple]:
     return st.tuples(
         st.sampled_from(["q0", "q1", "q2", "q3", "q4", "nope"]),
-        st.sampled_from(["d0", "d1", "elsewhere"]),
+        st.sampled_from(["d0", "d1", "elsewhere", "nowhere"]),
         st.integers(1, 2),
         st.integers(0, 40),
         st.integers(0, 20),
@@ -56,8 +58,14 @@ def cut_up(rows, cuts: list[int], **more) -> Pieces:
     return Pieces(tuple(piece(rows[a:b], **more) for a, b in itertools.pairwise(edges)))
 
 
+def named(rows: Detections) -> list[tuple]:
+    """The rows with the hashes of unknown documents."""
+    unknown = np.zeros(len(rows), np.int64) if rows.unknown_document is None else rows.unknown_document
+    return [(*row, each) for row, each in zip(as_rows([rows]), unknown.tolist(), strict=True)]
+
+
 def rows_of(archive: MemoryArchive | StoredArchive, rows_per_task: int) -> list[list[tuple]]:
-    return [as_rows([cell.read(NAMES)]) for cell in archive.cells("a", rows_per_task)]
+    return [named(cell.read([*NAMES, "unknown_document"])) for cell in archive.cells("a", rows_per_task)]
 
 
 @given(
@@ -74,7 +82,7 @@ def test_same_rows_in_memory_and_on_storage(rows, cuts, layout, rows_per_task, r
     write_runs(Storage(url), TABLES, [shuffled], SETTINGS, layout=layout)
     stored = open_archive(url)
 
-    whole = as_rows(memory.detections.values())
+    whole = [row for rows in memory.detections.values() for row in named(rows)]
     assert whole == sorted(whole, key=canonical)
     for archive in (memory, stored):
         cells = rows_of(archive, rows_per_task)

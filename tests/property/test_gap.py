@@ -58,7 +58,8 @@ def evaluations(draw: st.DrawFn) -> tuple[Reference, list[Row]]:
         outside=draw(st.sampled_from(["drop", "false_alarm"])),
     )
     rule = ReplayRule(draw(st.sampled_from([1, 1, 3, 10])), draw(PENALTIES))
-    return replace(evaluated, replay=rule), draw(st.lists(ROWS, max_size=40))
+    ids = tuple(draw(st.permutations(evaluated.document_ids)))
+    return replace(evaluated, replay=rule, document_ids=ids), draw(st.lists(ROWS, max_size=40))
 
 
 def scored(archive: engines.CellArchive, evaluated: Reference, executor: Executor, rows: int = 10**6) -> dict[str, str]:
@@ -75,7 +76,7 @@ def literal(evaluated: Reference, rows: list[Row], condition: Condition, query: 
     step, penalty = evaluated.replay
     there = np.append(condition.groups[evaluated.group_of_document[:-1]], condition.groups[GROUPS[-1]])
     points = sorted(
-        (-row[5], row[1] if row[1] >= 0 else math.inf, row[3])
+        (-row[5], row[1] < 0, evaluated.document_ids[row[1]], row[3], row[1])
         for row in rows
         if row[0] == query and there[row[1]] and (row[7] or evaluated.rule.outside == "false_alarm")
     )
@@ -86,8 +87,8 @@ def literal(evaluated: Reference, rows: list[Row], condition: Condition, query: 
         if not there[document]:
             continue
         n_onsets += len(onsets)
-        ranks = [rank for rank, point in enumerate(points) if point[1] == document]
-        times = [int(points[rank][2]) // step * step for rank in ranks]
+        ranks = [rank for rank, point in enumerate(points) if point[4] == document]
+        times = [int(points[rank][3]) // step * step for rank in ranks]
         for rank, each in zip(ranks, earnings(times, [t // step * step for t in onsets], penalty), strict=True):
             earned[rank] = each
     return gap_of(earned, n_onsets) if n_onsets else math.nan

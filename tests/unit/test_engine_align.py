@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from swsdask.engine.align import align_systems
 from swsdask.engine.progress import Unseen
 from swsdask.engine.serial import SerialExecutor
 from swsdask.errors import ExecutionError
+from swsdask.model.ids import id_hash
 from swsdask.model.results import ALIGNMENT
 from swsdask.model.trials import Reference, Segments
 from tests import engines
@@ -53,6 +55,20 @@ def test_every_outcome_of_virtual_trials() -> None:
         ("s", "q1", "", 1, None, None, 0.0, 1.0, 0.7, "YES", "false_alarm"),
         ("s", "q1", "d0", 1, 10.0, 11.0, None, None, None, None, "miss"),
     ]
+
+
+def test_documents_that_the_evaluation_does_not_know_are_named() -> None:
+    evaluated = engines.evaluation(OCCURRENCES, [0, 0, 0], n_queries=2, tolerance=S // 2, outside="false_alarm")
+    ids = {"zz": 1, "aa": 2, "spoken": 1}
+    rows = [(1, -1, 1, start, S, 0.5, 1, 0) for start in (0, 1, 2, 3)] + ROWS[:1]
+    held = replace(
+        engines.detections(rows),
+        unknown_document=np.array([*map(id_hash, ("zz", "aa", "aa", "not counted")), 0]),
+    )
+    run = replace(engines.run_of("s", rows), unknown_documents=ids)
+    archive = engines.CellArchive((run,), {"s": [engines.MemoryCell("s", "s", held)]})
+    named = [(row["document"], row["start"]) for row in table(archive, evaluated).to_pylist() if row["query"] == "q1"]
+    assert named == [("", 0.0003), ("aa", 0.0001), ("aa", 0.0002), ("zz", 0.0), ("d0", None)]
 
 
 def test_what_is_dropped_is_no_trial() -> None:
