@@ -166,27 +166,44 @@ def evaluated(evaluation: Evaluation, rules: Rules) -> list[Occurrence]:
 # --- how many trials
 
 
-def audio_ticks(excerpts: Sequence[Excerpt], rules: Rules) -> Fraction:
-    """T, of the excerpts of some documents."""
+def audio_ticks(excerpts: Sequence[Excerpt]) -> Fraction:
+    """T of the excerpts of some documents, as this package defines it."""
     total = Fraction(0)
-    if rules.compat == "stdeval":
-        return sum((Fraction(e.end - e.start) * _share(e) for e in excerpts if e.channel == 1), Fraction(0))
     for document in sorted({e.document for e in excerpts}):
-        mine = sorted((e for e in excerpts if e.document == document), key=lambda e: e.start)
-        if rules.compat == "kwseval":
-            for e, after in zip(mine, [*mine[1:], None], strict=True):
-                end = e.end if after is None else min(e.end, after.start)
-                total += (end - e.start) * _share(e)
-        else:
-            edges = sorted({edge for e in mine for edge in (e.start, e.end)})
-            for begin, end in pairwise(edges):
-                shares = [_share(e) for e in mine if e.start <= begin and end <= e.end]
-                total += (end - begin) * max(shares, default=Fraction(0))
+        mine = [e for e in excerpts if e.document == document]
+        edges = sorted({edge for e in mine for edge in (e.start, e.end)})
+        for begin, end in pairwise(edges):
+            shares = [_share(e) for e in mine if e.start <= begin and end <= e.end]
+            total += (end - begin) * max(shares, default=Fraction(0))
+    return total
+
+
+def kwseval_seconds(excerpts: Sequence[Excerpt]) -> float:
+    """T in doubles: every excerpt up to the next one's start."""
+    total = 0.0
+    for document in dict.fromkeys(e.document for e in excerpts):
+        mine = sorted((e for e in excerpts if e.document == document), key=lambda e: (e.start, e.end))
+        for e, after in zip(mine, [*mine[1:], None], strict=True):
+            end = e.end if after is None else min(e.end, after.start)
+            total += (end / 10_000 - e.start / 10_000) * float(_share(e))
+    return total
+
+
+def stdeval_seconds(excerpts: Sequence[Excerpt]) -> float:
+    """T in doubles: the excerpts of channel 1."""
+    total = 0.0
+    for e in excerpts:
+        if e.channel == 1:
+            total += (e.end - e.start) / 10_000
     return total
 
 
 def _share(excerpt: Excerpt) -> Fraction:
     return Fraction(1, 2) if excerpt.source_type == "splitcts" else Fraction(1)
+
+
+TURNS_OF = "s1"
+"""Who speaks in all SPEAKER records."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +250,33 @@ def _united(excerpts: Sequence[Excerpt]) -> list[Excerpt]:
     return made
 
 
+def kwseval_segments(evaluation: Evaluation) -> tuple[list[Segment], dict[Word, Segment]]:
+    """The segments of KWSEval, excerpt by excerpt, and that of each word that it gives one."""
+    made: list[Segment] = []
+    of_word: dict[Word, int] = {}
+    for e in evaluation.excerpts:
+        first = len(made)
+        turns = [t for t in evaluation.turns if (t.document, t.channel) == (e.document, e.channel)]
+        for t in sorted(turns, key=lambda t: t.start):
+            if t.start < e.start or t.end > e.end:
+                continue
+            at = made[-1].end if len(made) > first else e.start
+            if at < t.start:
+                made.append(Segment(e.document, e.channel, at, t.start))
+            if at <= t.start:
+                made.append(Segment(e.document, e.channel, t.start, t.end))
+            else:
+                made[-1] = replace(made[-1], end=max(at, t.end))
+            for w in evaluation.words:
+                own = (w.document, w.channel, w.speaker) == (e.document, e.channel, TURNS_OF)
+                if own and made[-1].start <= w.start and w.end <= made[-1].end:
+                    of_word[w] = len(made) - 1
+        at = made[-1].end if len(made) > first else e.start
+        if at < e.end:
+            made.append(Segment(e.document, e.channel, at, e.end))
+    return made, {word: made[number] for word, number in of_word.items()}
+
+
 def segment_at(evaluation: Evaluation, document: str, channel: int, start: int, end: int) -> Segment | None:
     """The segment that holds a mid-point: on a boundary the later one."""
     holding = [
@@ -257,6 +301,8 @@ def align(evaluation: Evaluation, rules: Rules) -> Aligned:
     known = {query.name for query in evaluation.queries}
     detections = [d for d in evaluation.detections if d.query in known]
     spoken = evaluated(evaluation, rules)
+    if rules.trials == "segment" and rules.compat == "kwseval":
+        return Aligned(*_kwseval_segment(evaluation, detections, spoken))
     if rules.outside == "drop":
         detections = [d for d in detections if _inside(d.document, d.channel, d.start, d.end, evaluation.excerpts)]
     if rules.trials == "virtual":
@@ -358,6 +404,36 @@ def _segment(
         last = segment_at(evaluation, o.document, o.channel, o.last.start, o.last.end)
         if first and first == last:
             wanted.add((o.query, first))
+    return _of_segments(held, wanted)
+
+
+def _kwseval_segment(
+    evaluation: Evaluation, detections: Sequence[Detection], spoken: Sequence[Occurrence]
+) -> tuple[list[Trial], dict[tuple[str, str], int]]:
+    made, of_word = kwseval_segments(evaluation)
+    wanted = {
+        (o.query, of_word[o.first]) for o in spoken if o.first in of_word and of_word.get(o.last) == of_word[o.first]
+    }
+    held: dict[tuple[str, Segment], list[Detection]] = defaultdict(list)
+    for d in detections:
+        middle = d.start / 10_000 + (d.end - d.start) / 10_000 / 2
+        there = [s for s in made if (s.document, s.channel) == (d.document, d.channel)]
+        holding = [s for s in there if s.start / 10_000 <= middle <= s.end / 10_000]
+        if holding:
+            holding.sort(key=lambda s: (s.start, s.end))
+            held[d.query, _of_boundary(d.query, holding[:2], wanted)].append(d)
+    return _of_segments(held, wanted)
+
+
+def _of_boundary(query: str, holding: Sequence[Segment], wanted: set[tuple[str, Segment]]) -> Segment:
+    """The earlier one of two segments, unless only the later one is a target."""
+    targets = [segment for segment in holding if (query, segment) in wanted]
+    return (targets or holding)[0]
+
+
+def _of_segments(
+    held: dict[tuple[str, Segment], list[Detection]], wanted: set[tuple[str, Segment]]
+) -> tuple[list[Trial], dict[tuple[str, str], int]]:
     targets: dict[tuple[str, str], int] = defaultdict(int)
     for query, segment in wanted:
         targets[query, segment.document] += 1
@@ -421,9 +497,14 @@ def _n_trials(evaluation: Evaluation, rules: Rules, documents: set[str]) -> int:
     if rules.trials == "document":
         return len(documents)
     if rules.trials == "segment":
-        return sum(s.document in documents for s in segments(evaluation))
+        made = kwseval_segments(evaluation)[0] if rules.compat == "kwseval" else segments(evaluation)
+        return sum(s.document in documents for s in made)
     mine = [e for e in evaluation.excerpts if e.document in documents]
-    return round(rules.trials_per_second * audio_ticks(mine, rules) / 10_000)
+    if rules.compat == "kwseval":
+        return round(kwseval_seconds(mine) / float(rules.trials_per_second))
+    if rules.compat == "stdeval":
+        return round(float(rules.trials_per_second) * stdeval_seconds(mine))
+    return round(rules.trials_per_second * audio_ticks(mine) / 10_000)
 
 
 # --- measures
@@ -479,7 +560,9 @@ class Part:
         self.n_trials = condition.n_trials
         self.n_nt = {query: condition.n_trials - self.n_act[query] for query in self.queries}
         self.with_nontargets = [query for query in self.queries if self.n_nt[query] > 0]
-        self.trials = [t for t in aligned.trials if t.query in self.queries and self._there(t.document, condition)]
+        there = [t for t in aligned.trials if self._there(t.document, condition)]
+        self.everything = [t for t in there if t.query in condition.queries]
+        self.trials = [t for t in there if t.query in self.queries]
         self.candidates = sorted({t.score for t in self.trials})
 
     @staticmethod
@@ -530,6 +613,8 @@ class Part:
         made["c_default"] = min(self.c_miss * self.p_target, self.c_fa * (1 - self.p_target))
         made |= self._counts(self.queries, self.trials)
         made |= self._actual(yes)
+        if self.rules.compat in ("kwseval", "stdeval"):
+            made["occurrence_weighted_value"] = self._counts(self.queries, self.everything)["occurrence_weighted_value"]
         made |= self._maximum()
         made |= self._optimum()
         unmapped = self.rates([t for t in self.trials if t.hit])
@@ -562,14 +647,18 @@ class Part:
         if not self.has_decisions:
             return dict.fromkeys(names, NAN)
         made: dict[str, Any] = dict.fromkeys(names, NAN)
-        made["actual_threshold"] = _explained(self.trials)
+        every = self.everything if self.rules.compat == "kwseval" else self.trials
+        made["actual_threshold"] = _explained(every)
+        if self.rules.compat == "kwseval" and every and not any(t.decision for t in every):
+            made["actual_threshold"] = max(t.score for t in every)
         n_target = sum(self.n_act[query] for query in self.queries)
         sets = 1 if self.rules.compat in ("kwseval", "stdeval") else len(self.queries)
         n_nt = sets * self.n_trials - n_target
         if n_target:
             made["p_miss_pooled"] = 1 - Fraction(sum(t.hit for t in yes), n_target)
         if n_nt > 0:
-            made["p_fa_pooled"] = Fraction(sum(not t.hit for t in yes), n_nt)
+            counted = self.everything if self.rules.compat in ("kwseval", "stdeval") else self.trials
+            made["p_fa_pooled"] = Fraction(sum(not t.hit for t in counted if t.decision), n_nt)
         p_miss, p_fa = self.rates(yes)
         made["p_miss"], made["p_fa"], made["atwv"] = p_miss, p_fa, self.twv(yes)
         made["c_det"] = self.c_miss * self.p_target * p_miss + self.c_fa * (1 - self.p_target) * p_fa

@@ -1,14 +1,14 @@
 """Segment trials: a trial is a (query, segment), as in the NIST 2013 Open Keyword Search evaluation (KWSEval -g).
 
-Inside every excerpt the SPEAKER
-records in time order make speech segments (a record that overlaps the current one extends it, one that starts exactly
-at its end opens a new one) and the gaps between them make non-speech segments: together they tile the excerpt.
+Inside every excerpt the SPEAKER records in time order make speech segments (a record that overlaps the current one
+extends it, one that starts exactly at its end opens a new one) and the gaps between them make non-speech segments:
+together they tile the excerpt.
 
 A time interval, be it a detection or a word, lies in the segment that holds its mid-point; a mid-point on the boundary
 of two segments belongs to the later one. A segment is a target of a query iff the first and the last word of an
 occurrence lie in it. So a single word is always in one segment, however its ends were rounded, and a detection that
 finds it exactly lies in the same one. The best detection in a segment speaks for the trial; a detection whose mid-point
-is in no segment is no trial.
+is in no segment is no trial. KWSEval's own rules: `alignment.kwseval_segments`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdask.alignment.best import Places, best_trials, distinct_pairs
+from swsdask.alignment.doubles import middle_noise
 from swsdask.alignment.outside import evaluated_rows
 from swsdask.model.trials import I8, I32, I64, Detections, Reference, Segments, Trials
 
-_DOUBLED_LIMIT = 2**32
+_LIMIT = 2**34
+"""Above four times any time in ticks."""
 
 
 class Spans(NamedTuple):
@@ -46,10 +48,14 @@ def segment_places(detections: Detections, reference: Reference, *, aligned: boo
     d = detections
     if reference.segments is None or d.document is None or d.channel is None or d.start is None or d.duration is None:
         raise ValueError("segment trials need segments, and documents, channels and times of detections")
+    middle = 2 * (2 * d.start.astype(np.int64) + d.duration)
+    if reference.segments.boundary == "earlier":
+        middle += middle_noise(d.start, d.duration)
+    held = _holding(reference.segments, d.document, d.channel, middle)
+    if reference.segments.boundary == "earlier":
+        held = _unless_only_the_later_is_a_target(held, d.query, middle, reference, reference.segments)
     return Places(
-        of_detection=segment_of(
-            reference.segments, d.document, d.channel, d.start, d.start.astype(np.int64) + d.duration
-        ),
+        of_detection=held,
         number=len(reference.segments.start),
         targets=_targets(reference, reference.segments) if aligned else None,
         otherwise="no_segment",
@@ -118,19 +124,44 @@ def segment_targets(
 
 def segment_of(segments: Segments, document: I32, channel: I8, start: I32, end: I32 | I64) -> I64:
     """The number of the segment that holds the mid-point of each interval [start, end]; -1 where none does."""
+    return _holding(segments, document, channel, 2 * (start.astype(np.int64) + end))
+
+
+def _holding(segments: Segments, document: I32, channel: I8, middle: I64) -> I64:
+    """The number of the segment that holds each time, given in quarters of a tick."""
     tracks, track_of_segment = np.unique(_track(segments.document, segments.channel), return_inverse=True)
     if not len(tracks):
         return np.full(len(document), -1, np.int64)
     wanted = _track(document, channel)
     track = np.minimum(np.searchsorted(tracks, wanted), len(tracks) - 1)
-    middle = start.astype(np.int64) + end
-    starts = track_of_segment * _DOUBLED_LIMIT + 2 * segments.start.astype(np.int64)
-    number = np.searchsorted(starts, track * _DOUBLED_LIMIT + np.clip(middle, 0, _DOUBLED_LIMIT - 1), "right") - 1
+    starts, ends = 4 * segments.start.astype(np.int64), 4 * segments.end.astype(np.int64)
+    at = track * _LIMIT + np.clip(middle, 0, _LIMIT - 1)
+    if segments.boundary == "later":
+        number = np.searchsorted(track_of_segment * _LIMIT + starts, at, "right") - 1
+    else:
+        number = np.searchsorted(np.maximum.accumulate(track_of_segment * _LIMIT + ends), at)
+        number = np.where(number < len(starts), number, -1)
     there = (number >= 0) & (tracks[track] == wanted) & (track_of_segment[number] == track)
-    there &= (middle >= 2 * segments.start[number].astype(np.int64)) & (
-        middle <= 2 * segments.end[number].astype(np.int64)
-    )
+    there &= (middle >= starts[number]) & (middle <= ends[number])
     return np.where(there, number, -1)
+
+
+def _unless_only_the_later_is_a_target(
+    held: I64, query: I32, middle: I64, reference: Reference, segments: Segments
+) -> I64:
+    """The later segment for mid-points on a boundary where it is a target of the query and the earlier one is not."""
+    last = len(segments.start) - 1
+    rows = np.flatnonzero((held >= 0) & (held < last))
+    rows = rows[middle[rows] == 4 * segments.end[held[rows]].astype(np.int64)]
+    earlier, later = held[rows], held[rows] + 1
+    track = _track(segments.document, segments.channel)
+    touch = (track[earlier] == track[later]) & (segments.end[earlier] == segments.start[later])
+    target_query, target = _targets(reference, segments)
+    targets = target_query.astype(np.int64) << 32 | target
+    own = query[rows].astype(np.int64) << 32
+    moved = touch & np.isin(own | later, targets) & ~np.isin(own | earlier, targets)
+    held[rows[moved]] += 1
+    return held
 
 
 def _track(document: I32, channel: I8) -> I64:

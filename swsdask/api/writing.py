@@ -36,8 +36,8 @@ def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location)
     For document trials only, and a result with the numbers that are printed (`render.mediaeval_output`); they are the
     tool's under `compat = "mediaeval"`.
     """
-    from swsdask.archive.reference import whole_ticks
     from swsdask.formats.reference import ReferenceFiles
+    from swsdask.model.finding import FindRule
     from swsdask.render.mediaeval_output import MEASURES, Loaded, write_mediaeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
@@ -47,7 +47,7 @@ def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location)
     if missing:
         raise SettingsError(f"MediaEval's output needs measures that were not asked for: {', '.join(sorted(missing))}.")
     names = evaluation.files or ReferenceFiles("(archive)", "(archive)", "(archive)")
-    occurrences = archive.occurrences(whole_ticks("find_gap_s", settings.find_gap_s), settings.text_filters)
+    occurrences = archive.occurrences(FindRule.of(settings))
     loaded = Loaded(
         queries=os.path.basename(names.queries),
         n_queries=archive.queries.num_rows,

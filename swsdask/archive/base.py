@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from swsdask.model.finding import FindRule
 from swsdask.model.resources import Resources
 from swsdask.model.trials import Detections, ScoreRange
 
@@ -92,8 +93,8 @@ class Archive(Protocol):
         """Content hashes of the reference, by role (ecf, rttm, queries)."""
         ...
 
-    def occurrences(self, find_gap: int, text_filters: Sequence[str]) -> pa.Table:
-        """Where the queries were spoken (`model.schemas.OCCURRENCES`) by the gap rule, `find_gap` in ticks."""
+    def occurrences(self, rule: FindRule) -> pa.Table:
+        """Where the queries were spoken (`model.schemas.FOUND_OCCURRENCES`) by a rule."""
         ...
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[Cell]:

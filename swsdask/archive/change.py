@@ -13,12 +13,12 @@ import pyarrow as pa
 from swsdask.archive.encode import Codes
 from swsdask.archive.layout import BUCKETS, Layout, table_name
 from swsdask.archive.manifest import Manifest, check_same_settings, commit, latest
-from swsdask.archive.occurrences import FINDER_VERSION, find_occurrences
-from swsdask.archive.reference import whole_ticks
+from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_runs import StoredRun, from_table, to_table
 from swsdask.archive.tables import ReferenceTables
 from swsdask.errors import ArchiveError
+from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.wording import counted
@@ -80,23 +80,23 @@ class Change:
             raise ArchiveError(
                 f"{storage.url}: expected an archive; found none. Give ECF, RTTM and queries to make one."
             )
-        find_gap = whole_ticks("find_gap_s", settings.find_gap_s)
+        rule = FindRule.of(settings)
         made_of = {
             "documents": tables.documents,
             "queries": tables.queries,
             "words": tables.words,
             "segments": tables.segments,
-            "occurrences": find_occurrences(tables.words, tables.queries, find_gap, settings.text_filters),
+            "occurrences": find_occurrences(tables.words, tables.queries, rule),
         }
         blank = Manifest(
             version=0,
             buckets=layout.buckets or BUCKETS,
-            find_gap=find_gap,
-            text_filters=settings.text_filters,
+            find_gap=rule.find_gap,
+            text_filters=rule.text_filters,
             tables={},
             inputs=tables.inputs,
             settings=None if keep is None else keep.kept(),
-            finder=FINDER_VERSION,
+            finder=finder_of(rule),
         )
         return cls(storage, blank, made_of, replace=replace, keep=keep, change_settings=change_settings)
 

@@ -41,8 +41,8 @@ Read = TypeVar("Read", bound=AnyManifest)
 class Manifest:
     """One version of an archive of detections.
 
-    `find_gap` (ticks) and `text_filters` are those by which its occurrences were found, `finder` the version of the
-    rule that found them (`archive.occurrences.FINDER_VERSION`; 0: not said). `tables` are the files of its tables by
+    `find_gap` (ticks) and `text_filters` are those by which its occurrences were found, `finder` whose rule found
+    them, and its version (`archive.occurrences.finder_of`; empty: not said). `tables` are the files of its tables by
     name, `inputs` the content hashes of its reference by role, `settings` what it keeps of the settings that it was
     made with (`model.layers.Layers.kept`; None in archives of releases that kept none).
     """
@@ -54,7 +54,7 @@ class Manifest:
     tables: dict[str, str]
     inputs: dict[str, str]
     settings: dict[str, Any] | None = None
-    finder: int = 0
+    finder: str = ""
     format_version: int = FORMAT_VERSION
     hash_version: int = HASH_VERSION
 

@@ -16,6 +16,7 @@ from swsdask.archive.order import cut, in_order, joined, pair_starts
 from swsdask.archive.sources import RunSource, note_claims
 from swsdask.archive.tables import ReferenceTables
 from swsdask.errors import ArchiveError, Problems
+from swsdask.model.finding import FindRule
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
 
@@ -71,9 +72,9 @@ class MemoryArchive:
         """Content hashes of the reference, by role."""
         return self.tables.inputs
 
-    def occurrences(self, find_gap: int, text_filters: Sequence[str]) -> pa.Table:
+    def occurrences(self, rule: FindRule) -> pa.Table:
         """Where the queries were spoken."""
-        return find_occurrences(self.words, self.queries, find_gap, text_filters)
+        return find_occurrences(self.words, self.queries, rule)
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[MemoryCell]:
         """The run in about equal cells."""

@@ -20,11 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.text import compare_normalize, query_units, units
-from swsdask.model.schemas import OCCURRENCES
+from swsdask.model.finding import FindRule
+from swsdask.model.schemas import FOUND_OCCURRENCES
 from swsdask.model.trials import I64, Bool
 
-FINDER_VERSION = 1
-"""Of the rule above. A change that finds other occurrences counts it up, so that stored ones are found again."""
+FINDER_VERSION = 2
+"""Of the rules above. A change that finds other occurrences counts it up, so that stored ones are found again."""
 
 CANNOT_START = ("frag", "fp")
 
@@ -59,12 +60,18 @@ class _Spellings(NamedTuple):
     length: I64
 
 
-def find_occurrences(words: pa.Table, queries: pa.Table, find_gap: int, text_filters: Sequence[str] = ()) -> pa.Table:
-    """The occurrences (`model.schemas.OCCURRENCES`), sorted by (query, document, channel, start, end).
+def finder_of(rule: FindRule) -> str:
+    """Whose rule finds occurrences, and its version."""
+    return f"{rule.finder} {FINDER_VERSION}"
 
-    `words` and `queries` are tables of `model.schemas`, `find_gap` is in ticks. A query without text has none. Every
-    query costs time in proportion to the places of its first word.
+
+def find_occurrences(words: pa.Table, queries: pa.Table, rule: FindRule) -> pa.Table:
+    """The occurrences (`model.schemas.FOUND_OCCURRENCES`), sorted by (query, document, channel, start, end).
+
+    `words` and `queries` are tables of `model.schemas`. A query without text has none. Every query costs time in
+    proportion to the places of its first word.
     """
+    find_gap, text_filters, _ = rule
     normalize = compare_normalize(queries)
     texts = [query_units(text, normalize, text_filters) for text in queries["text"].to_pylist()]
     code: dict[str, int] = {}
@@ -164,7 +171,7 @@ def _table(words: pa.Table, spoken: _Units, query: I64, first: I64, last: I64) -
             "end": spoken.end[last].astype(np.int32),
             "first_word_end": spoken.end[first].astype(np.int32),
             "last_word_start": spoken.start[last].astype(np.int32),
+            "speaker": words["speaker"].take(pa.array(row)),
         }
     )
-    order = ("query", "document", "channel", "start", "end", "first_word_end", "last_word_start")
-    return found.sort_by([(name, "ascending") for name in order]).cast(OCCURRENCES)
+    return found.sort_by([(name, "ascending") for name in FOUND_OCCURRENCES.names]).cast(FOUND_OCCURRENCES)

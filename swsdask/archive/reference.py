@@ -3,28 +3,30 @@
 Which occurrences are evaluated: those whose first word lies inside one excerpt of its (document, channel), ends
 inclusive (KWSEval). Under `compat = "stdeval"` all occurrences, even in documents that the ECF does not have, or with
 `outside = "drop"` (STDEval -E) those that lie entirely inside one excerpt. For document trials only documents of the
-ECF count.
+ECF count. Segment trials under `compat = "kwseval"`: `alignment.kwseval_segments`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from swsdask.alignment.document import document_targets
+from swsdask.alignment.kwseval_segments import Spoken, kwseval_segments
 from swsdask.alignment.segment import Spans, segment_targets, tile
-from swsdask.archive.audio import audio_time, virtual_trials
+from swsdask.archive.audio import trial_counter
 from swsdask.archive.base import Archive
 from swsdask.archive.conditions import group_documents, parts
 from swsdask.archive.encode import Codes
 from swsdask.archive.excerpts import document_codes
-from swsdask.errors import SettingsError
 from swsdask.model.application import asked_thresholds, weights
+from swsdask.model.finding import FindRule
 from swsdask.model.settings import EvaluationSettings
-from swsdask.model.ticks import ticks
+from swsdask.model.ticks import whole_ticks
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Reference, Segments
 
 _NOT_COUNTED = np.iinfo(np.int64).min
@@ -38,7 +40,11 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
     """
     codes = Codes.of(archive.documents, archive.queries, archive.words)
     found, n_unevaluated = _evaluated_occurrences(archive, codes, settings)
-    segments = _segments(archive, codes) if settings.trials == "segment" else None
+    speaker = found.pop("speaker")
+    segments = None
+    if settings.trials == "segment":
+        segments, whole = _segments(archive, codes, found, speaker, settings)
+        found = {name: column[whole] for name, column in found.items()}
     wanted = parts(archive.documents, archive.queries, by)
     n_others = len(codes.document_ids) - codes.n_evaluated
     group_of_document, groups = group_documents(wanted, codes.n_evaluated, n_others + 1)
@@ -62,7 +68,7 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
             tolerance=whole_ticks("tolerance_s", settings.tolerance_s),
             objective=settings.objective,
             score_scale=settings.score_scale,
-            outside=settings.outside,
+            outside=_outside(segments, settings),
         ),
         query_ids=codes.query_ids,
         document_ids=codes.document_ids,
@@ -93,17 +99,9 @@ def queries_without_targets(reference: Reference) -> tuple[str, ...]:
     return tuple(reference.query_ids[number] for number in np.flatnonzero(empty))
 
 
-def whole_ticks(name: str, seconds: float) -> int:
-    """A setting's seconds in ticks. Raises `SettingsError` if it is no whole number of them."""
-    whole, rounded = ticks(seconds)
-    if rounded:
-        raise SettingsError(f"setting evaluation.{name}: expected a multiple of 0.0001 s; found {seconds!r}.")
-    return whole
-
-
 def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationSettings) -> tuple[dict[str, Any], int]:
     """The columns that `Reference` has of them, sorted by (query, document, channel, start, end); how many others."""
-    table = archive.occurrences(whole_ticks("find_gap_s", settings.find_gap_s), settings.text_filters)
+    table = archive.occurrences(FindRule.of(settings))
     found = {name: table[name].to_numpy() for name in table.column_names if name != "document"}
     found["document"] = document_codes(codes.document_ids, table["document"])
     if settings.compat != "stdeval":
@@ -120,15 +118,30 @@ def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationS
     return {name: np.ascontiguousarray(column[rows]) for name, column in found.items()}, len(order) - len(rows)
 
 
-def _segments(archive: Archive, codes: Codes) -> Segments:
-    spans = [
-        Spans(
-            document_codes(codes.document_ids, table["document"]),
-            *(table[name].to_numpy() for name in ("channel", "start", "end")),
-        )
-        for table in (archive.documents, archive.segments)
-    ]
-    return tile(*spans)
+def _segments(
+    archive: Archive, codes: Codes, found: dict[str, Any], speaker: Sequence[str], settings: EvaluationSettings
+) -> tuple[Segments, Bool]:
+    """The segments, and which of the occurrences `found` can be targets in them."""
+
+    def spans(table: pa.Table) -> Spans:
+        times = (table[name].to_numpy() for name in ("channel", "start", "end"))
+        return Spans(document_codes(codes.document_ids, table["document"]), *times)
+
+    excerpts, records = spans(archive.documents), spans(archive.segments)
+    if settings.compat != "kwseval":
+        return tile(excerpts, records), np.ones(len(speaker), bool)
+    names = (("start", "first_word_end"), ("last_word_start", "end"))
+    ends = [Spans(found["document"], found["channel"], *(found[name] for name in pair)) for pair in names]
+    words = Spoken(Spans(*(np.concatenate(columns) for columns in zip(*ends, strict=True))), [*speaker, *speaker])
+    segments, lies = kwseval_segments(excerpts, Spoken(records, archive.segments["speaker"].to_pylist()), words)
+    first, last = np.split(lies, 2)
+    return segments, (first == last) & (first >= 0)
+
+
+def _outside(segments: Segments | None, settings: EvaluationSettings) -> Literal["drop", "false_alarm", "error"]:
+    """The rule `outside`. KWSEval's segments take in every detection by its mid-point, wherever it ends."""
+    in_segments = segments is not None and settings.compat == "kwseval" and settings.outside == "drop"
+    return "false_alarm" if in_segments else settings.outside
 
 
 def _targets(
@@ -155,11 +168,9 @@ def _trials_of_groups(
 ) -> Callable[[Bool], int]:
     """What gives the number of trials of one query (Eq. 2's N) in some groups of documents, bool [n_groups]."""
     if settings.trials == "virtual":
-        time = audio_time(archive.documents, settings.compat)
-        group = dict(zip(codes.document_ids, group_of_document.tolist(), strict=False))
-        return lambda within: virtual_trials(
-            settings.trials_per_second, (each for document, each in time.items() if within[group[document]])
-        )
+        count = trial_counter(archive.documents, settings.trials_per_second, settings.compat)
+        group = dict(zip(codes.document_ids[: codes.n_evaluated], group_of_document.tolist(), strict=False))
+        return lambda within: count({document for document, number in group.items() if within[number]})
     trial_group = group_of_document[: codes.n_evaluated] if segments is None else group_of_document[segments.document]
     return lambda within: int(np.count_nonzero(within[trial_group]))
 

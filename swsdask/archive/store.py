@@ -14,10 +14,11 @@ from swsdask.archive.base import Run
 from swsdask.archive.fragment import read_groups
 from swsdask.archive.layout import DETECTION_FILES, TABLES, TEMPORARY
 from swsdask.archive.manifest import Manifest, opened, remove_unnamed, versions
-from swsdask.archive.occurrences import FINDER_VERSION, find_occurrences
+from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_runs import StoredRun, from_table
 from swsdask.errors import ArchiveError
+from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
 from swsdask.model.trials import Detections
 
@@ -115,12 +116,12 @@ class StoredArchive:
         """The runs, sorted by system."""
         return tuple(stored.run for stored in self.stored_runs)
 
-    def occurrences(self, find_gap: int, text_filters: Sequence[str]) -> pa.Table:
+    def occurrences(self, rule: FindRule) -> pa.Table:
         """Where the queries were spoken: as stored, or found in the words if that was by another rule."""
         stored = (self.manifest.finder, self.manifest.find_gap, self.manifest.text_filters)
-        if (FINDER_VERSION, find_gap, tuple(text_filters)) == stored:
+        if (finder_of(rule), rule.find_gap, rule.text_filters) == stored:
             return self._table("occurrences")
-        return find_occurrences(self.words, self.queries, find_gap, text_filters)
+        return find_occurrences(self.words, self.queries, rule)
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[StoredCell]:
         """The run in cells of whole row groups, as many as fit in `rows_per_task` rows, at least one."""

@@ -3,10 +3,13 @@
 - `atwv`: Eq. 6 of the 2013 measures document with the errors that the YES/NO decisions make; no threshold is applied,
   so thresholds of the system's own for each query are fine. Per query: 1 - (P_miss(q) + beta P_fa(q)).
 - `actual_threshold`: where one threshold explains the decisions, the middle of the lowest YES and the highest NO score
-  (lowest YES >= highest NO); the lowest YES score if nothing is NO. NaN if no threshold does, or nothing is YES. It is
-  what KWSEval prints as "Dec. Thresh" of the actual decisions.
+  (lowest YES >= highest NO); the lowest YES score if nothing is NO. NaN if no threshold does, or nothing is YES.
 
 Not defined (NaN) where a trial has no decision.
+
+QUIRK, under `compat = "kwseval"`: `actual_threshold` is what KWSEval prints as "Dec. Thresh" of the actual decisions.
+Over all queries it covers those that averages leave out, and is the highest NO score if nothing is YES. Where no
+threshold explains the decisions, KWSEval prints no report at all.
 """
 
 from __future__ import annotations
@@ -40,14 +43,15 @@ class ActualTwv:
         counts: Counts = statistics[Counts]
         beta = weights(reference, settings).beta
         defined = undefined_without(counts.has_decisions)
+        explaining = _threshold_of_kwseval if settings.compat == "kwseval" else _threshold
         for population in populations(reference):
             found = outcomes(counts, population)
             p_miss, p_fa = population.rates_of(found.miss, found.false_alarm)
             groups = population.condition.groups
             min_yes = counts.min_yes[:, groups].min(axis=1, initial=np.inf)
             max_no = counts.max_no[:, groups].max(axis=1, initial=-np.inf)
-            chosen = population.queries
-            everywhere = _threshold(min_yes[chosen].min(initial=np.inf), max_no[chosen].max(initial=-np.inf))
+            chosen = population.condition.asked if settings.compat == "kwseval" else population.queries
+            everywhere = explaining(min_yes[chosen].min(initial=np.inf), max_no[chosen].max(initial=-np.inf))
             yield from population.overall(
                 {"atwv": twv(p_miss, p_fa, beta) * defined, "actual_threshold": everywhere.item() * defined}
             )
@@ -64,3 +68,8 @@ def _threshold(min_yes: F64, max_no: F64) -> F64:
     """The threshold that explains decisions; numbers or columns."""
     middle = 0.5 * min_yes + 0.5 * np.where(np.isfinite(max_no), max_no, min_yes)
     return np.where(np.isfinite(min_yes) & (min_yes >= max_no), middle, np.nan)
+
+
+def _threshold_of_kwseval(min_yes: F64, max_no: F64) -> F64:
+    all_no = np.isinf(min_yes) & np.isfinite(max_no)
+    return np.where(all_no, max_no, _threshold(min_yes, max_no))

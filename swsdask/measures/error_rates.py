@@ -6,7 +6,8 @@
   counts added up over queries.
 - Not defined (NaN) where a trial has no decision.
 
-QUIRK, under `compat = "kwseval"` and `"stdeval"`: NIST's pooled P_fa forgets |Q|: N_fa / (N - N_true).
+QUIRK, under `compat = "kwseval"` and `"stdeval"`: NIST's pooled P_fa forgets |Q|: N_fa / (N - N_true), and N_fa counts
+the false alarms of the queries that averages leave out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from swsdask.measures.base import Value
-from swsdask.measures.outcomes import outcomes, undefined_without
+from swsdask.measures.outcomes import Outcomes, outcomes, undefined_without
 from swsdask.measures.population import Population, populations, ratio
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
@@ -40,7 +41,7 @@ class ErrorRates:
         for population in populations(reference):
             found = outcomes(counts, population)
             p_miss, p_fa = population.rates_of(found.miss, found.false_alarm)
-            hits, false_alarms = found.hit[population.queries].sum(), found.false_alarm[population.queries].sum()
+            hits, false_alarms = found.hit[population.queries].sum(), pooled_false_alarms(found, population, settings)
             pooled_miss, pooled_fa = pooled_rates(population, hits, false_alarms, settings)
             numbers = {"p_miss": p_miss, "p_fa": p_fa, "p_miss_pooled": pooled_miss, "p_fa_pooled": pooled_fa}
             yield from population.overall({name: value * defined for name, value in numbers.items()})
@@ -49,6 +50,13 @@ class ErrorRates:
                 "p_fa": ratio(found.false_alarm, population.nontargets) * defined,
             }
             yield from population.by_query(reference, columns)
+
+
+def pooled_false_alarms(found: Outcomes, population: Population, settings: EvaluationSettings) -> int:
+    """N_fa of all queries as one set of trials."""
+    asked = population.condition.asked
+    queries = asked if settings.compat in ("kwseval", "stdeval") else population.queries
+    return int(found.false_alarm[queries].sum())
 
 
 def pooled_rates(population: Population, hits: Any, false_alarms: Any, settings: EvaluationSettings) -> tuple[Any, Any]:

@@ -69,6 +69,9 @@ OCCURRENCES = pa.schema(
 )
 """One row per place where a query was spoken; `query` is the row number in `queries`."""
 
+FOUND_OCCURRENCES = OCCURRENCES.append(pa.field("speaker", pa.string(), nullable=False))
+"""Occurrences found in an RTTM's words, and who spoke them."""
+
 DETECTIONS = pa.schema(
     [
         pa.field("query", pa.int32(), nullable=False),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 
+from swsdask.errors import SettingsError
+
 TICKS_PER_SECOND = 10_000
 MAX_TICKS = 2**31 - 1
 """The longest time a table holds: 59.65 hours within one document."""
@@ -27,6 +29,14 @@ def ticks(seconds: str | float | Decimal) -> tuple[int, bool]:
         raise OverflowError(f"{seconds} seconds")
     whole = int(exact.to_integral_value(ROUND_HALF_EVEN))
     return whole, whole != exact
+
+
+def whole_ticks(name: str, seconds: float) -> int:
+    """A setting's seconds in ticks. Raises `SettingsError` if it is no whole number of them."""
+    whole, rounded = ticks(seconds)
+    if rounded:
+        raise SettingsError(f"setting evaluation.{name}: expected a multiple of 0.0001 s; found {seconds!r}.")
+    return whole
 
 
 def seconds(ticks: int) -> float:

@@ -106,12 +106,16 @@ class AlignmentRule:
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Segment trials' segments, sorted by (document, channel, start): they tile every excerpt."""
+    """Segment trials' segments, sorted by (document, channel, start): they tile every excerpt.
+
+    A time on the `boundary` of two belongs to the later or the earlier one.
+    """
 
     document: I32
     channel: I8
     start: I32
     end: I32
+    boundary: Literal["later", "earlier"] = "later"
 
 
 @dataclass(frozen=True, eq=False)

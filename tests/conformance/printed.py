@@ -12,9 +12,14 @@ def rows(text: str) -> list[list[str]]:
 
 
 def kwseval_summary(text: str) -> list[str]:
-    """The one row of KWSEval's summary report: title first."""
-    start = text.index("#Keyword")
-    return next(row for row in rows(text[start:]) if row[0] in ("Occurrence", "Segment"))
+    """The one row of KWSEval's summary report: title and number of keywords first.
+
+    The report leaves out the number where it is one.
+    """
+    header, row = (
+        next(row for row in rows(text) if row[0] in first) for first in (["Title"], ["Occurrence", "Segment"])
+    )
+    return row if "#Keyword" in header else [row[0], "1", *row[1:]]
 
 
 def kwseval_queries(text: str) -> dict[str, list[str]]:

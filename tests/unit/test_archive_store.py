@@ -14,12 +14,13 @@ from swsdask.archive import store
 from swsdask.archive.base import Run
 from swsdask.archive.layout import Layout, buckets_of
 from swsdask.archive.memory import read_into_memory
-from swsdask.archive.occurrences import FINDER_VERSION
+from swsdask.archive.occurrences import finder_of
 from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, StoredCell, is_archive, open_archive, vacuum
 from swsdask.archive.writing import write_runs
 from swsdask.errors import ArchiveError, InputError
+from swsdask.model.finding import FindRule
 from swsdask.model.runs import RunHeader
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
@@ -83,17 +84,17 @@ def test_what_is_written_is_read_back(url: str) -> None:
 
 def test_occurrences_are_stored_and_found_again_by_another_rule(url: str) -> None:
     archive = write(url)
-    stored = archive.occurrences(5000, ())
-    assert stored.to_pylist() == read_into_memory(TABLES, [], SETTINGS).occurrences(5000, ()).to_pylist()
+    stored = archive.occurrences(FindRule(5000))
+    assert stored.to_pylist() == read_into_memory(TABLES, [], SETTINGS).occurrences(FindRule(5000)).to_pylist()
     assert stored.num_rows == 2
     archive.storage.remove(archive.manifest.tables["words"])
-    assert open_archive(url).occurrences(5000, ()).num_rows == 2
+    assert open_archive(url).occurrences(FindRule(5000)).num_rows == 2
     with pytest.raises(ArchiveError, match="found none"):
-        open_archive(url).occurrences(30, ())
+        open_archive(url).occurrences(FindRule(30))
 
 
 def test_another_gap_gives_other_occurrences(url: str) -> None:
-    assert write(url).occurrences(30, ()).num_rows == 1
+    assert write(url).occurrences(FindRule(30)).num_rows == 1
 
 
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
@@ -253,7 +254,7 @@ def test_lost_and_damaged_files_are_told_with_what_to_do(tmp_path: Path, table: 
         opened = open_archive(str(tmp_path))
         for name in ("documents", "queries", "words", "segments", "runs"):
             getattr(opened, name)
-        opened.occurrences(opened.manifest.find_gap, opened.manifest.text_filters)
+        opened.occurrences(FindRule(opened.manifest.find_gap, opened.manifest.text_filters))
         detections(opened, "a")
 
     read()
@@ -348,9 +349,11 @@ def test_runs_survive_a_round_trip_with_odd_values(url: str) -> None:
 def test_occurrences_of_an_earlier_rule_are_found_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     written = write(url)
     stored = open_archive(url)
-    assert stored.manifest.finder == FINDER_VERSION
+    rule = FindRule(5000)
+    assert stored.manifest.finder == finder_of(rule)
     monkeypatch.setattr(store, "find_occurrences", lambda *_: "found again")
-    assert stored.occurrences(5000, ()).equals(written.occurrences(5000, ()))
-    assert stored.occurrences(4999, ()) == "found again"
-    monkeypatch.setattr(store, "FINDER_VERSION", FINDER_VERSION + 1)
-    assert stored.occurrences(5000, ()) == "found again"
+    assert stored.occurrences(rule).equals(written.occurrences(rule))
+    assert stored.occurrences(rule._replace(find_gap=4999)) == "found again"
+    assert stored.occurrences(rule._replace(finder="kwseval")) == "found again"
+    monkeypatch.setattr(store, "finder_of", lambda rule: "another")
+    assert stored.occurrences(rule) == "found again"

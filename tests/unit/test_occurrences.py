@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +15,18 @@ from swsdask.archive.occurrences import FINDER_VERSION, find_occurrences
 from swsdask.archive.tables import table_hash
 from swsdask.archive.text import units
 from swsdask.errors import InputError
-from swsdask.model.schemas import OCCURRENCES, WORDS
+from swsdask.model.finding import Finder, FindRule
+from swsdask.model.schemas import FOUND_OCCURRENCES, WORDS
+from swsdask.model.settings import TextFilter
 from tests.archives import queries, table, words
 
 Found = tuple[int, str, int, int, int, int, int]
 
 
 def found(word_table: pa.Table, query_table: pa.Table, gap: int = 5000, filters: Sequence[str] = ()) -> list[Found]:
-    result = find_occurrences(word_table, query_table, gap, filters)
-    assert result.schema.equals(OCCURRENCES)
-    return [tuple(row.values()) for row in result.to_pylist()]
+    result = find_occurrences(word_table, query_table, FindRule(gap, tuple(filters)))
+    assert result.schema.equals(FOUND_OCCURRENCES)
+    return [tuple(row.values())[:-1] for row in result.to_pylist()]
 
 
 def spans(
@@ -192,10 +195,11 @@ def test_a_change_of_the_rule_counts_its_version_up() -> None:
         for start in drawn.integers(0, 2000, 400).tolist()
     ]  # fmt: skip
     wanted = {f"q{number}": text for number, text in enumerate(["a", "b", "a b", "ab c", "a-b", "\u4f60\u597d", "a a"])}
-    ways = [(gap, filters) for gap in (0, 20) for filters in ((), ("charsplit",), ("deletehyphens", "notascii"))]
+    chosen: list[tuple[TextFilter, ...]] = [(), ("charsplit",), ("deletehyphens", "notascii")]
+    ways = [FindRule(gap, filters, finder) for finder in get_args(Finder) for gap in (0, 20) for filters in chosen]
     found = [
-        find_occurrences(table(WORDS, rows), queries(wanted, compareNormalize=normalize), *way)
+        find_occurrences(table(WORDS, rows), queries(wanted, compareNormalize=normalize), way)
         for way in ways
         for normalize in ("", "lowercase")
     ]
-    assert (FINDER_VERSION, table_hash(*found)) == (1, "93526b9e0b67730a85cd1d27302c0341")
+    assert (FINDER_VERSION, table_hash(*found)) == (2, "d364c9599077ba8191bcb7ef87667600")

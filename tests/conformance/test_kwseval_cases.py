@@ -1,0 +1,46 @@
+"""KWSEval's printed numbers for small cases of our own, each on one of its rules (`tests/cases/README.md`)."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.printed import as_printed, kwseval_queries, kwseval_summary
+from tests.conformance.test_kwseval import SUMMARY, overall, per_query, scored
+
+CASES: dict[str, dict[str, Any]] = {
+    "audio-time": {},
+    "no-yes": {},
+    "segments": {"trials": "segment"},
+    "threshold": {},
+}
+MORE = "otwv_p_fa otwv_p_miss otwv - - stwv_p_miss stwv - map%".split()
+OF_QUERY = "n_target n_hit n_correct_nondetection n_false_alarm n_miss atwv p_fa p_miss".split()
+MORE_OF_QUERY = "otwv_p_fa otwv_p_miss otwv - - stwv_p_miss stwv - ap%".split()
+
+
+def compare(values: dict[str, float], names: list[str], cells: list[str]) -> None:
+    for name, cell in zip(names, cells, strict=True):
+        if name != "-" and cell:
+            value = values[name.rstrip("%")] * (100 if name.endswith("%") else 1)
+            assert math.isnan(value) if cell == "NA" else as_printed(value, cell) == cell, (name, value, cell)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_printed_numbers(own_cases: Path, case: str) -> None:
+    folder = own_cases / "kwseval" / case
+    settings = CASES[case]
+    result = scored(folder, settings)
+    compare(overall(result), SUMMARY + MORE, kwseval_summary((folder / "expected.sum.txt").read_text())[1:])
+    names = [name for name in OF_QUERY if "trials" in settings or name != "n_correct_nondetection"] + MORE_OF_QUERY
+    queries = kwseval_queries((folder / "expected.bsum.txt").read_text())
+    assert queries
+    found = per_query(result)
+    for query, cells in queries.items():
+        if query in found:
+            compare(found[query], names, cells)
+        else:
+            assert cells[0] in ("", "0")
