@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -13,8 +14,10 @@ import numpy as np
 from swsdask.calibration.maps import AffineMap, StepMap
 from swsdask.calibration.targets import target_files, write_like
 from swsdask.errors import InputError, Problem, Problems
+from swsdask.formats.run_rewrite import rewrite_table, stays_table, system_to_add
 from swsdask.formats.runs import read_run
 from swsdask.model.runs import RunPiece
+from swsdask.model.trials import F64
 
 
 @dataclass
@@ -22,7 +25,7 @@ class Applied:
     """What became of one file: `rows` with scores from `lowest` to `highest`, of which `accepted` are decided YES.
 
     `systems` are those whose rows it holds. `rounded` counts times finer than 0.1 ms; `ignored` names the columns of a
-    table that are no part of a run, which are not written.
+    table that are no part of a run and are not written, where it does not stay a table in text.
     """
 
     source: str
@@ -57,6 +60,11 @@ def apply_to_runs(
             unfinished.callback(_remove, beside)
             applied = Applied(source, target)
             pieces = (_mapped(piece, score_map, threshold, applied) for piece in read_run(source, problems))
+            if stays_table(source, target):
+                deque(pieces, 0)
+                applied.ignored = ""
+                if not len(problems):
+                    _rewrite(source, target, beside, score_map, threshold)
             for first in pieces:
                 write_like(source, chain([first], pieces), beside)
             written.append((beside, target))
@@ -65,6 +73,20 @@ def apply_to_runs(
         for beside, target in written:
             os.replace(beside, target)
     return done
+
+
+def _rewrite(source: str, target: str, beside: str, score_map: AffineMap | StepMap, threshold: float | None) -> None:
+    """Write a table that stays a table, which has been read, `beside` its target: it keeps its columns and digits."""
+    system = system_to_add(source, target)
+
+    def anew(scores: F64) -> dict[str, list[str]]:
+        mapped = score_map(scores)
+        values = {"score": [repr(score) for score in mapped.tolist()]}
+        if threshold is not None:
+            values["decision"] = ["YES" if accepted else "NO" for accepted in (mapped >= threshold).tolist()]
+        return values if system is None else {**values, "system": [system] * len(scores)}
+
+    rewrite_table(source, beside, anew)
 
 
 def _mapped(piece: RunPiece, score_map: AffineMap | StepMap, threshold: float | None, applied: Applied) -> RunPiece:

@@ -64,7 +64,8 @@ def command(
     Fitting writes a small TOML file and tells what is gained. Where gamma would not be a positive number (scores that
     fall, that tell nothing, or that keep targets and others wholly apart) nothing is written.
 
-    Applying writes each RUN in its own format and compression, under its name (Kaldi's results become a table). Scores
+    Applying writes each RUN in its own format and compression, under its name (Kaldi's results become a table); a table
+    in text keeps its columns, quotes and times as they are. Scores
     and declared minimum and maximum scores are mapped. Decisions are made anew: YES at or above the Bayes threshold of
     the evaluation that was fitted on, or of the operating point that --preset, --settings or --set gives;
     --keep-decisions leaves them. Trials that a run does not give are imputed its least score, which is mapped with the

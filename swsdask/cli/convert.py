@@ -12,7 +12,8 @@ import click
 def command(run: str, target: str, system: str | None) -> None:
     """Rewrite a RUN as TARGET, whose name tells the format.
 
-    *.kwslist.xml, *.stdlist.xml (also .gz, .zst), *.tsv, *.csv or *.parquet. Times and scores keep every digit.
+    *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Times and scores keep every digit; a
+    table in text that stays one keeps its columns and quotes too.
     """
     from swsdask.formats.run_convert import convert
     from swsdask.model.wording import counted

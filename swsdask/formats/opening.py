@@ -18,6 +18,9 @@ from swsdask.errors import InputError, Problem
 _STEP = 1 << 16
 """Most bytes that one `read` gives, and so that are lost where compressed data break off."""
 
+COMPRESSED_ENDINGS = {".gz": "gzip", ".zst": "zstd"}
+"""What the name of a file that is written ends in, if it is to be compressed, and how."""
+
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -121,3 +124,22 @@ class _Source(io.RawIOBase):
         return InputError(
             Problem(self._url, None, f"whole {self._compression} data", found, "Compress or copy the file again.")
         )
+
+
+@contextmanager
+def writing(url: str) -> Iterator[pa.NativeFile]:
+    """A file to write to, compressed as its name tells."""
+    with ExitStack() as stack:
+        try:
+            if is_local(url):
+                raw: Any = stack.enter_context(open(url, "wb"))
+            else:
+                from fsspec.core import url_to_fs
+
+                filesystem, path = url_to_fs(url)
+                raw = stack.enter_context(filesystem.open(path, "wb"))
+        except Exception as error:
+            raise storage_fault(url, error) from None
+        sink = stack.enter_context(pa.PythonFile(raw, mode="w"))
+        codec = next((codec for ending, codec in COMPRESSED_ENDINGS.items() if url.lower().endswith(ending)), None)
+        yield stack.enter_context(pa.CompressedOutputStream(sink, codec)) if codec else sink

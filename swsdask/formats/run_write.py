@@ -5,25 +5,24 @@ A file whose name ends in .gz or .zst is compressed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from swsdask.errors import InputError, Problem
-from swsdask.formats.opening import is_local, storage_fault
+from swsdask.formats.opening import COMPRESSED_ENDINGS, writing
 from swsdask.formats.run_dialect import DIALECTS, Dialect
 from swsdask.formats.run_join import join_pieces
+from swsdask.formats.run_rewrite import quoted
 from swsdask.formats.run_values import FormatError, shown
 from swsdask.formats.run_write_xml import file_name, header_attributes, lists_of_detections, seconds_text
 from swsdask.model.runs import RunPiece
 from swsdask.model.ticks import TICKS_PER_SECOND
 
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _DELIMITERS = {".tsv": "\t", ".csv": ","}
 _COLUMNS = [
     ("system", pa.string()),
@@ -57,7 +56,7 @@ def write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
     They are best those of a list of detections, where the rows of a query come together: see `lists_of_detections`.
     Raises `InputError` if it cannot be written.
     """
-    with _writing(url) as sink:
+    with writing(url) as sink:
         for text in lists_of_detections(pieces, dialect):
             sink.write(text)
 
@@ -70,12 +69,12 @@ def write_table(pieces: Iterable[RunPiece], url: str) -> None:
     written.
     """
     name = url.lower()
-    for compressed in _COMPRESSIONS:
+    for compressed in COMPRESSED_ENDINGS:
         name = name.removesuffix(compressed)
     ending = next((ending for ending in _DELIMITERS if name.endswith(ending)), None)
     if ending is None and not url.lower().endswith(".parquet"):
         raise InputError(Problem(url, None, "a name that ends in .tsv, .csv or .parquet", shown(url), "Choose one."))
-    with _writing(url) as sink:
+    with writing(url) as sink:
         if ending is None:
             _write_parquet(pieces, sink)
         else:
@@ -92,12 +91,25 @@ def _write_joined(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> Non
 
 
 def _write_text(pieces: Iterable[RunPiece], delimiter: str, sink: pa.NativeFile) -> None:
-    options = pa_csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
-    times = {"start": pa.string(), "duration": pa.string()}
-    schema = pa.schema([(name, times.get(name, kind)) for name, kind in _COLUMNS])
-    with pa_csv.CSVWriter(sink, schema, write_options=options) as writer:
-        for piece in pieces:
-            writer.write_table(_table(piece, seconds_text(piece.start), seconds_text(piece.duration), schema))
+    """Values are quoted where they hold the delimiter or a quote."""
+    sink.write(f"{delimiter.join(name for name, _ in _COLUMNS)}\n".encode())
+    for piece in pieces:
+        columns = [
+            _named([quoted(piece.header.system, delimiter)], np.zeros(len(piece), np.int8)),
+            _named([quoted(name, delimiter) for name in piece.queries], piece.query),
+            _named([quoted(file_name(name), delimiter) for name in piece.documents], piece.document),
+            pa.array(piece.channel).cast(pa.string()),
+            seconds_text(piece.start),
+            seconds_text(piece.duration),
+            pa.array(piece.score).cast(pa.string()),
+            pc.fill_null(_DECISIONS, "").take(pa.array(piece.decision + 1)),
+        ]
+        lines = pc.binary_join_element_wise(*columns, delimiter)
+        sink.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
+
+
+def _named(names: Sequence[str], codes: NDArray[np.integer]) -> pa.Array:
+    return pa.array(names, pa.string()).take(pa.array(codes))
 
 
 def _write_parquet(pieces: Iterable[RunPiece], sink: pa.NativeFile) -> None:
@@ -114,9 +126,9 @@ def _write_parquet(pieces: Iterable[RunPiece], sink: pa.NativeFile) -> None:
 
 def _table(piece: RunPiece, start: pa.Array, duration: pa.Array, schema: pa.Schema) -> pa.Table:
     columns = [
-        pa.array([piece.header.system]).take(pa.array(np.zeros(len(piece), np.int8))),
-        pa.array(piece.queries, pa.string()).take(pa.array(piece.query)),
-        pa.array([file_name(document) for document in piece.documents], pa.string()).take(pa.array(piece.document)),
+        _named([piece.header.system], np.zeros(len(piece), np.int8)),
+        _named(piece.queries, piece.query),
+        _named([file_name(document) for document in piece.documents], piece.document),
         pa.array(piece.channel),
         start,
         duration,
@@ -124,22 +136,3 @@ def _table(piece: RunPiece, start: pa.Array, duration: pa.Array, schema: pa.Sche
         _DECISIONS.take(pa.array(piece.decision + 1)),
     ]
     return pa.table(columns, schema=schema)
-
-
-@contextmanager
-def _writing(url: str) -> Iterator[pa.NativeFile]:
-    """A file to write to, compressed as its name tells."""
-    with ExitStack() as stack:
-        try:
-            if is_local(url):
-                raw: Any = stack.enter_context(open(url, "wb"))
-            else:
-                from fsspec.core import url_to_fs
-
-                filesystem, path = url_to_fs(url)
-                raw = stack.enter_context(filesystem.open(path, "wb"))
-        except Exception as error:
-            raise storage_fault(url, error) from None
-        sink = stack.enter_context(pa.PythonFile(raw, mode="w"))
-        codec = next((codec for ending, codec in _COMPRESSIONS.items() if url.lower().endswith(ending)), None)
-        yield stack.enter_context(pa.CompressedOutputStream(sink, codec)) if codec else sink

@@ -94,6 +94,6 @@ def kendall(scores: F64) -> F64:
     first, second = np.triu_indices(scores.shape[1], 1)
     order = np.sign(scores[:, first] - scores[:, second]).astype(np.int64)
     agreeing = np.einsum("ik,jk->ij", order, order)
-    untied = np.sqrt(np.diagonal(agreeing).astype(np.float64))
-    tau: F64 = agreeing / np.outer(untied, untied)
+    untied = np.diagonal(agreeing)
+    tau: F64 = agreeing / np.sqrt(np.outer(untied, untied))
     return tau

@@ -11,9 +11,12 @@ from shutil import copytree
 import pyarrow.parquet as pq
 import pytest
 
+from swsdask.calibration.file import Calibration
+from swsdask.calibration.maps import AffineMap
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
 from swsdask.model.schemas import DETECTIONS
 from tests.cli.conftest import RTTM, RUN, Files, Outcome, long_form
+from tests.unit.test_calibrate import fitted_on
 
 Call = Callable[..., Outcome]
 
@@ -231,6 +234,47 @@ def test_presets(swsdask: Call) -> None:
     assert all(name in listed for name in ("std2006", "sws2011", "sws2012", "sws2013", "openkws13", "quesst2014"))
     assert "p_target = 0.00015" in swsdask("presets", "sws2013").out
     assert swsdask("presets", "sws2014").code == 2
+
+
+def test_convert_and_calibrate_keep_a_table(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    """Its columns in their order, its quotes, its digits; without quotes where it has none."""
+    table = files.write(
+        "run.tsv",
+        "document\tstart\tnote\tduration\tscore\tquery\r\n"
+        "a\t1.10\tsaid, twice\t0.8000\t0.90\tK1\r\n"
+        "\r\n"
+        'b\t20\t"a\ttab ""and"" quotes"\t.5\t2e-1\t"K1"\r\n',
+    )
+    assert swsdask("convert", table, tmp_path / "to" / "run.tsv").code == 2
+    (tmp_path / "to").mkdir()
+    assert swsdask("convert", table, tmp_path / "to" / "run.tsv").out.endswith("run.tsv: 2 detections\n")
+    assert (tmp_path / "to" / "run.tsv").read_bytes() == table.read_bytes().replace(b"\r\n\r\n", b"\r\n")
+    assert swsdask("convert", table, tmp_path / "renamed.csv").code == 0
+    assert (tmp_path / "renamed.csv").read_bytes().decode() == (
+        "document,start,note,duration,score,query,system\r\n"
+        'a,1.10,"said, twice",0.8000,0.90,K1,run\r\n'
+        'b,20,"a\ttab ""and"" quotes",.5,2e-1,"K1",run\r\n'
+    )
+    assert swsdask("convert", tmp_path / "renamed.csv", tmp_path / "to" / "other.csv", "--system", "mine").code == 0
+    assert (tmp_path / "to" / "other.csv").read_text().splitlines()[1].endswith(",K1,mine")
+    Calibration(map=AffineMap(gamma=2.0, delta=-1.0), fitted_on=fitted_on(prior_log_odds=0.0)).write(
+        tmp_path / "c.toml"
+    )
+    applied = swsdask("calibrate", "--apply", tmp_path / "c.toml", table, "--out", tmp_path / "calibrated")
+    assert applied.code == 0, applied.err
+    assert "not written" not in applied.out
+    assert (tmp_path / "calibrated" / "run.tsv").read_bytes().decode() == (
+        "document\tstart\tnote\tduration\tscore\tquery\tdecision\r\n"
+        "a\t1.10\tsaid, twice\t0.8000\t0.8\tK1\tYES\r\n"
+        'b\t20\t"a\ttab ""and"" quotes"\t.5\t-0.6\t"K1"\tNO\r\n'
+    )
+
+
+def test_a_list_becomes_a_table_without_quotes(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    assert swsdask("convert", files.run, tmp_path / "run.tsv").code == 0
+    lines = (tmp_path / "run.tsv").read_text().splitlines()
+    assert lines[0] == "system\tquery\tdocument\tchannel\tstart\tduration\tscore\tdecision"
+    assert lines[1].split("\t") == ["first", "K1", "a", "1", "1.1000", "0.8000", "0.9", "YES"]
 
 
 def test_convert(swsdask: Call, files: Files, tmp_path: Path) -> None:

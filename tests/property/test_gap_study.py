@@ -102,6 +102,7 @@ def test_kendall(lines: list[list[int]]) -> None:
     if not lines:
         return
     tau = kendall(np.array(lines, np.float64))
+    assert set(np.diagonal(tau).tolist()) == {1.0}
     for i, one in enumerate(lines):
         for j, other in enumerate(lines):
             assert tau[i, j] == pytest.approx(stats.kendalltau(one, other).statistic, abs=1e-12)

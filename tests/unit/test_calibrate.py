@@ -190,10 +190,10 @@ FORMS: dict[str, tuple[bytes, str, bytes]] = {
     "first.kwslist.xml.gz": (gzip.compress(RANGED.encode()), "first.kwslist.xml.gz", b"\x1f\x8b"),
     "plain.xml": (STDLIST.encode(), "plain.xml", b'<?xml version="1.0" encoding="UTF-8"?>\n<stdlist'),
     "nameless": (RANGED.encode(), "nameless.xml", b"<?xml"),
-    "run.tsv": (WIDER.encode(), "run.tsv", b'"system"\t"query"'),
+    "run.tsv": (WIDER.encode(), "run.tsv", WIDER.encode()[: WIDER.index("x")]),
     "run.csv.zst": (b"", "run.csv.zst", b"\x28\xb5\x2f\xfd"),
     "run.parquet": (b"", "run.parquet", b"PAR1"),
-    "results.txt": (KALDI.encode(), "results.txt.tsv", b'"system"\t"query"'),
+    "results.txt": (KALDI.encode(), "results.txt.tsv", b"system\tquery"),
 }
 
 
@@ -220,7 +220,7 @@ def test_a_run_keeps_its_form_and_its_rows(tmp_path: Path, name: str) -> None:
     assert (applied.rows, applied.accepted) == (len(before), int((after.decision == 1).sum()))
     assert (applied.lowest, applied.highest) == (after.score.min(), after.score.max())
     assert applied.systems == [before.header.system]
-    assert applied.ignored == ("extra" if name == "run.tsv" else "")
+    assert applied.ignored == ""
     if "xml" in becomes:
         assert before.header.declared_scores == (0.0, 1.0)
         assert after.header.declared_scores == (-1.0, 1.0)
