@@ -124,25 +124,65 @@ class Rules:
 def occurrences(evaluation: Evaluation, rules: Rules) -> list[Occurrence]:
     """Every place where a query's words follow each other, evaluated or not."""
     lines: dict[tuple[str, int, str], list[Word]] = defaultdict(list)
-    for word in evaluation.words:
+    tool = rules.compat in ("kwseval", "stdeval")
+    for word in evaluation.words if tool else dict.fromkeys(evaluation.words):
         lines[word.document, word.channel, word.speaker].append(word)
     found = []
     for query in evaluation.queries:
-        wanted = [_folded(text, evaluation.lowercase) for text in query.text.split()]
         for line in lines.values():
-            line.sort(key=lambda word: word.start)
-            for at, first in enumerate(line):
-                said = line[at : at + len(wanted)]
-                if (
-                    [_folded(word.text, evaluation.lowercase) for word in said] == wanted
-                    and first.subtype not in ("frag", "fp")
-                    and all(b.start - a.end <= rules.find_gap for a, b in pairwise(said))
-                ):
-                    last = said[-1]
-                    found.append(
-                        Occurrence(query.name, first.document, first.channel, first.start, last.end, first, last)
-                    )
+            places = {"kwseval": _kwseval_places, "stdeval": _stdeval_places}.get(rules.compat, _places)
+            for said in places(line, query.text.split(), evaluation.lowercase, rules.find_gap):
+                first, last = said[0], said[-1]
+                found.append(Occurrence(query.name, first.document, first.channel, first.start, last.end, first, last))
     return found
+
+
+def _places(line: Sequence[Word], wanted: Sequence[str], lowercase: bool, gap: int) -> Iterator[Sequence[Word]]:
+    line = sorted(line, key=lambda word: word.start)
+    texts = [_folded(text, lowercase) for text in wanted]
+    for at, first in enumerate(line):
+        said = line[at : at + len(wanted)]
+        if (
+            [_folded(word.text, lowercase) for word in said] == texts
+            and first.subtype not in ("frag", "fp")
+            and all(b.start - a.end <= gap for a, b in pairwise(said))
+        ):
+            yield said
+
+
+def _kwseval_places(line: Sequence[Word], wanted: Sequence[str], lowercase: bool, gap: int) -> Iterator[Sequence[Word]]:
+    in_time = sorted(range(len(line)), key=lambda place: line[place].start)
+    for at, first in enumerate(line):
+        if _folded(first.text, lowercase) != _folded(wanted[0], lowercase) or first.subtype in ("frag", "fp"):
+            continue
+        places = [at]
+        for text in wanted[1:]:
+            if places[-1] + 1 == len(line):
+                break
+            following = in_time[places[-1] + 1]
+            if line[following].start - line[places[-1]].end > gap or line[following].text.lower() != text.lower():
+                break
+            places.append(following)
+        if len(places) == len(wanted):
+            yield [line[place] for place in places]
+
+
+def _stdeval_places(line: Sequence[Word], wanted: Sequence[str], lowercase: bool, gap: int) -> Iterator[Sequence[Word]]:
+    said: list[Word] = []
+    at = 0
+    while at < len(line):
+        matches = line[at].text.lower() == wanted[len(said)].lower()
+        if matches and said and line[at].start - said[-1].end > gap:
+            said, at = [], at + 1
+        elif matches:
+            said, at = [*said, line[at]], at + 1
+            if len(said) == len(wanted):
+                yield said
+                said = []
+        elif said:
+            said = []
+        else:
+            at += 1
 
 
 def _folded(text: str, lowercase: bool) -> str:

@@ -16,7 +16,7 @@ from swsdask.api.running import working
 from swsdask.api.runs import rows_to_score, with_runs
 from swsdask.archive.base import Run
 from swsdask.archive.collection import collection_statistics
-from swsdask.archive.policy import check_runs
+from swsdask.archive.policy import check_runs, check_words
 from swsdask.archive.reference import build_reference
 from swsdask.engine.executor import Executor
 from swsdask.engine.progress import Progress
@@ -58,7 +58,11 @@ def score(
         workers = stack.enter_context(working(settings, executor, rows, progress))
         archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, buckets))
         held = [run for run in archive.runs if run.system in systems]
-        notes = [*check_runs(held, settings.evaluation), *_untold_loads(held, measures)]
+        notes = [
+            *check_words(archive.words, settings.evaluation),
+            *check_runs(held, settings.evaluation),
+            *_untold_loads(held, measures),
+        ]
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
         tables = score_archive(
             archive,
@@ -105,7 +109,7 @@ def plan(
     families = select(measures)
     with with_runs(evaluation, runs, SerialExecutor(), None) as (archive, systems):
         held = [run for run in archive.runs if run.system in systems]
-        notes = check_runs(held, settings.evaluation)
+        notes = (*check_words(archive.words, settings.evaluation), *check_runs(held, settings.evaluation))
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
         names = [name for family in families for name in family.names] if measures is None else measures
         lines = [

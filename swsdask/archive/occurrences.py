@@ -1,13 +1,21 @@
 """Where the queries were spoken: the words of the RTTM become occurrences by the gap rule of NIST's evaluations.
 
-The words of a (document, channel, speaker) are taken in order of their start (equal starts: as in the file). An
-occurrence begins at a word that matches the query's first word and whose subtype is neither `frag` nor `fp`; each
-next word of the query must be the very next word there, with next.start - current.end <= find gap, in exact ticks,
-inclusive; a negative gap is fine. The occurrence lasts from the start of its first word to the end of its last.
-Occurrences of one query that overlap all count. How text is compared and filtered: `archive.text`.
+The words of a (document, channel, speaker) are taken in order of their start (equal starts: as in the file); a record
+that repeats another is taken once. An occurrence begins at a word that matches the query's first word and whose subtype
+is neither `frag` nor `fp`; each next word of the query must be the very next word there, with next.start - current.end
+<= find gap, in exact ticks, inclusive; a negative gap is fine. The occurrence lasts from the start of its first word to
+the end of its last. Occurrences of one query that overlap all count. How text is compared and filtered: `archive.text`.
 
 A word that the filters cut into units gives each the share of its time that its characters have, edges rounded half
 to even to ticks.
+
+QUIRK, under `compat = "kwseval"`: a repeated record is one more word. The units of a word have equal shares of its
+time, in whole milliseconds. What follows a word is found by its place in the file: the word that follows the n-th
+record of a speaker is the one after the n-th in order of time. Where a file is in order of time, that is the next word.
+
+QUIRK, under `compat = "stdeval"`: words stay in the order of the file, a repeated record is one more word, and
+fragments may begin an occurrence. No occurrence of a query overlaps another, and an attempt that fails hides other
+beginnings within it: the search goes on at the word that does not match, or behind the word that comes too late.
 """
 
 from __future__ import annotations
@@ -19,9 +27,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.text import compare_normalize, query_units, units
+from swsdask.archive.text import compare_normalize, spelled
 from swsdask.model.finding import FindRule
 from swsdask.model.schemas import FOUND_OCCURRENCES
+from swsdask.model.ticks import TICKS_PER_SECOND
 from swsdask.model.trials import I64, Bool
 
 FINDER_VERSION = 2
@@ -33,28 +42,31 @@ _NOWHERE = np.zeros(0, np.int64)
 
 
 class _Units(NamedTuple):
-    """The units of the words in order of (document, channel, speaker, start).
+    """The units of the words, those of a (document, channel, speaker) together.
 
-    `row` is the word in the table `words`, `text` the code of the unit's text; times are ticks.
+    `row` is the word in the table `words`; `text` and `later` are the codes of the unit's text as the first one of an
+    occurrence and as a later one, `following` is the unit that follows (-1: none). Times are ticks.
     """
 
     row: I64
-    track: I64
     text: I64
+    later: I64
     start: I64
     end: I64
     can_start: Bool
+    following: I64
 
 
 class _Spellings(NamedTuple):
     """Every distinct word cut into units: those of word i are numbers first[i] to first[i + 1] - 1.
 
-    `text` is the code of each unit's text, `begins` and `ends` count the characters of its word before it and up to its
-    end, `length` those of the whole word.
+    `text` and `later` are the codes of each unit's text, `begins` and `ends` count the characters of its word before it
+    and up to its end, `length` those of the whole word.
     """
 
     first: I64
     text: I64
+    later: I64
     begins: I64
     ends: I64
     length: I64
@@ -71,61 +83,126 @@ def find_occurrences(words: pa.Table, queries: pa.Table, rule: FindRule) -> pa.T
     `words` and `queries` are tables of `model.schemas`. A query without text has none. Every query costs time in
     proportion to the places of its first word.
     """
-    find_gap, text_filters, _ = rule
     normalize = compare_normalize(queries)
-    texts = [query_units(text, normalize, text_filters) for text in queries["text"].to_pylist()]
+    texts = [spelled(text, normalize, rule) for text in queries["text"].to_pylist()]
     code: dict[str, int] = {}
-    spoken = _in_order(words, normalize, text_filters, code)
-    follows = (spoken.track[1:] == spoken.track[:-1]) & (spoken.start[1:] - spoken.end[:-1] <= find_gap)
-    places = _places(spoken, {code[text[0]] for text in texts if text and text[0] in code})
+    spoken = _units(words, normalize, rule, code)
+    places = _places(spoken, {code[text[0][0]] for text in texts if text and text[0][0] in code})
     query: list[I64] = [_NOWHERE]
     first: list[I64] = [_NOWHERE]
     last: list[I64] = [_NOWHERE]
     for number, text in enumerate(texts):
-        wanted = [code.get(unit, -1) for unit in text]
-        at = places.get(wanted[0], _NOWHERE) if wanted else _NOWHERE
-        for step, unit in enumerate(wanted[1:]):
-            at = at[at + step < len(follows)]
-            at = at[follows[at + step] & (spoken.text[at + step + 1] == unit)]
-        query.append(np.full(len(at), number, np.int64))
-        first.append(at)
-        last.append(at + len(text) - 1)
+        at = places.get(code.get(text[0][0], -1), _NOWHERE) if text else _NOWHERE
+        later = [code.get(unit, -1) for _, unit in text[1:]]
+        begins, ends = (_without_overlap if rule.finder == "stdeval" else _all)(at, later, spoken, rule.find_gap)
+        query.append(np.full(len(begins), number, np.int64))
+        first.append(begins)
+        last.append(ends)
     return _table(words, spoken, np.concatenate(query), np.concatenate(first), np.concatenate(last))
 
 
-def _in_order(words: pa.Table, normalize: str, text_filters: Sequence[str], code: dict[str, int]) -> _Units:
+def _all(at: I64, later: Sequence[int], spoken: _Units, find_gap: int) -> tuple[I64, I64]:
+    """The first and the last units of all occurrences that begin at some of the places `at`."""
+    first = last = at
+    for unit in later:
+        following = spoken.following[last]
+        goes_on = (following >= 0) & (spoken.later[following] == unit)
+        goes_on &= spoken.start[following] - spoken.end[last] <= find_gap
+        first, last = first[goes_on], following[goes_on]
+    return first, last
+
+
+def _without_overlap(at: I64, later: Sequence[int], spoken: _Units, find_gap: int) -> tuple[I64, I64]:
+    """As `_all`, but as STDEval goes from one place to the next."""
+    found = []
+    free = 0
+    for begin in at.tolist():
+        if begin < free:
+            continue
+        reached, free = begin, begin + 1
+        for unit in later:
+            free = reached + 1
+            if spoken.following[reached] < 0 or spoken.later[free] != unit:
+                break
+            if spoken.start[free] - spoken.end[reached] > find_gap:
+                free += 1
+                break
+            reached = free
+        else:
+            found.append((begin, reached))
+            free = reached + 1
+    columns = np.array(found, np.int64).reshape(-1, 2)
+    return columns[:, 0], columns[:, 1]
+
+
+def _distinct(words: pa.Table, track: I64, start: I64) -> I64:
+    """The rows of all records, but for those that repeat another."""
+    order = np.lexsort((start, track))
+    together = (np.diff(track[order]) == 0) & (np.diff(start[order]) == 0)
+    pairs = np.flatnonzero(together)
+    rows = np.unique(order[np.concatenate([pairs, pairs + 1])])
+    numbered = words.take(pa.array(rows)).append_column("row", pa.array(rows))
+    firsts = numbered.group_by(words.column_names).aggregate([("row", "min")])["row_min"].to_numpy()
+    return np.setdiff1d(np.arange(len(words)), np.setdiff1d(rows, firsts))
+
+
+def _units(words: pa.Table, normalize: str, rule: FindRule, code: dict[str, int]) -> _Units:
     """The units of all words; `code` gets the codes of their texts."""
     distinct, word = _coded(words["word"])
-    spelling = _spellings([units(each, normalize, text_filters) for each in distinct], code)
+    spelling = _spellings([spelled(each, normalize, rule) for each in distinct], code)
     subtypes, subtype = _coded(words["subtype"])
-    can_start = np.array([name not in CANNOT_START for name in subtypes], bool)[subtype]
+    can_start = np.array([name not in CANNOT_START or rule.finder == "stdeval" for name in subtypes], bool)[subtype]
     start = words["start"].to_numpy().astype(np.int64)
-    duration = words["end"].to_numpy().astype(np.int64) - start
     track = _track(words)
 
-    in_order = np.lexsort((start, track))
+    if rule.finder == "own":
+        rows = _distinct(words, track, start)
+        in_order = rows[np.lexsort((start[rows], track[rows]))]
+    else:
+        in_order = np.argsort(track, kind="stable")
     count = np.diff(spelling.first)[word[in_order]]
     row = np.repeat(in_order, count)
     nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
     unit = spelling.first[word[row]] + nth
+    duration = words["end"].to_numpy()[row] - start[row]
+    in_time = np.arange(len(row))
+    if rule.finder == "kwseval":
+        begins, ends = _equal_shares(start[row], duration, nth, np.repeat(count, count))
+        in_time = np.lexsort((begins, track[row]))
+    else:
+        begins = start[row] + _share(duration, spelling.begins[unit], spelling.length[unit])
+        ends = start[row] + _share(duration, spelling.ends[unit], spelling.length[unit])
+    goes_on = np.append(track[row][1:] == track[row][:-1], False)[: len(row)]
     return _Units(
         row=row,
-        track=track[row],
         text=spelling.text[unit],
-        start=start[row] + _share(duration[row], spelling.begins[unit], spelling.length[unit]),
-        end=start[row] + _share(duration[row], spelling.ends[unit], spelling.length[unit]),
+        later=spelling.later[unit],
+        start=begins,
+        end=ends,
         can_start=can_start[row],
+        following=np.where(goes_on, np.append(in_time, -1)[1:], -1),
     )
 
 
-def _spellings(cut_up: Sequence[Sequence[str]], code: dict[str, int]) -> _Spellings:
-    text = [code.setdefault(unit, len(code)) for word in cut_up for unit in word]
-    ends = [edge for word in cut_up for edge in accumulate(map(len, word))]
-    lengths = [len(unit) for word in cut_up for unit in word]
-    whole = [total for word in cut_up for total in [sum(map(len, word))] * len(word)]
+def _spellings(cut_up: Sequence[Sequence[tuple[str, str]]], code: dict[str, int]) -> _Spellings:
+    text = [code.setdefault(unit, len(code)) for word in cut_up for unit, _ in word]
+    later = [code.setdefault(unit, len(code)) for word in cut_up for _, unit in word]
+    ends = [edge for word in cut_up for edge in accumulate(len(unit) for unit, _ in word)]
+    lengths = [len(unit) for word in cut_up for unit, _ in word]
+    whole = [total for word in cut_up for total in [sum(len(unit) for unit, _ in word)] * len(word)]
     first = [0, *accumulate(map(len, cut_up))]
-    columns = [np.array(column, np.int64) for column in (first, text, ends, lengths, whole)]
-    return _Spellings(columns[0], columns[1], columns[2] - columns[3], columns[2], columns[4])
+    columns = [np.array(column, np.int64) for column in (first, text, later, ends, lengths, whole)]
+    return _Spellings(columns[0], columns[1], columns[2], columns[3] - columns[4], columns[3], columns[5])
+
+
+def _equal_shares(start: I64, duration: I64, nth: I64, count: I64) -> tuple[I64, I64]:
+    """Where units begin and end in words that have `count` of them, as KWSEval prints and reads its doubles."""
+    begins, ends = start.copy(), start + duration
+    for unit in np.flatnonzero(count > 1).tolist():
+        share = float(f"{duration[unit] / TICKS_PER_SECOND / count[unit]:.3f}")
+        begin = float(f"{start[unit] / TICKS_PER_SECOND + share * nth[unit]:.3f}")
+        begins[unit], ends[unit] = round(begin * TICKS_PER_SECOND), round((begin + share) * TICKS_PER_SECOND)
+    return begins, ends
 
 
 def _share(duration: I64, part: I64, whole: I64) -> I64:

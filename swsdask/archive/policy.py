@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import pyarrow as pa
+
 from swsdask.archive.base import Run
 from swsdask.errors import SHOWN, Problems
+from swsdask.model.finding import FindRule
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.wording import counted
 
@@ -26,6 +29,19 @@ def check_runs(runs: Iterable[Run], settings: EvaluationSettings) -> tuple[str, 
         _refuse(run, settings, problems)
         notes += _notes(run, settings)
     problems.raise_if_any()
+    return tuple(notes)
+
+
+def check_words(words: pa.Table, settings: EvaluationSettings) -> tuple[str, ...]:
+    """Sentences about the words of the reference that belong beside the numbers."""
+    said = {name.decode(): value.decode() for name, value in (words.schema.metadata or {}).items()}
+    notes = []
+    if "repeated" in said:
+        own = FindRule.of(settings).finder == "own"
+        fate = "they count once" if own else f"compat={settings.compat} counts them again"
+        notes.append(f"The reference repeats {counted(int(said['repeated']), 'records of words')}: {fate}.")
+    if "unknown_types" in said:
+        notes.append(f"Passed over in the reference, of types that RTTM does not have: {said['unknown_types']}.")
     return tuple(notes)
 
 

@@ -14,6 +14,13 @@ own:
   `notascii` alone changes nothing.
 
 A character is a Unicode code point.
+
+QUIRK, under `compat = "kwseval"`: the first word of a query is compared as above, the words behind it without case,
+whatever the list says. The filters are KWSEval's own: `charsplit` without which the others do nothing; `notascii`
+joins ASCII characters again in two passes over the whole text, which also joins ASCII words of a query ("ab cd" becomes
+"abc d"); `deletehyphens` then puts a blank for every hyphen, so that the parts of "twenty-one" are words of their own.
+
+QUIRK, under `compat = "stdeval"`: case is folded whatever the list says.
 """
 
 from __future__ import annotations
@@ -24,10 +31,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from swsdask.errors import InputError, Problem
+from swsdask.model.finding import FindRule
 
 LOWERCASE = "lowercase"
 
 _CHARACTER = re.compile(r".", re.DOTALL)
+_ASCII_APART = re.compile(r"([\x01-\x7f])\s+([\x01-\x7f])")
 _ASCII_RUN_OR_CHARACTER = re.compile(r"[\x00-\x7f]+|.", re.DOTALL)
 
 
@@ -57,6 +66,24 @@ def units(word: str, normalize: str, text_filters: Sequence[str]) -> list[str]:
     return pattern.findall(word)
 
 
-def query_units(text: str, normalize: str, text_filters: Sequence[str]) -> list[str]:
-    """The units of a query's text, whose words are separated by white space."""
-    return [unit for word in text.split() for unit in units(word, normalize, text_filters)]
+def spelled(text: str, normalize: str, rule: FindRule) -> list[tuple[str, str]]:
+    """The units of a query's text, or of one word, as the first unit of an occurrence and as a later one is compared.
+
+    The words of a query are separated by white space.
+    """
+    if rule.finder == "kwseval":
+        split = _kwseval_units(text, rule.text_filters)
+        return [(unit.lower() if normalize == LOWERCASE else unit, unit.casefold()) for unit in split]
+    if rule.finder == "stdeval":
+        normalize = LOWERCASE
+    return [(unit, unit) for word in text.split() for unit in units(word, normalize, rule.text_filters)]
+
+
+def _kwseval_units(text: str, text_filters: Sequence[str]) -> list[str]:
+    if "charsplit" in text_filters:
+        text = " ".join(text)
+        if "notascii" in text_filters:
+            text = _ASCII_APART.sub(r"\1\2", _ASCII_APART.sub(r"\1\2", text))
+        if "deletehyphens" in text_filters:
+            text = text.replace("-", " ")
+    return text.split()

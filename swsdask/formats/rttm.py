@@ -4,8 +4,8 @@ A record has nine fields, or ten in the newer form, with blanks between them:
 
     type file channel start duration word subtype speaker confidence [lookahead]
 
-`LEXEME` records are words, `SPEAKER` records are segments; the other types are counted and passed over, and a type that
-RTTM does not have is a fault. `;;` begins a comment line. Words may have no duration.
+`LEXEME` records are words, `SPEAKER` records are segments, in upper or lower case; the other types score nothing: they
+are counted and passed over, also those that RTTM does not have. `;;` begins a comment line. Words may have no duration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from swsdask.errors import Problems
 from swsdask.formats.lines import read_lines
 from swsdask.formats.noting import noted
 from swsdask.formats.rttm_records import COLUMNS, SEGMENT, WORD, read_records
-from swsdask.formats.sniff import Format, expect
+from swsdask.formats.sniff import RTTM_TYPE, Format, expect
 from swsdask.model.schemas import SEGMENTS, WORDS
 
 _NOT_COMPARED = ("line", "rounded")
@@ -31,9 +31,9 @@ def read_rttm(url: str, problems: Problems) -> tuple[pa.Table, pa.Table]:
     """The words and the segments (`model.schemas.WORDS`, `SEGMENTS`), in file order; faults are added to `problems`.
 
     Times in ticks; start and end are each rounded once, half to even. In the metadata, `rounded` counts those that
-    were, and (of the words) `skipped` and `skipped_types` the records of other types. A record that repeats another's
-    document, channel, time, word, subtype and speaker is a fault: it would make an occurrence count twice (MediaEval's
-    tool only warns of it).
+    were, and (of the words) `skipped` and `skipped_types` the records of other types. Where there are any,
+    `unknown_types` are those that RTTM does not have, and `repeated` the records that repeat another's document,
+    channel, time, word, subtype and speaker: whether these count depends on the finder (`archive.occurrences`).
     """
     parts = {kind: [COLUMNS.empty_table()] for kind in (WORD, SEGMENT)}
     skipped: Counter[str] = Counter()
@@ -48,14 +48,17 @@ def read_rttm(url: str, problems: Problems) -> tuple[pa.Table, pa.Table]:
     words, segments = (pa.concat_tables(tables) for tables in parts.values())
     if not (words or segments or skipped) and len(problems) == before:
         problems.add(url, 1, "at least one record", "none", "List what was spoken.")
-    for rows in (words, segments):
-        for line, first in _repeated(rows):
-            problems.add(url, line, "every record once", f"the record of line {first} again", "Remove one of the two.")
-    types = ", ".join(f"{count} {name}" for name, count in sorted(skipped.items()))
+    unknown = Counter({name: count for name, count in skipped.items() if not RTTM_TYPE.fullmatch(name)})
+    counted = {"skipped": str(skipped.total()), "skipped_types": _listed(skipped)}
+    rare = {"unknown_types": _listed(unknown), "repeated": str(_repeated(words) or "")}
     return (
-        _as(WORDS, words, {"skipped": str(skipped.total()), "skipped_types": types}),
+        _as(WORDS, words, counted | {name: value for name, value in rare.items() if value}),
         _as(SEGMENTS, segments, {}),
     )
+
+
+def _listed(types: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(types.items()))
 
 
 def _as(schema: pa.Schema, records: pa.Table, metadata: dict[str, str]) -> pa.Table:
@@ -63,14 +66,10 @@ def _as(schema: pa.Schema, records: pa.Table, metadata: dict[str, str]) -> pa.Ta
     return records.select(schema.names).cast(schema.with_metadata({"rounded": rounded, **metadata}))
 
 
-def _repeated(records: pa.Table) -> list[tuple[int, int]]:
-    """The lines of records that were there before, each with the line where they first were."""
-    candidates = records.take(pa.array(_starting_together(records)))
-    lines = candidates["line"].to_pylist()
-    contents = zip(*(candidates[name].to_pylist() for name in COLUMNS.names if name not in _NOT_COMPARED), strict=True)
-    first: dict[tuple[object, ...], int] = {}
-    seen = [(line, first.setdefault(content, line)) for line, content in zip(lines, contents, strict=True)]
-    return [(line, before) for line, before in seen if line != before]
+def _repeated(records: pa.Table) -> int:
+    """How many records were there before."""
+    candidates = records.take(pa.array(_starting_together(records))).drop_columns(list(_NOT_COMPARED))
+    return len(candidates) - len(candidates.group_by(candidates.column_names).aggregate([]))
 
 
 def _starting_together(records: pa.Table) -> NDArray[np.int64]:

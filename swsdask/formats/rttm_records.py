@@ -23,7 +23,6 @@ from swsdask.formats.lines import Lines
 from swsdask.formats.noting import noted_at
 from swsdask.formats.reference_values import read_document, read_span
 from swsdask.formats.run_values import FormatError, read_channel, shown
-from swsdask.formats.sniff import RTTM_TYPE
 from swsdask.model.ticks import MAX_TICKS, TICKS_PER_SECOND
 
 WORD = "LEXEME"
@@ -62,6 +61,7 @@ _FIELDS = {
 }
 """The fields of a record in order; the newer form has the last one too."""
 
+_TYPE = re.compile(r"[A-Z][A-Z0-9_/-]*")
 _COMMENT = re.compile(rb"^[ \t\r\f\v]*;;.*$", re.MULTILINE)
 
 
@@ -92,6 +92,7 @@ def _read_together(lines: Lines) -> Records:
         csv.ParseOptions(delimiter=" ", quote_char=False),
         csv.ConvertOptions(column_types=_FIELDS, null_values=["<NA>"]),
     )
+    table = table.set_column(0, "type", pc.utf8_upper(table["type"]))
     types = Counter({count["values"]: count["counts"] for count in pc.value_counts(table["type"]).to_pylist()})
     for name in types:
         _check_type(name)
@@ -138,6 +139,7 @@ def _read_singly(lines: Lines, file: str, problems: Problems) -> Records:
         fields = [field.decode() for field in line.split()]
         if not fields or fields[0].startswith(";;"):
             continue
+        fields[0] = fields[0].upper()
         with noted_at(problems, file, number):
             _check_fields(fields)
             types[fields[0]] += 1
@@ -170,7 +172,7 @@ def _check_fields(fields: list[str]) -> None:
 
 
 def _check_type(name: str) -> None:
-    if not RTTM_TYPE.fullmatch(name):
+    if not _TYPE.fullmatch(name):
         raise FormatError(f"a type of RTTM records, such as {WORD}", shown(name), "Mend the type or remove the line.")
 
 

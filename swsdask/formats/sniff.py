@@ -36,9 +36,10 @@ RUNS = (Format.RUN_XML, Format.TABLE, Format.PARQUET, Format.KALDI, Format.TREC)
 """What a run can be."""
 
 RTTM_TYPE = re.compile(
-    "SEGMENT|NOSCORE|NO_RT_METADATA|LEXEME|NON-LEX|NON-SPEECH|FILLER|EDIT|SU|IP|CB|A/P|SPEAKER|SPKR-INFO"
+    "SEGMENT|NOSCORE|NO_RT_METADATA|LEXEME|NON-?LEX|NON-?SPEECH|FILLER|EDIT|SU|IP|CB|A/P|SPEAKER|SPKR-INFO",
+    re.IGNORECASE,
 )
-"""The types of RTTM records (RT-09 evaluation plan, appendix A)."""
+"""The types of RTTM records (RT-09 evaluation plan, appendix A; NONLEX and NONSPEECH are STD06's)."""
 
 ROOTS = {
     "ecf": Format.ECF,

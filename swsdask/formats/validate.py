@@ -158,12 +158,14 @@ def _check_ecf(file: str, problems: Problems) -> dict[str, int]:
 def _check_rttm(file: str, known: _Known | None, problems: Problems) -> dict[str, int]:
     words, segments = read_rttm(file, problems)
     documents = words["document"].value_counts().to_pylist()
+    repeated = _counted(words, "repeated")
     outside = sum(each["counts"] for each in documents if known and each["values"] not in known.documents)
     return {
         "words": len(words),
         "segments": len(segments),
         "rounded times": _counted(words, "rounded") + _counted(segments, "rounded"),
         "records of other types": _counted(words, "skipped"),
+        **({"repeated records": repeated} if repeated else {}),
         "words in documents that are not evaluated": outside,
     }
 
@@ -220,4 +222,4 @@ def _note_unknown(
 
 
 def _counted(table: pa.Table, what: str) -> int:
-    return int(table.schema.metadata[what.encode()])
+    return int(table.schema.metadata.get(what.encode(), 0))

@@ -21,7 +21,7 @@ import numpy as np
 
 from swsdask.measures.base import Value
 from swsdask.measures.outcomes import outcomes, undefined_without
-from swsdask.measures.population import populations, ratio
+from swsdask.measures.population import Population, populations, ratio
 from swsdask.measures.twv import twv
 from swsdask.model.application import weights
 from swsdask.model.settings import EvaluationSettings
@@ -50,8 +50,7 @@ class ActualTwv:
             groups = population.condition.groups
             min_yes = counts.min_yes[:, groups].min(axis=1, initial=np.inf)
             max_no = counts.max_no[:, groups].max(axis=1, initial=-np.inf)
-            chosen = population.condition.asked if settings.compat == "kwseval" else population.queries
-            everywhere = explaining(min_yes[chosen].min(initial=np.inf), max_no[chosen].max(initial=-np.inf))
+            everywhere = np.asarray(explaining(*decision_bounds(counts, population, settings)))
             yield from population.overall(
                 {"atwv": twv(p_miss, p_fa, beta) * defined, "actual_threshold": everywhere.item() * defined}
             )
@@ -62,6 +61,14 @@ class ActualTwv:
                 "actual_threshold": _threshold(min_yes, max_no) * defined,
             }
             yield from population.by_query(reference, columns)
+
+
+def decision_bounds(counts: Counts, population: Population, settings: EvaluationSettings) -> tuple[F64, F64]:
+    """The lowest YES (inf: none) and the highest NO score (-inf: none) of what `actual_threshold` covers."""
+    covered = population.condition.asked if settings.compat == "kwseval" else population.queries
+    groups = population.condition.groups
+    min_yes, max_no = counts.min_yes[covered][:, groups], counts.max_no[covered][:, groups]
+    return min_yes.min(initial=np.inf), max_no.max(initial=-np.inf)
 
 
 def _threshold(min_yes: F64, max_no: F64) -> F64:

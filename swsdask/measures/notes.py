@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from swsdask.measures.actual_twv import decision_bounds
 from swsdask.measures.affine_calibration import whole_gamma
 from swsdask.measures.averaged import averaged
 from swsdask.measures.censoring import censored
@@ -52,6 +53,7 @@ def system_notes(
     if Counts in statistics:
         by_counts = (
             *_undecided(statistics[Counts]),
+            *_unexplained(statistics[Counts], reference, settings),
             *_imputed(statistics, reference, settings),
             *_recalibrated(statistics, reference, settings),
         )
@@ -102,6 +104,15 @@ def _undecided(counts: Counts) -> Iterator[str]:
         f"{without:,} of {counted(every, 'trials')} without a YES/NO decision: ATWV and what else depends on decisions "
         "is not defined."
     )
+
+
+def _unexplained(counts: Counts, reference: Reference, settings: EvaluationSettings) -> Iterator[str]:
+    min_yes, max_no = decision_bounds(counts, populations(reference)[0], settings)
+    if counts.has_decisions and min_yes < max_no:
+        yield (
+            f"No single threshold explains the YES/NO decisions: the lowest YES, {min_yes:.6g}, lies below the highest "
+            f"NO, {max_no:.6g}. `actual_threshold` is not defined, and NIST's KWSEval does not score such a run."
+        )
 
 
 def _imputed(

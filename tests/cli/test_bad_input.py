@@ -77,7 +77,6 @@ REFERENCES = {
         "fields": (RTTM + "LEXEME a 1 3.0\n", ":7"),
         "negative duration": (RTTM.replace("0.40", "-0.40"), ":3"),
         "no number": (RTTM.replace("1.60", "soon"), ":3"),
-        "duplicate": (RTTM + RTTM.splitlines()[1] + "\n", ":7"),
         "encoding": (RTTM.encode().replace(b"night", b"n\xe4cht"), ":4"),
         "empty": ("", ""),
     },

@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
+import swsdask as sws
 from tests.conformance.printed import as_printed, kwseval_queries, kwseval_summary
 from tests.conformance.test_kwseval import SUMMARY, overall, per_query, scored
 
 CASES: dict[str, dict[str, Any]] = {
     "audio-time": {},
+    "filters": {"text_filters": ["charsplit", "notascii", "deletehyphens"]},
     "no-yes": {},
     "segments": {"trials": "segment"},
     "threshold": {},
+    "words": {},
 }
 MORE = "otwv_p_fa otwv_p_miss otwv - - stwv_p_miss stwv - map%".split()
 OF_QUERY = "n_target n_hit n_correct_nondetection n_false_alarm n_miss atwv p_fa p_miss".split()
@@ -44,3 +47,25 @@ def test_printed_numbers(own_cases: Path, case: str) -> None:
             compare(found[query], names, cells)
         else:
             assert cells[0] in ("", "0")
+
+
+def test_what_the_reference_repeats_is_noted(own_cases: Path) -> None:
+    folder = own_cases / "kwseval/words"
+    assert "The reference repeats 1 record of words: compat=kwseval counts them again." in scored(folder).notes
+    own = sws.open(ecf=folder / "ecf.xml", rttm=folder / "ref.rttm", queries=folder / "kwlist.xml")
+    result = sws.score(own, runs=str(folder / "kwslist.xml"))
+    assert "The reference repeats 1 record of words: they count once." in result.notes
+    assert (overall(result)["n_target"], overall(scored(folder))["n_target"]) == (9, 10)
+
+
+def test_types_that_rttm_does_not_have_and_decisions_without_a_threshold_are_noted(
+    own_cases: Path, tmp_path: Path
+) -> None:
+    folder = own_cases / "kwseval/words"
+    for file in folder.glob("*.xml"):
+        (tmp_path / file.name).write_text(file.read_text().replace('score="0.95"', 'score="0.05"'))
+    (tmp_path / "ref.rttm").write_text((folder / "ref.rttm").read_text() + "LEXEM news 1 1 1 x y z 1\n")
+    notes = " ".join(scored(tmp_path).notes)
+    assert "of types that RTTM does not have: 1 LEXEM." in notes
+    assert "No single threshold explains the YES/NO decisions: the lowest YES, 0.05, lies below the highest NO" in notes
+    assert "No single threshold" not in " ".join(scored(folder).notes)

@@ -114,7 +114,6 @@ def test_a_query_in_every_document_is_defined_and_said(cases: Path) -> None:
 BAD = {
     "badscore": ("s.stdlist.xml", 3, "'abc'"),
     "dup": ("s.stdlist.xml", 4, "query q1 in document d1 again"),
-    "duprttm": ("t.rttm", 5, "the record of line 1 again"),
     "lowerdec": ("s.stdlist.xml", 3, "'yes'"),
     "noscoreattr": ("s.stdlist.xml", 3, "a row without score"),
     "nanscore": ("s.stdlist.xml", 3, "'NaN'"),

@@ -37,14 +37,14 @@ def test_rows(cases: Path, case: str) -> None:
     assert tuple(len(table) for table in read) == COUNTS[case]
 
 
-def test_every_reference_of_mediaeval_but_one_is_right(cases: Path) -> None:
+def test_every_reference_of_mediaeval_is_right(cases: Path) -> None:
     folders = sorted(path.parent for path in (cases / "mediaeval").glob("*/t.rttm"))
     assert len(folders) > 10
-    assert {folder.name for folder in folders if problems_in(folder)} == {"duprttm"}
+    assert not any(problems_in(folder) for folder in folders)
 
 
-def test_a_repeated_record_is_refused_where_the_official_tool_warns(cases: Path) -> None:
+def test_a_repeated_record_is_counted_where_the_official_tool_warns(cases: Path) -> None:
     folder = cases / "mediaeval/duprttm"
-    (problem,) = problems_in(folder)
-    assert (problem.file, problem.line) == (str(folder / "t.rttm"), 5)
-    assert f"at line {problem.line} " in (folder / "err.txt").read_text()
+    words, _ = read_rttm(str(folder / "t.rttm"), Problems())
+    assert words.schema.metadata[b"repeated"] == b"1"
+    assert "at line 5 " in (folder / "err.txt").read_text()

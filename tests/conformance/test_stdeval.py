@@ -51,3 +51,32 @@ def test_printed_numbers(cases: Path, tag: str) -> None:
         assert row is not None
         for name, cell in zip(names, row.groups(), strict=True):
             assert as_printed(numbers[name], cell) == cell, (title, name)
+
+
+def test_words_and_totals(own_cases: Path) -> None:
+    folder = own_cases / "stdeval/words"
+    result = sws.score(sws.open(str(folder), preset="std2006", compat="stdeval"), runs=str(folder / "s.stdlist.xml"))
+    report = folder / "expected.occ.txt"
+    names = "n_target n_hit n_false_alarm n_miss occurrence_weighted_value p_fa p_miss".split()
+    queries = per_query(result)
+    expected = stdeval_queries(report)
+    assert len(expected) == 6
+    for query, cells in expected.items():
+        if cells[0] == "0":
+            assert query not in queries
+        else:
+            for name, cell in zip(names, cells, strict=True):
+                assert as_printed(queries[query][name], cell) == cell, (query, name)
+    totals = re.search(r"Totals, Actual Occ. Weighted Value +\S+ \|([^|]*)\|", report.read_text())
+    assert totals is not None
+    _, _, _, n_miss, value, p_fa, p_miss = totals[1].split()
+    values = overall(result)
+    for name, cell in (
+        ("n_miss", n_miss),
+        ("occurrence_weighted_value", value),
+        ("p_fa_pooled", p_fa),
+        ("p_miss_pooled", p_miss),
+    ):
+        rounded_first = float(f"{values[name]:.{8 if name == 'p_fa_pooled' else 4}f}")
+        assert as_printed(rounded_first, cell) == cell, name
+    assert as_printed(values["atwv"], "-0.764") == "-0.764"

@@ -86,8 +86,7 @@ def test_forms_of_the_file(rttm: Path, pack: object) -> None:
 FAULTS = {
     "fields": ("LEXEME a 1 3.0", "9 or 10 fields", "4"),
     "eleven fields": ("LEXEME a 1 3.0 1 x lex ann 1 2 3", "9 or 10 fields", "11"),
-    "type": ("LEXEM a 1 3.0 1 x lex ann 1", "a type of RTTM records", "'LEXEM'"),
-    "lower-case type": ("lexeme a 1 3.0 1 x lex ann 1", "a type of RTTM records", "'lexeme'"),
+    "type": ("3LEXEME a 1 3.0 1 x lex ann 1", "a type of RTTM records", "'3LEXEME'"),
     "channel": ("LEXEME a A 3.0 1 x lex ann 1", "a channel", "'A'"),
     "negative channel": ("LEXEME a -1 3.0 1 x lex ann 1", "a channel", "'-1'"),
     "hexadecimal channel": ("LEXEME a 0x1 3.0 1 x lex ann 1", "a channel", "'0x1'"),
@@ -126,20 +125,29 @@ def test_every_fault_is_told(rttm: Path) -> None:
     assert [problem.line for problem in problems] == [1, 1, 1, 2, 4]
 
 
-def test_a_repeated_record(rttm: Path) -> None:
+def test_repeated_records_are_counted(rttm: Path) -> None:
     again = "LEXEME a.sph 1 1.000 5e-1 good lex ann 0.1\n"
-    _, _, problems = read(rttm, RTTM + again + again.replace("ann", "bob") + "SPEAKER a 1 0 10 <NA> <NA> ann <NA>\n")
-    assert [(problem.line, problem.found) for problem in problems] == [
-        (12, "the record of line 5 again"),
-        (14, "the record of line 3 again"),
-    ]
+    words, _, problems = read(rttm, RTTM + again + again.replace("ann", "bob") + again)
+    assert words.schema.metadata[b"repeated"] == b"2"
+    assert problems == []
 
 
 def test_a_repeated_record_far_behind(rttm: Path) -> None:
     body = "".join(f"LEXEME d{n % 10} 1 {n // 10}.5 0.5 word{n % 100} lex ann 0.5\n" for n in range(60_000))
-    words, _, problems = read(rttm, body + "LEXEME d7 1 12.5 0.5 word27 lex ann 0.5\n")
-    assert [(problem.line, problem.found) for problem in problems] == [(60_001, "the record of line 128 again")]
+    words, _, _ = read(rttm, body + "LEXEME d7 1 12.5 0.5 word27 lex ann 0.5\n")
+    assert words.schema.metadata[b"repeated"] == b"1"
     assert len(words) == 60_001
+
+
+@pytest.mark.parametrize("odd", ["", "SPEAKER a 1 soon 1 <NA> <NA> ann <NA>\n"])
+def test_types_that_score_nothing_are_passed_over_and_counted(rttm: Path, odd: str) -> None:
+    more = "nonlex a 1 1 1 x y z 1\nNON-SPEECH a 1 1 1 x y z 1\nLEXEM a 1 1 1 x y z 1\nlexeme a 1 7 1 low lex ann 1\n"
+    words, _, _ = read(rttm, RTTM + more + odd)
+    assert words.schema.metadata[b"skipped_types"] == (
+        b"1 LEXEM, 2 NON-LEX, 1 NON-SPEECH, 1 NONLEX, 1 NOSCORE, 1 SPKR-INFO"
+    )
+    assert words.schema.metadata[b"unknown_types"] == b"1 LEXEM"
+    assert words["word"].to_pylist()[-1] == "low"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swsdask.archive.occurrences import FINDER_VERSION, find_occurrences
 from swsdask.archive.tables import table_hash
-from swsdask.archive.text import units
+from swsdask.archive.text import spelled, units
 from swsdask.errors import InputError
 from swsdask.model.finding import Finder, FindRule
 from swsdask.model.schemas import FOUND_OCCURRENCES, WORDS
@@ -127,7 +127,7 @@ def oracle(
 ) -> list[Found]:
     """Every query tried at every place, word by word."""
     tracks: dict[tuple[str, int, str], list[tuple[int, int, str, str]]] = {}
-    for document, channel, speaker, start, end, word, subtype in sorted(rows, key=lambda row: row[3]):
+    for document, channel, speaker, start, end, word, subtype in sorted(dict.fromkeys(rows), key=lambda row: row[3]):
         for unit, first, last, length in cut(word, filters):
             begin = start + round(Fraction((end - start) * first, length))
             stop = start + round(Fraction((end - start) * last, length))
@@ -202,4 +202,56 @@ def test_a_change_of_the_rule_counts_its_version_up() -> None:
         for way in ways
         for normalize in ("", "lowercase")
     ]
-    assert (FINDER_VERSION, table_hash(*found)) == (2, "d364c9599077ba8191bcb7ef87667600")
+    assert (FINDER_VERSION, table_hash(*found)) == (2, "9fcf58fff3274303396ae2c05165aa8d")
+
+
+def by_finder(
+    finder: Finder, rows: list[tuple[str, int, int, str]], text: str, normalize: str = "", *filters: TextFilter
+) -> list[tuple[int, int]]:
+    wanted = queries({"q": text}, compareNormalize=normalize)
+    result = find_occurrences(words(rows), wanted, FindRule(5000, filters, finder))
+    return list(zip(result["start"].to_pylist(), result["end"].to_pylist(), strict=True))
+
+
+def test_a_repeated_record_is_one_more_word_for_the_official_tools() -> None:
+    rows = [("a", 0, 10, "lex"), ("a", 0, 10, "lex"), ("a", 20, 30, "lex")]
+    assert by_finder("own", rows, "a") == [(0, 10), (20, 30)]
+    assert by_finder("kwseval", rows, "a") == by_finder("stdeval", rows, "a") == [(0, 10), (0, 10), (20, 30)]
+
+
+def test_case_by_finder() -> None:
+    rows = [("Why", 0, 10, "lex"), ("Not", 10, 20, "lex"), ("why", 30, 40, "lex"), ("NOT", 40, 50, "lex")]
+    assert by_finder("own", rows, "Why not") == []
+    assert by_finder("kwseval", rows, "Why not") == [(0, 20)]
+    assert (
+        by_finder("stdeval", rows, "Why not") == by_finder("own", rows, "Why not", "lowercase") == [(0, 20), (30, 50)]
+    )
+
+
+def test_kwseval_filters() -> None:
+    word = [("twenty-one\u4e2d", 0, 3000, "lex")]
+    filters: tuple[TextFilter, ...] = ("charsplit", "notascii", "deletehyphens")
+    assert by_finder("kwseval", word, "one", "", *filters) == [(1000, 2000)]
+    assert by_finder("kwseval", word, "\u4e2d", "", *filters) == [(2000, 3000)]
+    assert by_finder("kwseval", word, "twenty-one \u4e2d", "", *filters) == [(0, 3000)]
+    assert by_finder("kwseval", word, "twenty-one\u4e2d", "", "notascii", "deletehyphens") == [(0, 3000)]
+    assert spelled("ab cd", "", FindRule(0, filters, "kwseval")) == [("abc", "abc"), ("d", "d")]
+
+
+def test_kwseval_goes_on_by_the_place_in_the_file() -> None:
+    backwards = [("b", 20, 30, "lex"), ("a", 0, 10, "lex"), ("c", 40, 50, "lex")]
+    assert by_finder("own", backwards, "a b") == [(0, 30)]
+    assert by_finder("kwseval", backwards, "a b") == []
+    assert by_finder("kwseval", backwards, "a c") == [(0, 50)]
+
+
+def test_stdeval_goes_on_where_an_attempt_ended() -> None:
+    rows = [("a", at, at + 10, "lex") for at in (0, 10, 20, 30)] + [("b", 40, 50, "frag"), ("a", 50, 60, "lex")]
+    assert by_finder("stdeval", rows, "a a") == [(0, 20), (20, 40)]
+    assert by_finder("own", rows, "a a") == [(0, 20), (10, 30), (20, 40)]
+    assert by_finder("stdeval", rows, "b a") == [(40, 60)]
+    assert by_finder("own", rows, "b a") == []
+    assert by_finder("stdeval", [*rows[:3], rows[4]], "a a b") == []
+    late = [("a", 0, 10, "lex"), ("a", 9000, 9010, "lex"), ("a", 9010, 9020, "lex"), ("a", 9020, 9030, "lex")]
+    assert by_finder("stdeval", late, "a a") == [(9010, 9030)]
+    assert by_finder("stdeval", [late[1], late[0]], "a a") == [(9000, 10)]
