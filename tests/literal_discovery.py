@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from swsdask.model.corpus import Corpus, Definition, Folds, Stretches
+from swsdask.model.corpus import Corpus, Definition, Folds, Readings, Stretches
 from tests.discovery_worlds import Stretch, Token, World
 
 Labels = tuple[str, ...]
@@ -154,7 +154,7 @@ def numbers(world: World, corpus: Corpus, fold_set: int) -> Numbers:
         spoken = [word for word in words if inside(word)]
         gold = [gram for gram in grams(world, corpus) if inside((gram[0][0], gram[0][1], gram[-1][2]))]
         of = {"document": of_document, "tde2015": of_tde, "tdev2": of_tdev2}[corpus.definition]
-        for name, value in of(members, fragments, spoken, gold, sorted(world.phones)).items():
+        for name, value in of(members, fragments, spoken, gold, sorted(world.phones), corpus.readings).items():
             made[name].append(value)
     return made
 
@@ -190,6 +190,7 @@ def of_document(
     words: list[Token],
     gold: list[list[Token]],
     phones: list[Token],
+    readings: Readings,
 ) -> dict[str, float]:
     """The numbers of a fold by the measures document."""
     pairs = {(a, b) for (c, a), (d, b) in product(members, repeat=2) if c == d and not overlap(a, b)}
@@ -210,9 +211,12 @@ def of_document(
     types, word_types = {labels(own) for own in fragments.values()}, {labels(own) for own in spelled}
     bounds = {boundary(f[0], time, phones) for f in fragments for time in f[1:]}
     word_bounds = {boundary(w[0], time, phones) for w in words for time in w[1:3]}
+    if readings.boundaries == "together":
+        bounds, word_bounds = ({b if b[2] else ("", -1, True) for b in some} for some in (bounds, word_bounds))
     right = {b for b in bounds & word_bounds if b[2]}
+    covered = covered if readings.coverage == "union" else covered & to_cover
     return {
-        "coverage": share(len(covered & to_cover), len(to_cover)),
+        "coverage": share(len(covered), len(to_cover)),
         **precision_recall("token", len(found & lexemes), len(found), len(found & lexemes), len(lexemes)),
         **precision_recall("type", len(types & word_types), len(types), len(types & word_types), len(word_types)),
         **precision_recall("boundary", len(right), len(bounds), len(right), len(word_bounds)),
@@ -232,6 +236,7 @@ def of_tde(
     words: list[Token],
     gold: list[list[Token]],
     phones: list[Token],
+    _: Readings,
 ) -> dict[str, float]:
     """The numbers of a fold by tde."""
     segments = segments_of(words)
@@ -277,6 +282,7 @@ def of_tdev2(
     words: list[Token],
     gold: list[list[Token]],
     phones: list[Token],
+    _: Readings,
 ) -> dict[str, float]:
     """The numbers of the corpus by tdev2."""
     heard = {phone for phone in phones if phone[3] not in ("SIL", "SPN")}

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered, Folds, Stretches, Tokens
+from tests.readings import READINGS, read
 
 Window = tuple[int, int]
 """First phone and number of phones."""
@@ -148,16 +149,16 @@ class Rule:
                 if fold == NO_FOLD or fold != d.fold[fold_set, b] or self.overlap(*times):
                     continue
                 ranges = [(int(d.first[x]), int(d.last[x] - d.first[x])) for x in (a, b)]
-                for x, y in alignments(*ranges, self.longest):
+                for x, y in alignments(*ranges, self.corpus.readings.min_phones, self.longest):
                     found[fold] |= {(x, y), (y, x)}
         return found
 
 
-def alignments(a: Window, b: Window, longest: int) -> Iterator[tuple[Window, Window]]:
-    """Windows of 3 to `longest` phones that face each other wherever the shorter lies along the longer one."""
+def alignments(a: Window, b: Window, shortest: int, longest: int) -> Iterator[tuple[Window, Window]]:
+    """Windows of `shortest` to `longest` phones that face each other wherever the shorter lies along the longer one."""
     (i, m), (j, n) = a, b
     shorter = min(m, n)
-    for offset, length in product(range(abs(m - n) + 1), range(3, min(shorter, longest) + 1)):
+    for offset, length in product(range(abs(m - n) + 1), range(shortest, min(shorter, longest) + 1)):
         for k in range(shorter - length + 1):
             yield (i + k + (offset if m > n else 0), length), (j + k + (offset if n > m else 0), length)
 
@@ -201,7 +202,8 @@ def stretches(
 def corpora(draw: st.DrawFn, definition: Definition) -> Corpus:
     """Small corpora that repeat themselves, with two sets of folds."""
     phones = draw(phone_rows())
-    return make_corpus(definition, phones, [draw(stretches(phones, 2)), draw(stretches(phones, 3))])
+    corpus = make_corpus(definition, phones, [draw(stretches(phones, 2)), draw(stretches(phones, 3))])
+    return read(corpus, draw(READINGS))
 
 
 @st.composite

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from swsdask.model.corpus import Corpus, Definition, Discovered, Folds, Stretches, Tokens
+from tests.readings import READINGS, read
 
 Pair = tuple[int, int]
 """Two rows of fragments, the first one not after the second."""
@@ -69,20 +70,33 @@ class Literal:
     def listed(self) -> list[Pair]:
         return [(min(p), max(p)) for members in self.classes for p in combinations(members, 2)]
 
-    def found(self) -> set[Pair]:
+    def heard(self, pair: Pair) -> bool:
+        """Whether one of a pair has phones, where that counts."""
+        return any(map(self.text, pair)) or self.definition != "document"
+
+    def apart(self) -> set[Pair]:
+        """The pairs of classes that do not overlap."""
         return {pair for pair in self.listed() if not self.overlap(*pair)}
+
+    def found(self) -> set[Pair]:
+        kept = self.corpus.readings.overlapping_pairs == "kept"
+        return {
+            pair
+            for pair in (self.listed() if kept else self.apart())
+            if self.heard(pair) and (not kept or pair[0] != pair[1])
+        }
 
     def gold(self) -> set[Pair]:
         several = 2 if self.definition == "tde2015" else 1
         fragments = sorted({x for members in self.classes if len(members) >= several for x in members})
         return {
             pair for pair in combinations(fragments, 2) if self.text(pair[0]) == self.text(pair[1])
-            if not self.same_time(*pair)
+            if not self.same_time(*pair) and self.heard(pair)
         }  # fmt: skip
 
     def ned(self) -> tuple[Fraction | None, int]:
         """The mean, None if there is none, and the number of pairs."""
-        pairs = self.listed() if self.definition == "tdev2" else sorted(self.found())
+        pairs = self.listed() if self.definition == "tdev2" else [p for p in self.apart() if any(map(self.text, p))]
         total = Fraction(0)
         for pair in pairs:
             one, other = (self.text(x) for x in pair)
@@ -127,7 +141,8 @@ def _first(file: np.ndarray, n_files: int) -> np.ndarray:
 def corpora(draw: st.DrawFn, definition: Definition) -> Corpus:
     """Phones of some files that have the same times, and two sets of folds (tdev2: one fold)."""
     label = st.integers(0, draw(st.integers(0, 3)))
-    return corpus_of(definition, draw(st.lists(st.lists(label, min_size=1, max_size=8), min_size=1, max_size=3)))
+    texts = draw(st.lists(st.lists(label, min_size=1, max_size=8), min_size=1, max_size=3))
+    return read(corpus_of(definition, texts), draw(READINGS))
 
 
 def corpus_of(definition: Definition, texts: list[list[int]]) -> Corpus:

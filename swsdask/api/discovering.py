@@ -17,11 +17,11 @@ from swsdask.api.discovery_inputs import Classes, discovery_inputs, discovery_la
 from swsdask.api.given import Location, as_names
 from swsdask.api.running import working
 from swsdask.discovery.content import corpus_content, fragments_content
-from swsdask.discovery.corpus import build_corpus
+from swsdask.discovery.corpus import DEFAULT_FOLDS, build_corpus
 from swsdask.discovery.exemplars import Exemplars
 from swsdask.discovery.histograms import histograms
 from swsdask.discovery.measures import select
-from swsdask.discovery.notes import DEFINITIONS, fragment_notes, left_out_notes, word_notes
+from swsdask.discovery.notes import fragment_notes, left_out_notes, meaning, word_notes
 from swsdask.discovery.placing.locate import locate
 from swsdask.discovery.score import needed, score_systems
 from swsdask.discovery.tables import Numbers, numbers, score_table
@@ -30,6 +30,7 @@ from swsdask.engine.progress import Progress, Unseen
 from swsdask.errors import SettingsError
 from swsdask.formats.corpus_files import CorpusTables
 from swsdask.model.corpus import Corpus, Definition, Discovered
+from swsdask.model.discovery_settings import DiscoverySettings
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.model.wording import counted
 
@@ -74,8 +75,8 @@ def discover(
     definition = settled.settings.discovery.definition
     names, families = select(asked, definition)
     progress.begin("reading the corpus", 0)
-    corpus = _corpus(inputs.tables, definition, n_folds)
-    notes = [DEFINITIONS[definition], *settled.notes, *corpus.notes, *word_notes(corpus)]
+    corpus = _corpus(inputs.tables, settled.settings.discovery, n_folds)
+    notes = [meaning(corpus), *settled.notes, *corpus.notes, *word_notes(corpus)]
     runs: dict[str, dict[str, Any]] = {}
 
     def placed() -> Iterator[Discovered]:
@@ -98,7 +99,8 @@ def discover(
             examples[found.system] = statistics[Exemplars].told(corpus, found)
         ran = {"executor": type(workers).__name__, "workers": workers.workers}
     scores = [score_table(system, conditions) for system, conditions in scored.items()]
-    manifest = _manifest(corpus, asked, runs, os.path.basename(inputs.tables.files.phones))
+    phones_file = os.path.basename(inputs.tables.files.phones)
+    manifest = _manifest(corpus, settled.settings.discovery, asked, runs, phones_file)
     manifest["overridden"] = {each.setting: {"kept": each.kept, "used": each.used} for each in settled.overridden}
     manifest["classes"] = examples
     manifest["run"] = {
@@ -135,9 +137,9 @@ def plan_discovery(
     settled = inputs.settled(discovery_layers(definition, settings))
     definition = settled.settings.discovery.definition
     names, _ = select(as_names(measures), definition)
-    corpus = _corpus(inputs.tables, definition, n_folds)
+    corpus = _corpus(inputs.tables, settled.settings.discovery, n_folds)
     lines = [
-        DEFINITIONS[definition],
+        meaning(corpus),
         *settled.notes,
         f"{counted(len(corpus.files), 'files')}, {counted(len(corpus.phones), 'phones')}, "
         f"{counted(len(corpus.words), 'words')}",
@@ -153,15 +155,21 @@ def plan_discovery(
     return "\n".join([*lines, f"measures: {', '.join(names)}"])
 
 
-def _corpus(tables: CorpusTables, definition: Definition, n_folds: int | None) -> Corpus:
+def _corpus(tables: CorpusTables, settings: DiscoverySettings, n_folds: int | None) -> Corpus:
     """The corpus, cut into `n_folds` parts. Raises `SettingsError` where these are asked for and would not count."""
-    if n_folds is None:
-        return build_corpus(tables, definition)
-    if definition == "tdev2":
+    if n_folds is not None and settings.definition == "tdev2":
         raise SettingsError("tdev2 has no folds: leave n_folds out.")
-    if tables.folds is not None:
+    if n_folds is not None and tables.folds is not None:
         raise SettingsError("The folds are those of a file: leave n_folds out.")
-    return build_corpus(tables, definition, n_folds=n_folds)
+    if settings.fold_by == "time" and tables.folds is not None:
+        raise SettingsError("The folds are those of a file: leave fold_by out.")
+    return build_corpus(
+        tables,
+        settings.definition,
+        readings=settings.readings,
+        fold_by=settings.fold_by,
+        n_folds=DEFAULT_FOLDS if n_folds is None else n_folds,
+    )
 
 
 def _corpus_files(*places: Location | None) -> dict[str, Location | None]:
@@ -182,20 +190,28 @@ def _provenance(url: str, content: str, rows: int, found: Discovered) -> dict[st
 
 
 def _manifest(
-    corpus: Corpus, asked: list[str] | None, runs: Mapping[str, Mapping[str, Any]], phones: str
+    corpus: Corpus,
+    settings: DiscoverySettings,
+    asked: list[str] | None,
+    runs: Mapping[str, Mapping[str, Any]],
+    phones: str,
 ) -> dict[str, Any]:
     """What the numbers mean, and what was read and dropped on the way to them."""
     meaning = {
         "kind": "discovery",
         "swsdask": __version__,
         "definition": corpus.definition,
+        "settings": settings.told(),
         "measures": asked or "all",
         "inputs": {**corpus_content(corpus), "runs": {system: run["content"] for system, run in runs.items()}},
     }
     digest = xxhash.xxh3_64_hexdigest(json.dumps(meaning, sort_keys=True, allow_nan=False).encode())
     folds = "" if corpus.definition == "tdev2" else f" folds={len(corpus.folds[0].names)}"
+    chosen = "".join(
+        f" {name}={value}" for name, value in settings.model_dump(exclude={"definition"}, exclude_defaults=True).items()
+    )
     return {
-        "signature": f"swsdask {__version__} discover definition={corpus.definition}{folds} {digest}",
+        "signature": f"swsdask {__version__} discover definition={corpus.definition}{chosen}{folds} {digest}",
         **meaning,
         "corpus": {
             "name": phones.partition(".")[0],

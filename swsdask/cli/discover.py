@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from swsdask.cli.options import corpus_options, engine_options, explicit_settings, given_runs, writable_directory
+from swsdask.cli.options import (
+    corpus_options,
+    discovery_settings_options,
+    engine_options,
+    explicit_settings,
+    given_runs,
+    writable_directory,
+)
+
+TABLE = "discovery"
+"""The table of a settings file that --set is for."""
 
 
 @click.command(short_help="Score term discovery: classes of fragments.")
@@ -19,6 +29,7 @@ from swsdask.cli.options import corpus_options, engine_options, explicit_setting
 @click.option("--replace", is_flag=True, help="With --ingest: a system with other content replaces the one there.")
 @click.option("--change-settings", is_flag=True, help="With --ingest: an archive that is there keeps those given now.")
 @click.option("--measures", metavar="A,B", help="Only these measures or families, e.g. ned,coverage,token.")
+@discovery_settings_options
 @engine_options
 @click.option(
     "--out",
@@ -44,6 +55,8 @@ def command(
     change_settings: bool,
     definition: Any,
     measures: str | None,
+    settings_file: Path | None,
+    assignments: tuple[str, ...],
     executor: str | None,
     cluster: str | None,
     workers: int | None,
@@ -90,7 +103,8 @@ def command(
         if archive is not None or n_folds is not None or names is not None or out is not None or dry_run:
             without = "--archive, --n-folds, --measures, --out and --dry-run"
             raise click.UsageError(f"--ingest scores nothing: leave {without} out.")
-        _ingest(ingest, classes, corpus, definition, replace, change_settings)
+        how = {"definition": definition, "settings": explicit_settings(settings_file, assignments, table_name=TABLE)}
+        _ingest(ingest, classes, {**corpus, **how}, replace, change_settings)
         return
     if archive is None and not (classes and phones and words):
         raise click.UsageError("Give CLASSES, --phones and --words, or --archive ARCHIVE.")
@@ -102,7 +116,7 @@ def command(
         "measures": names,
     }
     systems = list(classes) or None if archive is not None else given_runs(classes)
-    settings = explicit_settings(None, (), executor, cluster, workers, rows_per_task)
+    settings = explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task, TABLE)
     with progress("cells") as shown:
         if dry_run:
             click.echo(api.plan_discovery(systems, **given, settings=settings))
@@ -128,8 +142,7 @@ def command(
 def _ingest(
     archive: str,
     classes: tuple[str, ...],
-    corpus: dict[str, Any],
-    definition: Any,
+    given: dict[str, Any],
     replace: bool,
     change_settings: bool,
 ) -> None:
@@ -142,8 +155,7 @@ def _ingest(
         written = api.ingest_discovery(
             archive,
             given_runs(classes) or None,
-            **corpus,
-            definition=definition,
+            **given,
             replace_systems=replace,
             change_settings=change_settings,
             progress=shown,

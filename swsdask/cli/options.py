@@ -98,16 +98,22 @@ def settings_options(command: Command) -> Command:
     """--preset, --settings, --set, --compat."""
     return _stack(
         click.option("--preset", metavar="NAME", help="An evaluation's settings; `swsdask presets` lists them."),
-        click.option("--settings", "settings_file", metavar="FILE", type=Path, help="A settings file (TOML)."),
-        click.option(
-            "--set",
-            "assignments",
-            metavar="KEY=VALUE",
-            multiple=True,
-            help="A key of [evaluation], e.g. trials=segment or operating_point.c_miss=10. Repeatable.",
-        ),
+        *_settings("evaluation", "trials=segment or operating_point.c_miss=10"),
         click.option("--compat", metavar="TOOL", help="An official tool's quirks: kwseval, stdeval, mediaeval."),
     )(command)
+
+
+def discovery_settings_options(command: Command) -> Command:
+    """--settings, --set."""
+    return _stack(*_settings("discovery", "coverage=union or fold_by=time"))(command)
+
+
+def _settings(table: str, example: str) -> tuple[Callable[[Command], Command], ...]:
+    told = f"A key of [{table}], e.g. {example}. Repeatable."
+    return (
+        click.option("--settings", "settings_file", metavar="FILE", type=Path, help="A settings file (TOML)."),
+        click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help=told),
+    )
 
 
 def engine_options(command: Command) -> Command:
@@ -127,8 +133,9 @@ def explicit_settings(
     cluster: str | None = None,
     workers: int | None = None,
     rows_per_task: int | None = None,
+    table_name: str = "evaluation",
 ) -> dict[str, Any]:
-    """What the user set explicitly, shaped as a settings file; --set wins over --settings.
+    """What the user set explicitly, shaped as a settings file; --set, of a table, wins over --settings.
 
     Raises `SettingsError` for an assignment without a key, or for both --executor and --cluster.
     """
@@ -139,8 +146,8 @@ def explicit_settings(
         key, equals, text = assignment.partition("=")
         if not equals or not key:
             raise SettingsError(f"--set {assignment!r}: expected KEY=VALUE, e.g. tolerance_s=0.5.")
-        table = explicit.setdefault("evaluation", {})
-        *parents, last = key.split(".")
+        table = explicit.setdefault(table_name, {})
+        *parents, last = key.removeprefix(f"{table_name}.").split(".")
         for parent in parents:
             table = table.setdefault(parent, {})
             if not isinstance(table, dict):

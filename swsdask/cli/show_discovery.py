@@ -23,7 +23,7 @@ def show_discovery(url: str, version: int | None) -> None:
     tables = archive.tables
     phones, words = tables.phones, tables.words
     click.echo(f"{url}, version {archive.version}, of term discovery")
-    kept = {} if archive.kept is None else archive.kept.settings().discovery.model_dump(mode="json", exclude_none=True)
+    kept = {} if archive.kept is None else archive.kept.settings().discovery.told()
     click.echo(f"  settings: {' '.join(f'{name}={value}' for name, value in kept.items()) or KEPT_NONE}")
     click.echo(
         f"  {counted(_distinct(phones, 'file'), 'files')}, {counted(len(phones), 'phones')} "

@@ -4,7 +4,8 @@ What is the same in every definition: an alignment may have its lines in any ord
 a fault, and so is whatever names a file without phones, but for a speaker map, which may be of more files than these.
 Words may overlap. Times finer than a tick are rounded and counted.
 
-- `document`: without a fold file there are `n_folds` parts of nearly equal duration (`folding.equal_parts`).
+- `document`: without a fold file there are `n_folds` parts of nearly equal duration (`folding.equal_parts`), of whole
+  files, or, with `fold_by` "time", cut anywhere between phones (`folding.parts_of_time`).
 - `tde2015`: phones whose edges are close but not equal are a fault, as in tde; "close" is its
   |a - b| <= 1e-8 + 1e-5 |b| in seconds, a the end of one and b the start of the next. Without a fold file, folds are
   those of `document` (tde has no default).
@@ -17,12 +18,20 @@ Stretches of speech are used by `tde2015` alone.
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.discovery.folding import MAX_FOLDS, equal_parts, in_seconds, stretches_of, whole_files
+from swsdask.discovery.folding import (
+    MAX_FOLDS,
+    equal_parts,
+    in_seconds,
+    parts_of_time,
+    stretches_of,
+    whole_files,
+)
 from swsdask.discovery.placing.numbering import (
     first_rows,
     note_unknown,
@@ -33,7 +42,7 @@ from swsdask.discovery.placing.numbering import (
 )
 from swsdask.errors import MOST_KEPT, Problems, SettingsError
 from swsdask.formats.corpus_files import CorpusFiles, CorpusTables, read_corpus_files
-from swsdask.model.corpus import Corpus, Definition, Folds, Tokens
+from swsdask.model.corpus import DEFAULT_READINGS, Corpus, Definition, Folds, Readings, Tokens
 from swsdask.model.ticks import TICKS_PER_SECOND
 from swsdask.model.trials import I32, I64
 from swsdask.model.wording import counted
@@ -68,7 +77,13 @@ def read_corpus(
 
 
 def build_corpus(
-    tables: CorpusTables, definition: Definition, *, n_folds: int = DEFAULT_FOLDS, most_problems: int = MOST_KEPT
+    tables: CorpusTables,
+    definition: Definition,
+    *,
+    readings: Readings = DEFAULT_READINGS,
+    fold_by: Literal["file", "time"] = "file",
+    n_folds: int = DEFAULT_FOLDS,
+    most_problems: int = MOST_KEPT,
 ) -> Corpus:
     """The corpus of some tables under a definition.
 
@@ -98,7 +113,7 @@ def build_corpus(
             notes.append(f"Left aside ({', '.join(given)}): tdev2 scores the whole corpus as one.")
         folds: tuple[Folds, ...] = (Folds(ALL, (ALL,), whole_files(np.zeros(len(files), np.int16))),)
     else:
-        folds = _folds(tables, phones, files, n_folds, notes, problems)
+        folds = _folds(tables, phones, files, n_folds, fold_by, notes, problems)
     problems.raise_if_any()
     return Corpus(
         definition=definition,
@@ -111,6 +126,7 @@ def build_corpus(
         speech=speech,
         folds=folds,
         notes=tuple(notes),
+        readings=readings,
     )
 
 
@@ -183,13 +199,14 @@ def _folds(
     phones: Tokens,
     files: tuple[str, ...],
     n_folds: int,
+    fold_by: Literal["file", "time"],
     notes: list[str],
     problems: Problems,
 ) -> tuple[Folds, ...]:
     return tuple(
         folds
         for folds in (
-            _folds_of_all(tables, phones, files, n_folds, notes, problems),
+            _folds_of_all(tables, phones, files, n_folds, fold_by, notes, problems),
             _folds_within_talker(tables, files, notes, problems),
         )
         if folds
@@ -201,11 +218,15 @@ def _folds_of_all(
     phones: Tokens,
     files: tuple[str, ...],
     n_folds: int,
+    fold_by: Literal["file", "time"],
     notes: list[str],
     problems: Problems,
 ) -> Folds:
     if tables.folds is not None:
         return _from_file(ALL, tables.folds, files, tables.files.folds or "", problems)
+    if fold_by == "time":
+        stretches = parts_of_time(phones, len(files), n_folds)
+        return Folds(ALL, _numbers(int(stretches.fold.max(initial=0)) + 1), stretches)
     until = np.concatenate(([0], np.cumsum(phones.end - phones.start, dtype=np.int64)))
     part = equal_parts(np.diff(until[phones.first]), n_folds)
     n_parts = int(part.max()) + 1

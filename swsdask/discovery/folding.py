@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from swsdask.discovery.placing.numbering import UNKNOWN, first_rows, note_unknown, numbers_of, rows_in_order
 from swsdask.errors import Problems
-from swsdask.model.corpus import Stretches
+from swsdask.model.corpus import Stretches, Tokens
 from swsdask.model.ticks import MAX_TICKS, TICKS_PER_SECOND
 from swsdask.model.trials import I16, I64
 
@@ -60,6 +60,21 @@ def equal_parts(durations: I64, n_folds: int) -> I16:
         cut = min(allowed, key=lambda border: abs(borders[border] * n_parts - number * borders[-1]))
         part[cut:] = number
     return part
+
+
+def parts_of_time(phones: Tokens, n_files: int, n_folds: int) -> Stretches:
+    """Cut a corpus into parts of nearly equal duration, within files too: as many as there are phones at most.
+
+    The k-th cut lies where that phone starts which is nearest to k / n_folds of the duration of all phones, of two as
+    near the earlier, but such that no part is empty.
+    """
+    part = equal_parts((phones.end - phones.start).astype(np.int64), n_folds)
+    begins = np.flatnonzero((np.diff(phones.file, prepend=-1) != 0) | (np.diff(part, prepend=-1) != 0))
+    file, fold = phones.file[begins], part[begins]
+    opens = np.diff(file, prepend=-1) != 0
+    start = np.where(opens, 0, phones.start[begins]).astype(np.int32)
+    end = np.where(np.append(opens[1:], True), MAX_TICKS, np.append(start[1:], 0)).astype(np.int32)
+    return Stretches(file, start, end, fold, first_rows(file, n_files))
 
 
 def in_seconds(ticks: int) -> str:

@@ -8,17 +8,40 @@ import numpy as np
 
 from swsdask.discovery.placing.restriction import folds_of
 from swsdask.discovery.tables import Numbers
-from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered
+from swsdask.model.corpus import NO_FOLD, Corpus, Coverage, Definition, Discovered, OverlappingPairs, WrongBoundaries
 from swsdask.model.trials import I16
 from swsdask.model.wording import counted
 
 DEFINITIONS: dict[Definition, str] = {
-    "document": "Measures are those of the Zero Resource challenge's measures document, read literally.",
+    "document": "Measures are those of the Zero Resource challenge's measures document, read thus:",
     "tde2015": "Measures are those of tde, the challenge's tool of 2015, with its quirks.",
     "tdev2": "Measures are those of tdev2, the challenge's tool of 2017 and 2020, with its quirks; there are no folds.",
 }
 
+_COVERAGE: dict[Coverage, str] = {
+    "intersected": "coverage counts what is both covered and gold",
+    "union": "coverage counts what is covered, gold or not",
+}
+_BOUNDARIES: dict[WrongBoundaries, str] = {
+    "singly": "wrong boundaries count one by one",
+    "together": "all wrong boundaries count as one",
+}
+_PAIRS: dict[OverlappingPairs, str] = {
+    "left_out": "overlapping pairs are left out of P_clus",
+    "kept": "overlapping pairs are kept in P_clus",
+}
 _SHOWN = 3
+
+
+def meaning(corpus: Corpus) -> str:
+    """Whose measures they are, and how what the measures document leaves open is read."""
+    told = DEFINITIONS[corpus.definition]
+    if corpus.definition != "document":
+        return told
+    read = corpus.readings
+    shortest = f"matching pairs strings of {counted(read.min_phones, 'phones')} and more"
+    ways = (_COVERAGE[read.coverage], shortest, _BOUNDARIES[read.boundaries], _PAIRS[read.overlapping_pairs])
+    return f"{told} {'; '.join(ways)}."
 
 
 def word_notes(corpus: Corpus) -> Iterator[str]:

@@ -5,7 +5,7 @@ labels and the same room for windows, are one row; rows of one class and fold ar
 common depends on their rows only, so it is found once per pair of rows; that two entries are far enough apart is told
 from the ends of a row, and looked at pair by pair only where all entries of a row are close to another.
 
-Sets of windows are bit masks per start: bit L - 3 is the window of L phones.
+Sets of windows are bit masks per start: bit L - 1 is the window of L phones.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ _ROWS = record(Rows, int64[::1], int64[::1], int64[::1], int64[::1])
 
 
 @njit()
-def _up_to(length: int) -> np.uint32:
-    """The windows of 3 to so many phones."""
-    return np.uint32((np.int64(1) << (length - SHORTEST + 1)) - 1) if length >= SHORTEST else np.uint32(0)
+def _from_to(shortest: int, longest: int) -> np.uint32:
+    """The windows of so many phones."""
+    windows = (np.int64(1) << longest) - (np.int64(1) << (shortest - 1))
+    return np.uint32(windows) if longest >= shortest else np.uint32(0)
 
 
 @njit()
@@ -73,7 +74,7 @@ def _overlap(entries: Entries, one: int, other: int) -> bool:
 
 
 @njit()
-def _complete(entries: Entries, own: I64, by_length: I64, longest: int, mask: U32) -> None:
+def _complete(entries: Entries, own: I64, by_length: I64, shortest: int, longest: int, mask: U32) -> None:
     """The windows of the entries `own` that completion pairs with any: up to the length of the longest partner."""
     at = entries.at
     for one in own:
@@ -83,7 +84,7 @@ def _complete(entries: Entries, own: I64, by_length: I64, longest: int, mask: U3
                 partner = min(at[other + 1] - at[other], longest)
                 break
         for place in range(at[one], at[one + 1]):
-            mask[place] |= _up_to(min(partner, at[one + 1] - place))
+            mask[place] |= _from_to(shortest, min(partner, at[one + 1] - place))
 
 
 @njit()
@@ -101,8 +102,8 @@ def _common(entries: Entries, one: int, other: int, mask: U32, other_mask: U32) 
             equal = equal + 1 if label[at + place] == label[other_at + place + offset] else 0
             length = min(equal, room[at + place], room[other_at + place + offset])
             if length >= SHORTEST:
-                mask[place] |= _up_to(length)
-                other_mask[place + offset] |= _up_to(length)
+                mask[place] |= _from_to(SHORTEST, length)
+                other_mask[place + offset] |= _from_to(SHORTEST, length)
                 found = True
     return found
 
@@ -121,7 +122,7 @@ def _common_apart(entries: Entries, one: int, other: int, start: I32, end: I32, 
             a, b = first + place, other_first + facing
             for length in range(SHORTEST, min(equal, room[at + place], room[other_at + facing]) + 1):
                 if not share_more_than_half(start[a], end[a + length - 1], start[b], end[b + length - 1]):
-                    bit = np.uint32(1) << np.uint32(length - SHORTEST)
+                    bit = np.uint32(1) << np.uint32(length - 1)
                     mask[at + place] |= bit
                     other_mask[other_at + facing] |= bit
 
@@ -150,17 +151,18 @@ def _credit(entries: Entries, low: int, high: int, partners: I64, start: I32, en
 
 
 @njit(
-    several(uint32[::1], uint32[::1])(_ENTRIES, _ROWS, int64, int64, column(int32), column(int32), int64),
+    several(uint32[::1], uint32[::1])(_ENTRIES, _ROWS, int64, int64, column(int32), column(int32), int64, int64),
     cache=True,
     nogil=True,
 )
 def match_rows(
-    entries: Entries, rows: Rows, low: int, high: int, start: I32, end: I32, longest: int
+    entries: Entries, rows: Rows, low: int, high: int, start: I32, end: I32, shortest: int, longest: int
 ) -> tuple[U32, U32]:
     """For every phone of every entry the windows from there: of flat(P_disc*), and of flat(P_disc* and P_all).
 
     The first has those of the entries of the rows `low` <= r < `high`, the second what these rows have in common with
     later rows of their group and themselves, on both sides: uint32 [n_places] each. `start`, `end` int32 [n_phones].
+    Windows of the first have `shortest` to `longest` phones, those of the second 3 to 20.
     """
     n_places = entries.at[-1]
     completed, gold = np.zeros(n_places, np.uint32), np.zeros(n_places, np.uint32)
@@ -173,7 +175,7 @@ def match_rows(
     for row in range(low, high):
         begin, till = rows.begins[row], rows.begins[row + 1]
         group = rows.by_length[rows.begins[rows.low[row]] : rows.begins[rows.high[row]]]
-        _complete(entries, numbers[begin:till], group, longest, completed)
+        _complete(entries, numbers[begin:till], group, shortest, longest, completed)
         several_files = entries.file[begin] != entries.file[till - 1]
         for other in range(row, rows.high[row]):
             other_begin, other_till = rows.begins[other], rows.begins[other + 1]

@@ -12,8 +12,32 @@ from typing import Literal
 from swsdask.model.trials import I16, I32, I64, Bool
 
 Definition = Literal["document", "tde2015", "tdev2"]
-"""Whose meaning the measures have: the measures document read literally, the challenge's tool of 2015 (`tde`), or that
-of 2017 and 2020 (`tdev2`)."""
+"""Whose meaning the measures have: the measures document's (see `Readings`), that of the challenge's tool of 2015
+(`tde`), or that of 2017 and 2020 (`tdev2`)."""
+
+Coverage = Literal["intersected", "union"]
+WrongBoundaries = Literal["singly", "together"]
+OverlappingPairs = Literal["left_out", "kept"]
+
+
+@dataclass(frozen=True)
+class Readings:
+    """How the definition `document` reads what the measures document leaves open; other definitions have no choice.
+
+    - `coverage`: |cover(P_disc)| / |cover(P_all)| of what is in both covers ("intersected"), or as it stands ("union").
+    - `min_phones`: how many phones the shortest strings have that matching pairs; those of P_all have 3 or more.
+    - `boundaries`: every boundary at no edge of a phone is a wrong one by itself ("singly"), or they are one element
+      of their set, the index -1 ("together").
+    - `overlapping_pairs`: pairs of P_clus that overlap are left out, as those of P_disc are ("left_out"), or "kept".
+    """
+
+    coverage: Coverage = "intersected"
+    min_phones: int = 3
+    boundaries: WrongBoundaries = "singly"
+    overlapping_pairs: OverlappingPairs = "left_out"
+
+
+DEFAULT_READINGS = Readings()
 
 NO_FOLD = -1
 
@@ -88,6 +112,7 @@ class Corpus:
     speech: Stretches | None
     folds: tuple[Folds, ...]
     notes: tuple[str, ...] = ()
+    readings: Readings = DEFAULT_READINGS
 
 
 @dataclass(frozen=True, eq=False)

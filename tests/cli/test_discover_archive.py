@@ -105,7 +105,8 @@ def test_what_an_archive_holds_is_shown(swsdask: Call, tmp_path: Path) -> None:
     lines = swsdask("show", archive).out.splitlines()
     assert lines[:7] == [
         f"{archive}, version 2, of term discovery",
-        "  settings: definition=document",
+        "  settings: definition=document coverage=intersected min_phones=3 boundaries=singly "
+        "overlapping_pairs=left_out fold_by=file",
         "  2 files, 3 phones (2 labels) in 1.50 h, 1 word (1 label)",
         "  split: 2 stretches of speech, 2.50 h",
         "  folds: 2 folds of 2 stretches, 1.50 h",

@@ -136,7 +136,7 @@ def test_an_archive_of_discovery_keeps_its_definition(swsdask: Call, tmp_path: P
     of_files = swsdask("discover", classes, *corpus, "--definition", "tde2015", *how)
     assert swsdask("discover", classes, *corpus, "--definition", "tde2015", "--ingest", archive).code == 0
     assert json.loads(swsdask("discover", "--archive", archive, *how).out) == json.loads(of_files.out)
-    assert "  settings: definition=tde2015\n" in swsdask("show", archive).out
+    assert "  settings: definition=tde2015 fold_by=file\n" in swsdask("show", archive).out
     other = swsdask("discover", "--archive", archive, "--definition", "tdev2", "--measures", "coverage")
     assert "Note: Setting discovery.definition is tdev2; the archive keeps tde2015." in other.out
     plan = swsdask("discover", "--archive", archive, "--definition", "tdev2", "--dry-run").out
@@ -148,7 +148,17 @@ def test_an_archive_of_discovery_keeps_its_definition(swsdask: Call, tmp_path: P
     assert swsdask("discover", *second).out.startswith(f"{archive}: version 2, 2 systems\n")
     changed = swsdask("discover", *second, "--definition", "tdev2", "--change-settings")
     assert changed.out.startswith(f"{archive}: version 3, 2 systems\n")
-    assert "  settings: definition=tdev2\n" in swsdask("show", archive).out
+    assert "  settings: definition=tdev2 fold_by=file\n" in swsdask("show", archive).out
+    literal = ["--definition", "document", "--set", "coverage=union", "--set", "discovery.min_phones=2"]
+    assert swsdask("discover", *second, *literal, "--change-settings").code == 0
+    assert (
+        "  settings: definition=document coverage=union min_phones=2 boundaries=singly" in swsdask("show", archive).out
+    )
+    union = swsdask("discover", classes, *corpus, *literal, *how)
+    assert json.loads(swsdask("discover", "--archive", archive, "w", *how).out) == json.loads(union.out)
+    bad = swsdask("discover", "--archive", archive, "--set", "coverages=union")
+    assert bad.code == 2
+    assert "setting discovery.coverages: unknown key. Nearest valid key: coverage." in bad.err
     without_settings(str(archive))
     assert f"Note: {KEPT_NONE}" in swsdask("discover", "--archive", archive, "--measures", "coverage").out
     assert f"  settings: {KEPT_NONE}\n" in swsdask("show", archive).out

@@ -12,20 +12,23 @@ from swsdask.discovery import score
 from swsdask.engine.dask import DaskExecutor
 from swsdask.engine.serial import SerialExecutor
 from swsdask.errors import ExecutionError
-from swsdask.model.corpus import Definition
+from swsdask.model.corpus import DEFAULT_READINGS, Definition, Readings
 from tests.cluster import cells
 from tests.cluster.conftest import killing
 from tests.discoveries import DEFINITIONS, corpus_of, scored
 from tests.discovery_worlds import random_world
+from tests.readings import LITERAL, read
 
 pytestmark = pytest.mark.cluster
 
 WORLD = random_world(3, n_files=6, words_per_file=20, n_classes=20)
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS)
-def test_the_same_bytes_as_in_one_process(executor: DaskExecutor, definition: Definition) -> None:
-    corpus = corpus_of(WORLD, definition)
+@pytest.mark.parametrize(
+    ("definition", "readings"), [*((definition, DEFAULT_READINGS) for definition in DEFINITIONS), ("document", LITERAL)]
+)
+def test_the_same_bytes_as_in_one_process(executor: DaskExecutor, definition: Definition, readings: Readings) -> None:
+    corpus = read(corpus_of(WORLD, definition), readings)
     systems = [WORLD.fragments(corpus, name) for name in "ab"]
     assert scored(corpus, systems, executor, 200) == scored(corpus, systems, SerialExecutor())
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from swsdask.discovery.counting.gold import gold
 from swsdask.discovery.measures.matching import MatchedWindows, Matching
-from swsdask.model.corpus import Corpus, Discovered
+from swsdask.model.corpus import DEFAULT_READINGS, Corpus, Discovered
 from tests.literal_matching import Pairs, Rule, Window, corpora, flat, make_corpus, make_discovered, systems
+from tests.readings import read
 
 
 def whole(corpus: Corpus, discovered: Discovered, work: int = 1 << 20) -> MatchedWindows:
@@ -27,7 +28,7 @@ def windows_of(found: MatchedWindows, corpus: Corpus, fold_set: int, fold: int) 
         part, start = divmod(key, len(corpus.phones))
         if part == fold_set * most + fold:
             for mask, own in zip(masks, sets, strict=True):
-                own |= {(start, length) for length in range(3, 21) if mask >> (length - 3) & 1}
+                own |= {(start, length) for length in range(1, 21) if mask >> (length - 1) & 1}
     return sets
 
 
@@ -103,7 +104,7 @@ def test_fragments_may_have_a_phone_in_common_although_they_do_not_overlap() -> 
 @given(st.data())
 def test_gold_as_discovered_is_matched_exactly(data: st.DataObject) -> None:
     """Where every type of 3 to 20 phones is a class, all that is completed is gold, and all gold is completed."""
-    corpus = data.draw(corpora("document"))
+    corpus = read(data.draw(corpora("document")), DEFAULT_READINGS)
     rule = Rule(corpus)
     groups = [group for group in rule.all_windows().values() if len(group) > 1]
     classes = [[rule.times(window) for window in group] for group in groups]

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from swsdask.discovery.measures import select
 from swsdask.discovery.placing.locate import locate
-from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered
+from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered, Readings
 from tests import literal_discovery as literal
 from tests.discovery_worlds import World, worlds
+from tests.readings import READINGS, read
 
 DEFINITIONS: tuple[Definition, ...] = ("document", "tde2015", "tdev2")
 FAMILIES = ("coverage", "token", "type", "boundary")
@@ -77,9 +78,11 @@ def test_fragments_are_placed_where_every_rule_says(
 
 
 @definitions
-@given(world=worlds(), given_files=st.sampled_from(GIVEN))
-def test_numbers_are_the_formulas(definition: Definition, world: World, given_files: tuple[str, ...]) -> None:
-    corpus = world.corpus(definition, *given_files)
+@given(world=worlds(), given_files=st.sampled_from(GIVEN), readings=READINGS)
+def test_numbers_are_the_formulas(
+    definition: Definition, world: World, given_files: tuple[str, ...], readings: Readings
+) -> None:
+    corpus = read(world.corpus(definition, *given_files), readings)
     oracles = [literal.numbers(world, corpus, fold_set) for fold_set in range(len(corpus.folds))]
     found = told(corpus, world)
     assert len(found) == 7 * len(corpus.folds)
@@ -88,9 +91,11 @@ def test_numbers_are_the_formulas(definition: Definition, world: World, given_fi
 
 
 @definitions
-@given(world=worlds(), work=st.integers(1, 3000), seed=st.integers(0, 1000))
-def test_any_cut_gives_the_same_statistics(definition: Definition, world: World, work: int, seed: int) -> None:
-    corpus = world.corpus(definition, "split", "folds", "within")
+@given(world=worlds(), readings=READINGS, work=st.integers(1, 3000), seed=st.integers(0, 1000))
+def test_any_cut_gives_the_same_statistics(
+    definition: Definition, world: World, readings: Readings, work: int, seed: int
+) -> None:
+    corpus = read(world.corpus(definition, "split", "folds", "within"), readings)
     discovered = locate(world.fragments(corpus), corpus)
     for family in select(FAMILIES, definition)[1]:
         statistic = family.statistic

@@ -11,17 +11,23 @@ from hypothesis import strategies as st
 from swsdask.discovery import score
 from swsdask.engine.serial import SerialExecutor
 from swsdask.engine.threads import ThreadExecutor
-from swsdask.model.corpus import Definition
+from swsdask.model.corpus import Definition, Readings
 from tests.discoveries import DEFINITIONS, corpus_of, scored
 from tests.discovery_worlds import World, worlds
 from tests.engines import AnyOrder
+from tests.readings import READINGS, read
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS)
 @settings(max_examples=25, deadline=None)
-@given(world=worlds(), chance=st.randoms(use_true_random=False), work=st.sampled_from([1, 7, 50, 1000]))
-def test_same_bits(definition: Definition, world: World, chance: random.Random, work: int) -> None:
-    corpus = corpus_of(world, definition)
+@given(
+    world=worlds(),
+    readings=READINGS,
+    chance=st.randoms(use_true_random=False),
+    work=st.sampled_from([1, 7, 50, 1000]),
+)
+def test_same_bits(definition: Definition, world: World, readings: Readings, chance: random.Random, work: int) -> None:
+    corpus = read(corpus_of(world, definition), readings)
     systems = [world.fragments(corpus, name) for name in "abc"]
     whole = scored(corpus, systems, SerialExecutor())
     most = score.MOST_SYSTEMS

@@ -9,12 +9,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.counting.pairs import Products, overlapping_rows, ranges, slots_of
+from swsdask.discovery.counting.pairs import Products, bounds_of, overlapping_rows, ranges, slots_of
 from swsdask.discovery.counting.remembered import per_corpus
 from swsdask.kernels.fragment_pairs import ranks
 from swsdask.kernels.sequences import number_sequences
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
-from swsdask.model.trials import I32, I64
+from swsdask.model.trials import I32, I64, Bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +46,15 @@ class CountedPairs:
 
 
 class Keys(NamedTuple):
-    """What fragments are known by: int64, `slot` [n_fold_sets, n_fragments] (see `slots_of`), `type` and `identity`."""
+    """What fragments are known by: int64, `slot` [n_fold_sets, n_fragments] (see `slots_of`), `type` and `identity`.
+
+    Two fragments that are both `silent`, bool, are no pair.
+    """
 
     slot: I64
     type: I64
     identity: I64
+    silent: Bool
 
     @property
     def n_types(self) -> int:
@@ -73,7 +77,8 @@ def keys_of(corpus: Corpus, discovered: Discovered) -> Keys:
     if corpus.definition == "tdev2":
         identity = number_sequences(discovered.first, discovered.last, _timed_labels(corpus))[0].astype(np.int64)
     every = np.arange(len(discovered))
-    return Keys(slots_of(every, corpus, discovered), discovered.type.astype(np.int64), identity)
+    silent = (discovered.first == discovered.last) & (corpus.definition == "document")
+    return Keys(slots_of(every, corpus, discovered), discovered.type.astype(np.int64), identity, silent)
 
 
 @per_corpus
@@ -114,14 +119,18 @@ def counted_alone(fragment: I64, keys: Keys) -> CountedPairs:
 
 
 def counted(products: Products, rule: int | None, discovered: Discovered, keys: Keys) -> CountedPairs:
-    """The pairs of products that do not overlap by a rule of `kernels.fragment_pairs`; None: all pairs.
+    """The pairs of products that do not overlap by a rule of `kernels.fragment_pairs`; None: whether they do or not.
 
-    flat(P) is that of the products that add pairs, each of a side with itself.
+    flat(P) is that of the products that add pairs, each of a side with itself. Pairs of silent fragments are taken away
+    as those are that overlap.
     """
     own = np.take(keys.slot, products.fragment, axis=1)
-    overlaps = np.zeros_like(own)
+    silent = keys.silent[products.fragment]
+    overlaps = np.array([_others(products.side, slot, silent) for slot in own])
     parts: list[tuple[I64, I64, I64]] = []
-    for one, other, product in overlapping_rows(products, rule, discovered) if rule is not None else ():
+    for pairs in overlapping_rows(products, rule, discovered) if rule is not None else ():
+        heard = ~(silent[pairs[0]] & silent[pairs[1]])
+        one, other, product = (column[heard] for column in pairs)
         later = np.maximum(products.fragment[one], products.fragment[other])
         for slot, count in zip(own, overlaps, strict=True):
             shared = (slot[one] == slot[other]) & (slot[one] != NO_FOLD)
@@ -130,9 +139,27 @@ def counted(products: Products, rule: int | None, discovered: Discovered, keys: 
             group = keys.group(slot[one[shared]], later[shared])
             taken = CountedPairs.of([], [group], [-products.weight[product[shared]]])
             parts.append((taken.flat, taken.group, taken.pairs))
+    taken_away = _only(products, silent)
     for slot, count in zip(own, overlaps, strict=True):
         parts.append(_counted_in(products, slot, count, keys))
+        _, group, n_pairs = _counted_in(taken_away, slot[silent], count[silent], keys)
+        parts.append((np.empty(0, np.int64), group, n_pairs))
     return CountedPairs.of(*zip(*parts, strict=True))
+
+
+def _others(side: I64, slot: I64, some: Bool) -> I64:
+    """How many others of `some` rows each of them has in its side and slot; 0 for all other rows."""
+    n = np.zeros(len(side), np.int64)
+    n_slots = int(slot.max(initial=0)) + 1
+    _, of_row, sizes = np.unique(side[some] * (n_slots + 1) + slot[some] + 1, return_inverse=True, return_counts=True)
+    n[some] = sizes[of_row] - 1
+    return n
+
+
+def _only(products: Products, some: Bool) -> Products:
+    """The pairs of products of `some` rows, to be taken away."""
+    bounds = bounds_of(some.astype(np.int64))[products.bounds]
+    return Products(products.fragment[some], bounds, products.left, products.right, -products.weight)
 
 
 def _counted_in(products: Products, slot: I64, overlaps: I64, keys: Keys) -> tuple[I64, I64, I64]:

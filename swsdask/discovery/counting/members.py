@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdask.discovery.counting.per_fold import most_folds
-from swsdask.kernels.ngrams import SHORTEST
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import I32, I64, Bool
 
@@ -39,14 +38,15 @@ class Tile(NamedTuple):
 
 
 def completable(corpus: Corpus, discovered: Discovered, low: int, high: int) -> Members:
-    """The members of the classes low .. high - 1 that have 3 phones or more, and others like that in class and fold.
+    """The members of the classes low .. high - 1 that have the phones of the shortest string that is paired (see
+    `model.corpus.Readings`), and others like that in class and fold.
 
     Sorted by (cluster, slot, fragment); a duplicate member is there once.
     """
     d = discovered
     begin, end = np.searchsorted(d.member_cluster, [low, high])
     cluster, fragment = d.member_cluster[begin:end].astype(np.int64), d.member_fragment[begin:end]
-    wanted = changes(cluster, fragment) & (d.last[fragment] - d.first[fragment] >= SHORTEST)
+    wanted = changes(cluster, fragment) & (d.last[fragment] - d.first[fragment] >= corpus.readings.min_phones)
     cluster, fragment = cluster[wanted], fragment[wanted]
     fold_set, member = np.nonzero(d.fold[:, fragment] != NO_FOLD)
     cluster, fragment = cluster[member], fragment[member]

@@ -1,14 +1,15 @@
 """P_clus and P_goldclus of the measures document of the Zero Resource challenge: sets of pairs that are never listed.
 
 P_clus are pairs of fragments of one class and one fold, P_goldclus those of one transcription, whatever their classes.
-A fragment with itself is no pair of them, nor are two that overlap:
+A fragment with itself is no pair of them, nor are, by the document, two without phones, nor two that overlap:
 
 | definition | overlap in P_clus | in P_goldclus |
 |---|---|---|
-| document | share more than half of the shorter one's extent in one file | share any time in one file |
+| document | share more than half of the shorter one's extent in one file; or none | share any time in one file |
 | tde2015 | QUIRK: are `near`, whatever their files | are `near`, whatever their files, or share any time in one file |
 | tdev2 | none; a fragment that is twice a member of a class makes a pair with itself | share any time in one file |
 
+The document names no overlap in P_clus; `overlapping_pairs = "kept"` reads it so (`model.corpus.Readings`).
 QUIRK of tde2015: P_goldclus has only fragments of classes with two or more members in the fold.
 QUIRK of tdev2: fragments of flat(P) are told apart by the onsets, offsets and labels of their phones alone.
 
@@ -85,9 +86,10 @@ class PairSets:
     def from_cell(cls, cell: Cell, corpus: Corpus, discovered: Discovered) -> Self:
         """The pairs of some classes or types."""
         keys, rule = keys_of(corpus, discovered), _GOLD[corpus.definition]
+        among_found = None if corpus.readings.overlapping_pairs == "kept" else _FOUND.get(corpus.definition)
         found = gold = both = CountedPairs.of([], [], [])
         if cell.kind == "found":
-            found = counted(cell.products, _FOUND.get(corpus.definition), discovered, keys)
+            found = counted(cell.products, among_found, discovered, keys)
             both = counted(of_one_type(cell.products, discovered), rule, discovered, keys)
         elif cell.kind == "gold":
             if corpus.definition == "tde2015":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
@@ -75,16 +75,11 @@ class Agreement:
     def nothing(cls, corpus: Corpus) -> Self:
         """Nothing found and nothing to find."""
         shape = len(corpus.folds), most_folds(corpus)
-        return cls(*(np.zeros(shape, np.int64) for _ in range(4)))
+        return cls(*(np.zeros(shape, np.int64) for _ in fields(cls)))
 
     def merge(self, other: Self) -> Self:
         """The counts of both parts together, which have no elements in common."""
-        return type(self)(
-            self.found + other.found,
-            self.right + other.right,
-            self.gold + other.gold,
-            self.recalled + other.recalled,
-        )
+        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def precision(self, corpus: Corpus, fold_set: int) -> F64:
         """The share of what was found that is gold, in the folds of a set."""

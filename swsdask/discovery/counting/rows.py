@@ -28,7 +28,7 @@ class Layout(NamedTuple):
 
 
 def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> Layout:
-    """The fragments of the classes low .. high - 1 that can be completed: in a fold, of 3 phones or more, not alone.
+    """The fragments of the classes low .. high - 1 that can be completed: in a fold, long enough, not alone.
 
     A group is a class in a fold. Its rows come in the order of their first fragments, so what they are does not depend
     on which other classes there are.

@@ -3,7 +3,8 @@
 document: |B_disc ∩ B_gold| over |B_disc|, and over |B_gold|, of the measures document of the Zero Resource challenge.
 The boundary of an edge (a start or an end of a fragment or word) is the nearest edge of a phone of its file, of two as
 near the earlier, if it is less than 30 ms away. An edge without one is a wrong boundary: one by itself (edges at one
-time are one), never in both sets. Starts and ends are not told apart.
+time are one), never in both sets; with `boundaries = "together"` all wrong boundaries of a set are one element of it,
+the document's index -1, which both sets may have. Starts and ends are not told apart.
 
 tde2015: the distinct edges (file, time) of fragments that have an edge of a word nearer than 30 ms (in doubles), over
 all edges of fragments; and the edges of words that have an edge of a fragment nearer than 30 ms, over all edges of
@@ -18,6 +19,7 @@ of edges of fragments, and over those of words. QUIRK: a start at the end of a w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import ClassVar, Self
 
 import numpy as np
@@ -39,9 +41,24 @@ _NOWHERE = np.array([-1 << _TIME_BITS])
 Edges = tuple[I64, I64]
 """Moments at which something starts, and ends."""
 
+Numbers = tuple[int, int, int, int, int, int]
+"""Those of a `BoundaryAgreement`."""
 
+
+@dataclass(frozen=True, eq=False)
 class BoundaryAgreement(Agreement):
-    """Boundaries of fragments and of words."""
+    """Boundaries of fragments and of words; `wrong` and `gold_wrong` are the wrong ones of each, counted singly."""
+
+    wrong: I64
+    gold_wrong: I64
+
+    def read(self, corpus: Corpus) -> Agreement:
+        """The boundaries with the wrong ones, singly or together."""
+        if corpus.readings.boundaries == "singly":
+            return Agreement(self.found + self.wrong, self.right, self.gold + self.gold_wrong, self.recalled)
+        wrong, gold_wrong = (np.minimum(count, 1) for count in (self.wrong, self.gold_wrong))
+        both = wrong * gold_wrong
+        return Agreement(self.found + wrong, self.right + both, self.gold + gold_wrong, self.recalled + both)
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
@@ -65,8 +82,8 @@ class BoundaryAgreement(Agreement):
                 numbers = _COMPARE[corpus.definition](
                     (starts[own], ends[own]), (word_starts[own_gold], word_ends[own_gold]), phones
                 )
-                place = fold_set, fold
-                counts.found[place], counts.right[place], counts.gold[place], counts.recalled[place] = numbers
+                for field, number in zip(fields(counts), numbers, strict=True):
+                    getattr(counts, field.name)[fold_set, fold] = number
         return counts
 
 
@@ -78,9 +95,10 @@ class Boundary:
 
     def values(self, statistic: BoundaryAgreement, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
         """NaN where there are no fragments, or no words."""
+        agreement = statistic.read(corpus)
         return {
-            "boundary_precision": statistic.precision(corpus, fold_set),
-            "boundary_recall": statistic.recall(corpus, fold_set),
+            "boundary_precision": agreement.precision(corpus, fold_set),
+            "boundary_recall": agreement.recall(corpus, fold_set),
         }
 
 
@@ -103,11 +121,11 @@ def _edges_of_phones(files: FileRange, corpus: Corpus) -> I64:
     return distinct(_moment(file, start), _moment(file, end))
 
 
-def _compare_nearest(found: Edges, gold: Edges, phones: I64) -> tuple[int, int, int, int]:
+def _compare_nearest(found: Edges, gold: Edges, phones: I64) -> Numbers:
     boundaries, wrong = _nearest(distinct(*found), phones)
     gold_boundaries, gold_wrong = _nearest(distinct(*gold), phones)
     both = len(common(boundaries, gold_boundaries))
-    return len(boundaries) + wrong, both, len(gold_boundaries) + gold_wrong, both
+    return len(boundaries), both, len(gold_boundaries), both, wrong, gold_wrong
 
 
 def _nearest(edges: I64, phones: I64) -> tuple[I64, int]:
@@ -118,11 +136,11 @@ def _nearest(edges: I64, phones: I64) -> tuple[I64, int]:
     return distinct(nearest[near]), int(np.count_nonzero(~near))
 
 
-def _compare_within(found: Edges, gold: Edges, phones: I64) -> tuple[int, int, int, int]:  # noqa: ARG001
+def _compare_within(found: Edges, gold: Edges, phones: I64) -> Numbers:  # noqa: ARG001
     edges, gold_edges = distinct(*found), distinct(*gold)
     right = int(np.count_nonzero(_are_near(edges, gold_edges)))
     recalled = int(np.count_nonzero(_are_near(gold_edges, edges)))
-    return len(edges), right, len(gold_edges), recalled
+    return len(edges), right, len(gold_edges), recalled, 0, 0
 
 
 def _are_near(edges: I64, others: I64) -> Bool:
@@ -134,9 +152,9 @@ def _are_near(edges: I64, others: I64) -> Bool:
     return near
 
 
-def _compare_exactly(found: Edges, gold: Edges, phones: I64) -> tuple[int, int, int, int]:  # noqa: ARG001
+def _compare_exactly(found: Edges, gold: Edges, phones: I64) -> Numbers:  # noqa: ARG001
     right = len(distinct(common(distinct(found[0]), distinct(gold[0])), common(distinct(found[1]), distinct(gold[1]))))
-    return len(distinct(*found)), right, len(distinct(*gold)), right
+    return len(distinct(*found)), right, len(distinct(*gold)), right, 0, 0
 
 
 def _neighbours(edges: I64, others: I64) -> tuple[I64, I64]:
@@ -151,9 +169,9 @@ def _seconds(moment: I64) -> F64:
     return (moment & _TIME) / TICKS_PER_SECOND
 
 
-_COMPARE: dict[Definition, Callable[[Edges, Edges, I64], tuple[int, int, int, int]]] = {
+_COMPARE: dict[Definition, Callable[[Edges, Edges, I64], Numbers]] = {
     "document": _compare_nearest,
     "tde2015": _compare_within,
     "tdev2": _compare_exactly,
 }
-"""How edges of fragments and of words become the numbers of an `Agreement`; the third are the edges of phones."""
+"""How edges of fragments and of words become numbers; the third are the edges of phones."""

@@ -3,7 +3,8 @@
 document: |cover(P_disc) ∩ cover(P_all)| / |cover(P_all)| of the measures document of the Zero Resource challenge, in
 phones: those of the fragments that have in their class and fold another that they do not overlap (it is of another
 file, or they share at most half of the shorter one), over those of the gold fragments (`gold.gold_cover`). What is
-covered without being gold does not count, so that no coverage exceeds 1.
+covered without being gold does not count, so that no coverage exceeds 1. The document writes |cover(P_disc)| above the
+line: with `coverage = "union"` that is counted, gold or not.
 
 tdev2: the phones of all fragments over all phones; neither with those labelled SIL or SPN. QUIRK: fragments that are
 alone in their class count, and so do phones that nothing could be found at.
@@ -21,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdask.discovery.counting.gold import gold_cover
-from swsdask.discovery.counting.per_fold import ratio, rows_counted
+from swsdask.discovery.counting.pairs import ranges
+from swsdask.discovery.counting.per_fold import distinct_things, ratio, rows_counted, things_counted
 from swsdask.discovery.counting.remembered import per_corpus
 from swsdask.discovery.placing.restriction import folds_of
 from swsdask.kernels.cover import mark_phones
@@ -41,9 +43,13 @@ class Members(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CoveredPhones:
-    """Which phones are covered in the fold where they are to be: packed bits, uint8 [n_fold_sets, n_phones / 8]."""
+    """Which phones are covered in the fold where they are to be: packed bits, uint8 [n_fold_sets, n_phones / 8].
+
+    `beyond` are those that are covered in a fold where they are not to be (`per_fold.distinct_things`), if they count.
+    """
 
     bits: NDArray[np.uint8]
+    beyond: I64
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Members]:
@@ -62,7 +68,7 @@ class CoveredPhones:
         """The phones that some classes cover."""
         members = slice(*cell)
         cluster, fragment = discovered.member_cluster[members], discovered.member_fragment[members]
-        bits = []
+        bits, beyond = [], [np.empty(0, np.int64)]
         for fold_set, to_cover in enumerate(phones_to_cover(corpus)):
             fold = discovered.fold[fold_set, fragment]
             counted = np.flatnonzero(fold != NO_FOLD)
@@ -73,11 +79,16 @@ class CoveredPhones:
             marked = np.zeros(len(corpus.phones), np.bool_)
             mark_phones(discovered.first[rows], discovered.last[rows], fold[counted], to_cover, marked)
             bits.append(np.packbits(marked))
-        return cls(np.array(bits))
+            if corpus.readings.coverage == "union":
+                sizes = discovered.last[rows] - discovered.first[rows]
+                phone, of = ranges(discovered.first[rows], sizes), np.repeat(fold[counted], sizes)
+                other = to_cover[phone] != of
+                beyond.append(distinct_things(phone[other].astype(np.int32), of[other], fold_set))
+        return cls(np.array(bits), np.concatenate(beyond))
 
     def merge(self, other: Self) -> Self:
         """The phones that either part covers."""
-        return type(self)(self.bits | other.bits)
+        return type(self)(self.bits | other.bits, np.union1d(self.beyond, other.beyond))
 
 
 class Coverage:
@@ -91,7 +102,8 @@ class Coverage:
         to_cover = phones_to_cover(corpus)[fold_set]
         covered = np.unpackbits(statistic.bits[fold_set], count=len(to_cover)).astype(np.bool_)
         n_folds = len(corpus.folds[fold_set].names)
-        return {"coverage": ratio(rows_counted(to_cover[covered], n_folds), rows_counted(to_cover, n_folds))}
+        n_covered = rows_counted(to_cover[covered], n_folds) + things_counted(statistic.beyond, fold_set, corpus)
+        return {"coverage": ratio(n_covered, rows_counted(to_cover, n_folds))}
 
 
 @per_corpus

@@ -8,7 +8,8 @@ freq(t, P) = |match(t, P)| / |flat(P)|; match(t, P) is a set of fragments too, s
     recall = |flat(P_clus and P_goldclus)| / |flat(P_goldclus)|
 
 - document: as above. P_clus is taken without pairs that overlap (share more than half of the shorter one's extent), as
-  P_disc is; those of P_goldclus are disjoint (of one file: share no time at all).
+  P_disc is, unless `overlapping_pairs = "kept"`; those of P_goldclus are disjoint (of one file: share no time at all).
+  Two fragments without phones are no pair of either: nothing is alike in them.
 - tde2015: the same sets but for its rules of overlap, weighed in another way: see `grouping_tde`.
 - tdev2: P_clus has every two members of a class, whether they overlap or not; a fragment that is twice a member makes a
   pair with itself. Pairs of P_goldclus share no time in one file. QUIRK: fragments of flat(P) are told apart by the

@@ -7,7 +7,8 @@ match(t, P) and freq(t, P) both count fragments, the sums telescope:
 
 - P_disc*: two members of a class, in one fold, that do not overlap (share at most half of the shorter one, or lie in
   two files); the shorter string is laid along the longer one in every way without overhang, and each window of 3 to 20
-  phones is paired with what faces it.
+  phones is paired with what faces it. The document names no shortest window, and its example has windows of two: with
+  `min_phones` 2 or 1 those count too. They are never gold.
 - P_all: windows of 3 to 20 phones inside one gap-free segment and one stretch of the fold that are equal and do not
   overlap (`discovery.counting.gold`).
 
@@ -40,7 +41,7 @@ NAMES = ("matching_precision", "matching_recall")
 
 @dataclass(frozen=True, eq=False)
 class MatchedWindows:
-    """Windows of one system as bit masks: bit L - 3 is the window of L phones.
+    """Windows of one system as bit masks: bit L - 1 is the window of L phones.
 
     `key` int64, ascending, distinct, is (fold set * most folds + fold) * n_phones + the phone that windows start at;
     `completed` and `gold` uint32 are those of flat(P_disc*), and those of them that are in flat(P_disc* and P_all).
@@ -64,7 +65,14 @@ class MatchedWindows:
         layout = laid_out(corpus, discovered, cell.low, cell.high)
         phones = corpus.phones
         completed, gold_too = match_rows(
-            layout.entries, layout.rows, cell.first, cell.end, phones.start, phones.end, LONGEST
+            layout.entries,
+            layout.rows,
+            cell.first,
+            cell.end,
+            phones.start,
+            phones.end,
+            corpus.readings.min_phones,
+            LONGEST,
         )
         some = np.flatnonzero(completed | gold_too)
         return cls(*_joined(layout.key[some], completed[some], gold_too[some]))

@@ -6,9 +6,9 @@ alike, 1 where no phone is right. NaN in a fold without pairs. `n_pairs` is how 
 - document: the pairs are the set P_disc of the measures document of the Zero Resource challenge: two fragments of a
   class, in one fold, that do not overlap (share at most half of the shorter one's extent, or lie in two files). A pair
   that several classes have counts once. The document's denominator max(j - i + 1, k - l + 1) is read as the length of
-  the longer transcription. Two fragments without phones read alike: 0.
+  the longer transcription. Two fragments without phones are no pair: nothing is alike in them.
 - tde2015: QUIRK: two fragments overlap if they are `near` (more than 30 ms, or more than half of either, in doubles),
-  whatever their files. Two fragments without phones count 0; the tool divides by zero there.
+  whatever their files. Two fragments without phones are no pair; the tool divides by zero there.
 - tdev2: QUIRK: the pairs are a list: every two members of a class, whether they overlap or not, as often as classes
   have them; a fragment that is a member twice makes a pair with itself. QUIRK: phones labelled SIL are left out, SPN
   are not; two transcriptions that nothing is left of are at distance 1.
@@ -118,12 +118,14 @@ class EditDistances:
     def _columns(self) -> tuple[I64, I64, I64, I64]:
         return self.slot, self.length, self.distance, self.pairs
 
-    def mean(self, slot: int, of_nothing: int) -> tuple[float, int]:
+    def mean(self, slot: int, *, with_empty: bool) -> tuple[float, int]:
         """The mean of distance / length in a fold, rounded once, and its number of pairs.
 
-        Pairs of two empty transcriptions count `of_nothing` each. NaN without pairs.
+        Pairs of two empty transcriptions count 1 each, or, not `with_empty`, are left out. NaN without pairs.
         """
         low, high = np.searchsorted(self.slot, [slot, slot + 1]).tolist()
+        if not with_empty:
+            low += int(np.searchsorted(self.length[low:high], 1))
         n = int(self.pairs[low:high].sum())
         if n == 0:
             return float("nan"), 0
@@ -131,7 +133,7 @@ class EditDistances:
         for length in np.unique(self.length[low:high]).tolist():
             own = slice(*(low + np.searchsorted(self.length[low:high], [length, length + 1])).tolist())
             if length == 0:
-                total += of_nothing * int(self.pairs[own].sum())
+                total += int(self.pairs[own].sum())
             else:
                 total += Fraction(int((self.distance[own] * self.pairs[own]).sum()), length)
         return float(total / n), n
@@ -146,8 +148,8 @@ class Ned:
     def values(self, statistic: EditDistances, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
         """NaN, and 0 pairs, where a fold has no pairs."""
         first = fold_set * most_folds(corpus)
-        of_nothing = int(corpus.definition == "tdev2")
-        found = [statistic.mean(first + fold, of_nothing) for fold in range(len(corpus.folds[fold_set].names))]
+        n_folds = len(corpus.folds[fold_set].names)
+        found = [statistic.mean(first + fold, with_empty=corpus.definition == "tdev2") for fold in range(n_folds)]
         mean, pairs = zip(*found, strict=True)
         return {"ned": np.array(mean, np.float64), "n_pairs": np.array(pairs, np.float64)}
 
