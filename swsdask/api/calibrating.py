@@ -20,6 +20,7 @@ from swsdask.engine.executor import Executor
 from swsdask.engine.progress import Progress, Unseen
 from swsdask.engine.score import score_systems
 from swsdask.errors import SettingsError
+from swsdask.formats.run_encoding import Encoding
 from swsdask.formats.run_files import find_runs
 from swsdask.measures import select
 from swsdask.model.presets import load_preset
@@ -36,6 +37,8 @@ def calibrate(
     run: Location | Mapping[str, Location],
     method: Method = "affine",
     *,
+    frame_shift: float | None = None,
+    negate_scores: bool = False,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
@@ -56,7 +59,9 @@ def calibrate(
     with ExitStack() as stack:
         rows = rows_to_score(evaluation, runs)
         workers = stack.enter_context(working(settings, executor, rows, progress))
-        archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, None))
+        archive, systems = stack.enter_context(
+            with_runs(evaluation, runs, workers, None, Encoding(frame_shift, negate_scores))
+        )
         if len(systems) != 1:
             raise SettingsError(f"A calibration is fitted on one system; here are {', '.join(systems) or 'none'}.")
         held = next(each for each in archive.runs if each.system == systems[0])
@@ -77,6 +82,8 @@ def apply_calibration(
     preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
     keep_decisions: bool = False,
+    frame_shift: float | None = None,
+    negate_scores: bool = False,
     progress: Progress | None = None,
 ) -> list[Applied]:
     """Write runs (files, directories, globs, URLs) with their scores calibrated; what became of each.
@@ -98,4 +105,5 @@ def apply_calibration(
         threshold = point.resolve(0, 0).bayes_threshold
     if progress is not None:
         progress.begin("writing calibrated runs", 0)
-    return apply_to_runs(held.map, files, os.fspath(out), None if keep_decisions else threshold)
+    encoding = Encoding(frame_shift, negate_scores)
+    return apply_to_runs(held.map, files, os.fspath(out), None if keep_decisions else threshold, encoding)

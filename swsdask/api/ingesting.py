@@ -15,6 +15,7 @@ from swsdask.archive.layout import Layout
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.engine.executor import Executor
 from swsdask.engine.progress import Progress
+from swsdask.formats.run_encoding import Encoding
 
 
 def ingest(
@@ -29,6 +30,8 @@ def ingest(
     preset: str | None = None,
     compat: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    frame_shift: float | None = None,
+    negate_scores: bool = False,
     replace_runs: bool = False,
     change_settings: bool = False,
     buckets: int | None = None,
@@ -43,7 +46,8 @@ def ingest(
 
     A run that is there already, with the same content, is left alone; one whose content differs is an `ArchiveError`
     unless `replace_runs`. Either everything is committed or nothing. With judgments, `qrels`, documents are those that
-    were judged and those of `runs`: an archive of judgments takes later runs of these documents only.
+    were judged and those of `runs`: an archive of judgments takes later runs of these documents only. `frame_shift` and
+    `negate_scores` are as for `score`.
     """
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
     kept = open_archive(os.fspath(archive)).kept if is_archive(os.fspath(archive)) else None
@@ -57,7 +61,7 @@ def ingest(
         return ingest_files(
             os.fspath(archive),
             reference_files(reference, ecf, rttm, queries) if given else judged,
-            run_files(runs),
+            run_files(runs, Encoding(frame_shift, negate_scores)),
             resolved.evaluation,
             replace=replace_runs,
             keep=layers,

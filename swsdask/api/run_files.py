@@ -10,6 +10,7 @@ from swsdask.api.given import Location, locations
 from swsdask.archive.reading import RunFile
 from swsdask.errors import SettingsError
 from swsdask.formats.opening import file_size, is_local
+from swsdask.formats.run_encoding import Encoding
 from swsdask.formats.run_files import find_runs
 
 Runs = Location | Iterable[Location] | Mapping[str, Location] | None
@@ -39,13 +40,13 @@ def named_runs(runs: Runs, held: Sequence[str] = ()) -> GivenRuns:
     return given
 
 
-def run_files(runs: GivenRuns) -> list[RunFile]:
+def run_files(runs: GivenRuns, encoding: Encoding | None = None) -> list[RunFile]:
     """The files that runs are in. Raises `InputError` for what names none."""
     if runs is None:
         return []
     if isinstance(runs, dict):
-        return [RunFile(url, system) for system, url in runs.items()]
-    return [RunFile(url) for url in find_runs(runs)]
+        return [RunFile(url, system, encoding) for system, url in runs.items()]
+    return [RunFile(url, encoding=encoding) for url in find_runs(runs)]
 
 
 def rows_about(files: Sequence[RunFile]) -> int:

@@ -17,6 +17,7 @@ from swsdask.archive.tables import ReferenceTables
 from swsdask.archive.writing import write_runs
 from swsdask.engine.executor import Executor
 from swsdask.errors import SettingsError
+from swsdask.formats.run_encoding import Encoding
 
 
 def rows_to_score(evaluation: Evaluation, runs: GivenRuns) -> int:
@@ -33,14 +34,21 @@ def _are_systems(runs: GivenRuns, held: Sequence[str]) -> bool:
 
 @contextmanager
 def with_runs(
-    evaluation: Evaluation, runs: GivenRuns, executor: Executor, buckets: int | None
+    evaluation: Evaluation,
+    runs: GivenRuns,
+    executor: Executor,
+    buckets: int | None,
+    encoding: Encoding | None = None,
 ) -> Iterator[tuple[Archive, list[str]]]:
     """The archive that holds the runs, and which of its systems are asked for.
 
-    Runs of files are read into memory where the executor shares it, else into a temporary archive.
+    Runs of files are read into memory where the executor shares it, else into a temporary archive. `encoding` is that
+    of tables, and goes with files alone.
     """
     archive = evaluation.archive
     held = evaluation.systems
+    if encoding and (not runs or _are_systems(runs, held)):
+        raise SettingsError("A frame shift and negated scores are of files: an archive has seconds and rising scores.")
     if not runs:
         if runs is not None or not held:
             raise SettingsError("No RUN to score: give files, directories or globs, or an archive that holds runs.")
@@ -50,7 +58,7 @@ def with_runs(
     else:
         tables = ReferenceTables(archive.documents, archive.queries, archive.words, archive.segments)
         settings = evaluation.settings.evaluation
-        sources = sources_of(run_files(runs))
+        sources = sources_of(run_files(runs, encoding))
         if executor.shares_memory and buckets is None:
             loaded: Archive = read_into_memory(tables, sources, settings)
             yield loaded, [run.system for run in loaded.runs]

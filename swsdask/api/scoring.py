@@ -22,6 +22,7 @@ from swsdask.engine.executor import Executor
 from swsdask.engine.progress import Progress
 from swsdask.engine.score import score_archive
 from swsdask.engine.serial import SerialExecutor
+from swsdask.formats.run_encoding import Encoding
 from swsdask.measures import interpretation, select, with_points
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.results import Result
@@ -35,6 +36,8 @@ def score(
     *,
     runs: Runs = None,
     by: str | Iterable[str] = (),
+    frame_shift: float | None = None,
+    negate_scores: bool = False,
     executor: Executor | None = None,
     alignment: bool = False,
     buckets: int | None = None,
@@ -44,19 +47,21 @@ def score(
 
     `measures` are names (None: all), also with a threshold or a false-alarm rate: twv@0.5, p_miss@0.001. `by` are
     conditions, each a key or several joined by commas: a query attribute (language and oov where the list gives them),
-    source_type, document_language, query_pattern:REGEX, document_pattern:REGEX. `executor` is one of `swsdask.cluster`;
-    without it the settings' `[engine]` decides. Numbers do not depend on it. Raises `InputError` with everything that
-    is wrong with the runs, `SettingsError`, `ArchiveError`, `ClusterError`.
+    source_type, document_language, query_pattern:REGEX, document_pattern:REGEX. `frame_shift` (seconds) and
+    `negate_scores` are for tables that have frames for times, or costs for scores, as those of Kaldi's kws-search.
+    `executor` is one of `swsdask.cluster`; without it the settings' `[engine]` decides. Numbers do not depend on it.
+    Raises `InputError` with everything that is wrong with the runs, `SettingsError`, `ArchiveError`, `ClusterError`.
     """
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
     runs, by = named_runs(runs, evaluation.systems), as_names(by) or []
+    encoding = Encoding(frame_shift, negate_scores)
     began = time.time()
     measures, settings = asked(measures, evaluation.settings)
     families = select(measures)
     with ExitStack() as stack:
         rows = rows_to_score(evaluation, runs)
         workers = stack.enter_context(working(settings, executor, rows, progress))
-        archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, buckets))
+        archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, buckets, encoding))
         held = [run for run in archive.runs if run.system in systems]
         notes = [
             *check_words(archive.words, settings.evaluation),
@@ -102,12 +107,15 @@ def plan(
     *,
     runs: Runs = None,
     by: str | Iterable[str] = (),
+    frame_shift: float | None = None,
+    negate_scores: bool = False,
 ) -> str:
     """What `score` would do, in words, after checking everything that it would read. Scores nothing."""
     measures, settings = asked(measures, evaluation.settings)
     runs, by = named_runs(runs, evaluation.systems), as_names(by) or []
     families = select(measures)
-    with with_runs(evaluation, runs, SerialExecutor(), None) as (archive, systems):
+    encoding = Encoding(frame_shift, negate_scores)
+    with with_runs(evaluation, runs, SerialExecutor(), None, encoding) as (archive, systems):
         held = [run for run in archive.runs if run.system in systems]
         notes = (*check_words(archive.words, settings.evaluation), *check_runs(held, settings.evaluation))
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])

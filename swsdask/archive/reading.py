@@ -14,6 +14,7 @@ from swsdask.formats.opening import file_size
 from swsdask.formats.queries import read_queries
 from swsdask.formats.reference import ReferenceFiles
 from swsdask.formats.rttm import read_rttm
+from swsdask.formats.run_encoding import Encoding
 from swsdask.formats.run_resources import resources_of_runs
 from swsdask.formats.runs import split_run
 
@@ -25,10 +26,14 @@ BYTES_PER_SOURCE = 1 << 28
 
 @dataclass(frozen=True)
 class RunFile:
-    """A file with runs, and the system it is of where the user gives one; else the file says it."""
+    """A file with runs, and the system it is of where the user gives one; else the file says it.
+
+    `encoding` is that of a table's times and scores.
+    """
 
     url: str
     system: str | None = None
+    encoding: Encoding | None = None
 
 
 def read_reference(files: ReferenceFiles | JudgedFiles) -> ReferenceTables:
@@ -54,5 +59,7 @@ def sources_of(run_files: Sequence[RunFile]) -> list[RunSource]:
     return [
         replace(part, resources=resources.get(file.url))
         for file in run_files
-        for part in split_run(file.url, 1 + file_size(file.url) // BYTES_PER_SOURCE, system=file.system)
+        for part in split_run(
+            file.url, 1 + file_size(file.url) // BYTES_PER_SOURCE, system=file.system, encoding=file.encoding
+        )
     ]

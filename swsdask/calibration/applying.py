@@ -14,6 +14,7 @@ import numpy as np
 from swsdask.calibration.maps import AffineMap, StepMap
 from swsdask.calibration.targets import target_files, write_like
 from swsdask.errors import InputError, Problem, Problems
+from swsdask.formats.run_encoding import Encoding
 from swsdask.formats.run_rewrite import rewrite_table, stays_table, system_to_add
 from swsdask.formats.runs import read_run
 from swsdask.model.runs import RunPiece
@@ -40,12 +41,17 @@ class Applied:
 
 
 def apply_to_runs(
-    score_map: AffineMap | StepMap, sources: Sequence[str], out: str, threshold: float | None
+    score_map: AffineMap | StepMap,
+    sources: Sequence[str],
+    out: str,
+    threshold: float | None,
+    encoding: Encoding | None = None,
 ) -> list[Applied]:
     """Write the runs of some files with their scores mapped, and decided anew: YES at or above `threshold`.
 
     None keeps the decisions as they are. Declared minimum and maximum scores are mapped too. `out` is a folder, where
-    files keep their names, or for one file a file (see `calibration.targets`). All files are whole, or none is written.
+    files keep their names, or for one file a file (see `calibration.targets`). `encoding` is that of tables that are
+    read; what is written has seconds and rising scores. All files are whole, or none is written.
     Raises `InputError` with everything that is wrong with the runs, and for places that cannot be written.
     """
     targets = target_files(sources, out)
@@ -59,8 +65,9 @@ def apply_to_runs(
             beside = os.path.join(folder, f".unfinished-{name}")
             unfinished.callback(_remove, beside)
             applied = Applied(source, target)
-            pieces = (_mapped(piece, score_map, threshold, applied) for piece in read_run(source, problems))
-            if stays_table(source, target):
+            read = read_run(source, problems, encoding=encoding)
+            pieces = (_mapped(piece, score_map, threshold, applied) for piece in read)
+            if not encoding and stays_table(source, target):
                 deque(pieces, 0)
                 applied.ignored = ""
                 if not len(problems):

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from swsdask.cli.options import engine_options, explicit_settings, given_runs, reference_options, settings_options
+from swsdask.cli.options import (
+    encoding_options,
+    engine_options,
+    explicit_settings,
+    given_runs,
+    reference_options,
+    settings_options,
+)
 from swsdask.model.wording import counted
 
 if TYPE_CHECKING:
@@ -39,6 +46,7 @@ Examples:
 )
 @click.option("--keep-decisions", is_flag=True, help="With --apply: leave decisions as they are.")
 @settings_options
+@encoding_options
 @engine_options
 def command(
     runs: tuple[str, ...],
@@ -54,6 +62,8 @@ def command(
     settings_file: Path | None,
     assignments: tuple[str, ...],
     compat: str | None,
+    frame_shift: float | None,
+    negate_scores: bool,
     executor: str | None,
     cluster: str | None,
     workers: int | None,
@@ -75,6 +85,7 @@ def command(
     from swsdask.calibration.file import Calibration
     from swsdask.cli.progress import progress
 
+    encoding: Any = {"frame_shift": frame_shift, "negate_scores": negate_scores}
     settings = explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task)
     if calibration is not None:
         if reference or any((ecf, rttm, queries, method)):
@@ -90,6 +101,7 @@ def command(
                 preset=preset,
                 settings=settings,
                 keep_decisions=keep_decisions,
+                **encoding,
                 progress=shown,
             )
         _print_applied(held, done)
@@ -105,7 +117,7 @@ def command(
     )
     with progress() as shown:
         run = named if isinstance(named := given_runs(runs), dict) else named[0]
-        fitted = api.calibrate(evaluation, run, method=method or "affine", progress=shown)
+        fitted = api.calibrate(evaluation, run, method=method or "affine", **encoding, progress=shown)
     path = out or "calibration.toml"
     fitted.write(path)
     _print_fitted(fitted, path)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import click
 
+from swsdask.cli.options import encoding_options
+
 
 @click.command(short_help="Rewrite a run in another format.")
 @click.argument("run", metavar="RUN")
 @click.argument("target", metavar="TARGET")
 @click.option("--system", metavar="NAME", help="The system's name, in place of what the file says.")
-def command(run: str, target: str, system: str | None) -> None:
+@encoding_options
+def command(run: str, target: str, system: str | None, frame_shift: float | None, negate_scores: bool) -> None:
     """Rewrite a RUN as TARGET, whose name tells the format.
 
     *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Times and scores keep every digit; a
     table in text that stays one keeps its columns and quotes too.
     """
     from swsdask.formats.run_convert import convert
+    from swsdask.formats.run_encoding import Encoding
     from swsdask.model.wording import counted
 
-    click.echo(f"{target}: {counted(convert(run, target, system), 'detections')}")
+    click.echo(f"{target}: {counted(convert(run, target, system, Encoding(frame_shift, negate_scores)), 'detections')}")

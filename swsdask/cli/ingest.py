@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from swsdask.cli.options import (
+    encoding_options,
     engine_options,
     explicit_settings,
     given_runs,
@@ -35,6 +36,7 @@ from swsdask.cli.options import (
 @click.option(
     "--codec", type=click.Choice(["lz4", "zstd"]), default="lz4", help="Of new runs: lz4 reads faster, zstd is smaller."
 )
+@encoding_options
 @engine_options
 def command(
     archive: str,
@@ -52,6 +54,8 @@ def command(
     change_settings: bool,
     buckets: int | None,
     codec: str,
+    frame_shift: float | None,
+    negate_scores: bool,
     executor: str | None,
     cluster: str | None,
     workers: int | None,
@@ -81,6 +85,8 @@ def command(
             preset=preset,
             compat=compat,
             settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),
+            frame_shift=frame_shift,
+            negate_scores=negate_scores,
             replace_runs=replace,
             change_settings=change_settings,
             buckets=buckets,

@@ -116,6 +116,18 @@ def _settings(table: str, example: str) -> tuple[Callable[[Command], Command], .
     )
 
 
+def encoding_options(command: Command) -> Command:
+    """--frame-shift, --negate-scores."""
+    return _stack(
+        click.option(
+            "--frame-shift", type=float, metavar="SECONDS", help="RUNs are tables whose times are frames, as Kaldi's."
+        ),
+        click.option(
+            "--negate-scores", is_flag=True, help="RUNs are tables whose scores are costs, as Kaldi's -log p."
+        ),
+    )(command)
+
+
 def engine_options(command: Command) -> Command:
     """--executor, --cluster, --workers, --rows-per-task."""
     return _stack(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from swsdask.cli.options import (
+    encoding_options,
     engine_options,
     explicit_settings,
     given_runs,
@@ -30,6 +31,7 @@ from swsdask.cli.options import (
     metavar="KEY[,KEY]",
     help="Conditions: a query attribute, source_type, document_language, query_pattern:REGEX, ... Repeatable.",
 )
+@encoding_options
 @engine_options
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of the temporary archive, where one is made.")
 @click.option(
@@ -58,6 +60,8 @@ def command(
     compat: str | None,
     measures: str | None,
     by: tuple[str, ...],
+    frame_shift: float | None,
+    negate_scores: bool,
     executor: str | None,
     cluster: str | None,
     workers: int | None,
@@ -102,6 +106,8 @@ def command(
         "measures": _names(measures, mediaeval_output) if measures else None,
         "runs": given_runs(runs) or None,
         "by": by,
+        "frame_shift": frame_shift,
+        "negate_scores": negate_scores,
     }
     if dry_run:
         click.echo(api.plan(evaluation, **asked))

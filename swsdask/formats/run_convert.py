@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterable
 from swsdask.errors import InputError, Problem, Problems
 from swsdask.formats.opening import is_local
 from swsdask.formats.reference import is_folder
+from swsdask.formats.run_encoding import Encoding
 from swsdask.formats.run_rewrite import rewrite_table, stays_table, system_to_add
 from swsdask.formats.run_write import write_kwslist, write_stdlist, write_table
 from swsdask.formats.runs import read_run
 from swsdask.model.runs import RunPiece
 
 
-def convert(source: str, target: str, system: str | None = None) -> int:
+def convert(source: str, target: str, system: str | None = None, encoding: Encoding | None = None) -> int:
     """Rewrite the run at one path or URL at another, in the format that its name tells; how many rows.
 
     A table in text that stays one keeps its columns, its quotes and every digit.
     The run is read twice, so that nothing is written of a faulty one. `system` is its name, in place of what the file
-    says. Raises `InputError` with everything that is wrong with the source, and then leaves the target as it was.
+    says; of a table with another `encoding` of times and scores the target has seconds and rising scores. Raises
+    `InputError` with everything that is wrong with the source, and then leaves the target as it was.
     """
     write = writer_of(target)
     folder, name = os.path.split(target)
@@ -27,15 +29,15 @@ def convert(source: str, target: str, system: str | None = None) -> int:
     if local and not is_folder(folder or "."):
         raise InputError(Problem(target, None, "a folder to write into", f"no folder {folder}", "Make it first."))
     problems = Problems()
-    rows = sum(len(piece) for piece in read_run(source, problems, system=system))
+    rows = sum(len(piece) for piece in read_run(source, problems, system=system, encoding=encoding))
     problems.raise_if_any()
     unfinished = os.path.join(folder, f".unfinished-{name}") if local else target
     try:
-        if stays_table(source, target):
+        if not encoding and stays_table(source, target):
             told = system or system_to_add(source, target)
             rewrite_table(source, unfinished, lambda scores: {"system": [told] * len(scores)} if told else {})
         else:
-            write(read_run(source, problems, system=system), unfinished)
+            write(read_run(source, problems, system=system, encoding=encoding), unfinished)
         if local:
             os.replace(unfinished, target)
     finally:

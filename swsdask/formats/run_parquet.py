@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from swsdask.errors import InputError, Problem, Problems
 from swsdask.formats.noting import noted
 from swsdask.formats.opening import is_local, storage_fault
+from swsdask.formats.run_encoding import PLAIN, Encoding
 from swsdask.formats.run_gather import Batch, Gathering
 from swsdask.formats.run_header import read_header
 from swsdask.formats.run_table import IDS, are_judged, choose_columns, with_times
@@ -28,7 +29,9 @@ _BUFFER = 1 << 20
 _ARROWS_OWN = ("ARROW:schema", "pandas")
 
 
-def read_parquet_table(file: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
+def read_parquet_table(
+    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
+) -> Iterator[RunPiece]:
     """The pieces of a Parquet file."""
     with noted(problems), ExitStack() as stack:
         table = _open(file, stack)
@@ -37,14 +40,15 @@ def read_parquet_table(file: str, problems: Problems, rows_per_piece: int, syste
             columns, ignored = choose_columns(schema.names)
             for name, place in columns.items():
                 _check_type(name, schema.field(place).type)
-            header = read_header({**_metadata(table), **ignored}, file, system)
+            header = read_header({**_metadata(table), **ignored, **encoding.attributes}, file, system)
         except FormatError as fault:
             problems.add(file, None, fault.expected, fault.found, fault.remedy)
             return
         judged = are_judged(schema.names)
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=judged)
         stored = {name: schema.names[place] for name, place in columns.items()}
-        yield from gathering.pieces(map(with_times, _batches(file, table, stored, problems)))
+        batches = _batches(file, table, stored, problems)
+        yield from gathering.pieces(encoding.decoded(with_times(each)) for each in batches)
 
 
 def _open(file: str, stack: ExitStack) -> pq.ParquetFile:

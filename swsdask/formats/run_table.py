@@ -23,6 +23,7 @@ import pyarrow.csv as pa_csv
 from swsdask.errors import Problems
 from swsdask.formats.lines import Lines, read_lines
 from swsdask.formats.noting import noted
+from swsdask.formats.run_encoding import PLAIN, Encoding
 from swsdask.formats.run_gather import Batch, Gathering
 from swsdask.formats.run_header import read_header
 from swsdask.formats.run_values import FormatError, shown
@@ -39,26 +40,32 @@ _KALDI_COLUMNS = ("query", "document", "start", "end", "score")
 _UNEVEN_BLANKS = re.compile(rb"[\t\r]|  | $|^ ", re.MULTILINE)
 
 
-def read_text_table(file: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
+def read_text_table(
+    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
+) -> Iterator[RunPiece]:
     """The pieces of a table in text; tabs separate if the first line has one, else commas."""
     with noted(problems):
         blocks = read_lines(file)
         delimiter, names, rest = first_line(next(blocks))
         try:
             columns, ignored = choose_columns(names)
-            header = read_header(ignored, file, system)
+            header = read_header({**ignored, **encoding.attributes}, file, system)
         except FormatError as fault:
             problems.add(file, 1, fault.expected, fault.found, fault.remedy)
             return
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=are_judged(names))
         lines = Separated(problems, delimiter, len(names), columns)
-        yield from gathering.pieces(map(with_times, lines.batches(chain((rest,), blocks))))
+        yield from gathering.pieces(
+            encoding.decoded(with_times(each)) for each in lines.batches(chain((rest,), blocks))
+        )
 
 
-def read_kaldi_results(file: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
+def read_kaldi_results(
+    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
+) -> Iterator[RunPiece]:
     """The pieces of results in Kaldi's form."""
     try:
-        header = read_header({}, file, system)
+        header = read_header(encoding.attributes, file, system)
     except FormatError as fault:
         problems.add(file, None, fault.expected, fault.found, fault.remedy)
         return
@@ -66,7 +73,7 @@ def read_kaldi_results(file: str, problems: Problems, rows_per_piece: int, syste
     columns = {name: place for place, name in enumerate(_KALDI_COLUMNS)}
     lines = Separated(problems, " ", len(columns), columns)
     even = (Lines(block.first, with_even_blanks(block.data)) for block in read_lines(file))
-    yield from gathering.pieces(lines.batches(even))
+    yield from gathering.pieces(map(encoding.decoded, lines.batches(even)))
 
 
 def first_line(block: Lines) -> tuple[str, list[str], Lines]:

@@ -15,7 +15,7 @@ BLANKS = " \t\r\n"
 DECISIONS = {"YES": 1, "NO": 0}
 MAX_CHANNEL = 127
 
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[0-9]+")
 _SHOWN = 60
 
@@ -40,7 +40,7 @@ def shown(text: str) -> str:
 def read_score(text: str) -> float:
     """A finite score. Raises `FormatError`."""
     text = text.strip(BLANKS)
-    if not _NUMBER.fullmatch(text):
+    if not NUMBER.fullmatch(text):
         remedy = "Give a finite decimal number: a score that is not a number has no place in a ranking."
         raise FormatError("a score", shown(text), remedy)
     score = float(text)
@@ -52,7 +52,7 @@ def read_score(text: str) -> float:
 def read_time(text: str, name: str) -> tuple[int, bool]:
     """A time of 0 or more in ticks, and whether it is rounded; `name` says which. Raises `FormatError`."""
     text = text.strip(BLANKS)
-    if not _NUMBER.fullmatch(text):
+    if not NUMBER.fullmatch(text):
         raise FormatError(f"a {name} in seconds", shown(text), "Give a decimal number of seconds.")
     try:
         whole, rounded = ticks(text)

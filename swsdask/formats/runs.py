@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from swsdask.errors import Problems
 from swsdask.formats.noting import noted
 from swsdask.formats.opening import open_bytes
+from swsdask.formats.run_encoding import Encoding
 from swsdask.formats.run_parts import Span, read_span, spans
 from swsdask.formats.run_resources import with_resources
 from swsdask.formats.run_text import read_blocks, utf8_blocks
@@ -18,21 +19,36 @@ from swsdask.model.runs import RunPiece
 
 ROWS_PER_PIECE = 1_000_000
 
+TABLES = (Format.TABLE, Format.PARQUET, Format.KALDI)
+
 
 def read_run(
-    url: str, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE, system: str | None = None
+    url: str,
+    problems: Problems,
+    *,
+    rows_per_piece: int = ROWS_PER_PIECE,
+    system: str | None = None,
+    encoding: Encoding | None = None,
 ) -> Iterator[RunPiece]:
     """The rows of a run, in file order, in pieces of about `rows_per_piece` rows; a table may hold several systems.
 
     `system` is the name of the run where the user gives one; else the file says it, and if it does not, its name is
-    the file's, without endings. Whatever is wrong is added to `problems`, and the rest read as far as that can be: if
-    any were added the pieces are not the run. Memory is bounded by the size of a piece.
+    the file's, without endings. `encoding` is that of a table's times and scores, where it is not seconds and scores
+    that rise. Whatever is wrong is added to `problems`, and the rest read as far as that can be: if any were added the
+    pieces are not the run. Memory is bounded by the size of a piece.
     """
     with noted(problems):
-        yield from _reader(expect(url, *RUNS))(url, problems, rows_per_piece, system)
+        found = expect(url, *RUNS)
+        if not encoding:
+            yield from _reader(found)(url, problems, rows_per_piece, system)
+        elif found in TABLES:
+            yield from _reader(found)(url, problems, rows_per_piece, system, encoding)
+        else:
+            expected = "a table, which alone can have frames for seconds, or negated scores"
+            problems.add(url, None, expected, f"{found.value}", "Leave out --frame-shift and --negate-scores.")
 
 
-def _reader(found: Format) -> Callable[[str, Problems, int, str | None], Iterator[RunPiece]]:
+def _reader(found: Format) -> Callable[..., Iterator[RunPiece]]:
     """What reads a format. Readers of tables are imported when there is a table: most runs are none."""
     if found is Format.RUN_XML:
         return _read_xml
@@ -59,18 +75,22 @@ def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | N
 class RunPart:
     """A file with runs (`span` is None), or some of the lists in one. Picklable.
 
-    `system` is the name of the run where the user gives one, `resources` are those of the file's only system.
+    `system` is the name of the run where the user gives one, `resources` are those of the file's only system,
+    `encoding` that of a table's times and scores.
     """
 
     file: str
     system: str | None = None
     span: Span | None = None
     resources: Resources | None = None
+    encoding: Encoding | None = None
 
     def read(self, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
         """The rows, as `read_run` gives them; line numbers are those of the whole file."""
         if self.span is None:
-            pieces = read_run(self.file, problems, rows_per_piece=rows_per_piece, system=self.system)
+            pieces = read_run(
+                self.file, problems, rows_per_piece=rows_per_piece, system=self.system, encoding=self.encoding
+            )
         else:
             pieces = read_span(self.file, self.span, problems, rows_per_piece)
         return pieces if self.resources is None else with_resources(pieces, self.resources, problems)
@@ -86,13 +106,14 @@ class RunPart:
         return None
 
 
-def split_run(url: str, n_parts: int, *, system: str | None = None) -> list[RunPart]:
+def split_run(url: str, n_parts: int, *, system: str | None = None, encoding: Encoding | None = None) -> list[RunPart]:
     """At most `n_parts` parts of about the same size, which read one after the other are the run.
 
     Only large lists of detections in uncompressed UTF-8 are divided; anything else, and anything wrong, is one part.
     Whether all rows have decisions, or none, each part only knows of itself: whoever puts them together must look.
     """
-    return [RunPart(url, system, span) for span in spans(url, n_parts, system)] or [RunPart(url, system)]
+    cut = [] if encoding else spans(url, n_parts, system)
+    return [RunPart(url, system, span) for span in cut] or [RunPart(url, system, encoding=encoding)]
 
 
 def read_part(part: RunPart, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:

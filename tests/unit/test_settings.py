@@ -187,3 +187,12 @@ def test_an_unknown_rule_of_rankings_is_told_once_with_all_that_there_are(name: 
         build_settings(explicit={"evaluation": {"average_precision": {name: "nonsense"}}})
     assert str(caught.value).startswith(f"setting evaluation.average_precision.{name}: Input should be '")
     assert str(caught.value).count("nonsense") == 1
+
+
+@pytest.mark.parametrize("name", [name for name in preset_names() if name.startswith("sws2012-")])
+def test_presets_of_2012_say_whose_meaning_of_two_options_they_have(name: str) -> None:
+    (note,) = build_settings(load_preset(name)).notes
+    assert note.startswith("The 2012 document swaps the meanings of -S and -F: ")
+    assert note.endswith(" tolerance_s is its -S, find_gap_s its -F.")
+    assert "\n" not in note
+    assert "  " not in note
