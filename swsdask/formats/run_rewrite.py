@@ -5,8 +5,6 @@ A value is quoted where it was, or where the new delimiter asks for it. Blank li
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -88,14 +86,13 @@ def _plain(value: str) -> str:
 
 def _line(values: Sequence[str], source: str, delimiter: str) -> bytes:
     """Values as a line that ends as the one they come from does."""
-    text = delimiter.join(quoted(value, delimiter) for value in values)
+    text = delimiter.join(value if value.startswith('"') else quoted(value, delimiter) for value in values)
     return f"{text}\r\n".encode() if source.endswith("\r") else f"{text}\n".encode()
 
 
-def quoted(value: str, delimiter: str) -> str:
-    """A value as it is if it is quoted or needs no quotes, else with them."""
-    if value.startswith('"') or not (delimiter in value or '"' in value):
-        return value
-    text = io.StringIO()
-    csv.writer(text, delimiter=delimiter, lineterminator="").writerow([value])
-    return text.getvalue()
+def quoted(text: str, delimiter: str) -> str:
+    """A text as a value of a table: in quotes if it has the delimiter or a quote."""
+    if delimiter not in text and '"' not in text:
+        return text
+    escaped = text.replace('"', '""')
+    return f'"{escaped}"'

@@ -17,7 +17,9 @@ from swsdask.model.ids import document_fault, document_id, id_fault
 from swsdask.model.runs import RunHeader, RunPiece
 from swsdask.model.ticks import MAX_TICKS
 
-texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=8)
+texts = st.sampled_from(['"', '"a', 'a"b', '"a"', ",", "a,b"]) | st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=8
+)
 ids = texts.filter(lambda text: not id_fault(text))
 documents = st.one_of(texts, st.sampled_from(["a.wav", "b.SPH.wav", "<&>\"'"])).filter(
     lambda text: "/" not in text and not document_fault(text) and document_id(text) == text
