@@ -29,8 +29,8 @@ class RankRule:
 
     order: Order | None = None
     single: bool = False
-    floor: float = -inf
     duplicates: Duplicates | None = None
+    floor: float = -inf
 
 
 DEFAULT_RANKING = RankRule()
@@ -58,4 +58,4 @@ class AveragePrecisionSettings(BaseModel):
         order: Order | None = self.ties if self.ties in get_args(Order) else None  # type: ignore[assignment]
         own = self.duplicates if self.duplicates != "as-trials" else None
         floor = -inf if self.score_floor is None else self.score_floor
-        return RankRule(order, self.score_dtype == "float32", floor, own if own != _OF_TRIALS[trials] else None)
+        return RankRule(order, self.score_dtype == "float32", own if own != _OF_TRIALS[trials] else None, floor)
