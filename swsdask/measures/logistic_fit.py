@@ -206,12 +206,13 @@ def _newton_step(at: _Expansion) -> tuple[float, float]:
 
 
 def _centre_and_unit(scores: ScoreShares) -> tuple[float, float]:
-    """The middle of the overlap and its width, as a power of two."""
+    """The middle of the overlap and its width, as a power of two. The width is not 0, however near scores are."""
     target, nontarget = scores.target, scores.nontarget
     rises = np.sum(target.score * target.share) >= np.sum(nontarget.score * nontarget.share)
     worse, better = (nontarget, target) if rises else (target, nontarget)
     low, high = float(better.score.min()) / 2, float(worse.score.max()) / 2
-    return low + high, math.ldexp(1.0, min(math.frexp(high - low)[1] + 1, 1023))
+    half = max(high - low, math.ulp(0.0))
+    return low + high, math.ldexp(1.0, min(math.frexp(half)[1] + 1, 1023))
 
 
 def _rising(target: Shares, nontarget: Shares) -> Shared | None:

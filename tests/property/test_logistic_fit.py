@@ -19,7 +19,11 @@ from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, Shares, 
 from tests.recalibration import Row, exact_minimum, overlapping
 
 ROWS = st.lists(
-    st.tuples(st.integers(-40, 40).map(lambda n: n / 4) | st.floats(-6, 6), st.integers(0, 3), st.integers(0, 60)),
+    st.tuples(
+        st.integers(-40, 40).map(lambda n: n / 4) | st.floats(-6, 6).map(lambda x: round(x * 2**40) / 2**40),
+        st.integers(0, 3),
+        st.integers(0, 60),
+    ),
     min_size=2,
     max_size=12,
 ).filter(lambda rows: any(row[1] for row in rows) and any(row[2] for row in rows))
@@ -202,6 +206,14 @@ def test_a_map_that_must_not_fall() -> None:
     assert fitted(upside_down, -1.0, nonnegative=True) == Fit(0.0, 0.0, prior_entropy(-1.0))
     assert fitted([(0.0, 3, 0), (1.0, 0, 4)], -1.0, nonnegative=True) == Fit(0.0, 0.0, prior_entropy(-1.0))
     assert fitted([(0.0, 0, 4), (1.0, 3, 0)], -1.0, nonnegative=True).cost == 0.0
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e-323, 1e-310, 2.0**-1022])
+@pytest.mark.parametrize("counts", [[(0, 1, 9), (1, 2, 3)], [(0, 0, 9), (1, 2, 3), (2, 1, 4), (3, 5, 1)]])
+def test_scores_may_differ_by_less_than_the_smallest_normal_number(unit: float, counts: list[Row]) -> None:
+    with np.errstate(invalid="ignore"):
+        near = fitted([(place * unit, targets, others) for place, targets, others in counts], -1.0)
+    assert near.cost == pytest.approx(fitted(counts, -1.0).cost, rel=1e-9)
 
 
 @pytest.mark.parametrize("far", [1e5, 1e30, 1.7e308])
