@@ -11,7 +11,7 @@ from swsdask.archive.tables import ReferenceTables
 from swsdask.errors import Problems
 from swsdask.formats.ecf import read_ecf
 from swsdask.formats.opening import file_size
-from swsdask.formats.queries import read_queries
+from swsdask.formats.queries import read_queries, text_encoding
 from swsdask.formats.reference import ReferenceFiles
 from swsdask.formats.rttm import read_rttm
 from swsdask.formats.run_encoding import Encoding
@@ -44,8 +44,8 @@ def read_reference(files: ReferenceFiles | JudgedFiles) -> ReferenceTables:
         problems.raise_if_any()
         return judged
     documents = read_ecf(files.ecf, problems)
-    words, segments = read_rttm(files.rttm, problems)
     queries = read_queries(files.queries, problems)
+    words, segments = read_rttm(files.rttm, problems, text_encoding(queries))
     problems.raise_if_any()
     return ReferenceTables(documents, queries, words, segments)
 

@@ -1,4 +1,4 @@
-"""Text files line by line: UTF-8, in blocks of whole lines, however long the file is."""
+"""Text files line by line, in blocks of whole lines however long the file is: UTF-8 unless another encoding is told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import NamedTuple
 from swsdask.errors import InputError, Problem
 from swsdask.formats.noting import reached
 from swsdask.formats.opening import open_bytes
-from swsdask.formats.run_text import read_blocks
+from swsdask.formats.run_text import decoded_blocks, read_blocks
+from swsdask.formats.run_values import FormatError
 
 MAX_LINE = 1 << 20
 """The longest line, in bytes: beyond it memory would not be bounded."""
@@ -22,16 +23,17 @@ class Lines(NamedTuple):
     data: bytes
 
 
-def read_lines(url: str) -> Iterator[Lines]:
+def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
     """The lines of a text file in order, at most about 2 MiB at a time. A byte order mark is passed over.
 
     Raises `InputError` behind the last good line: where a line is longer than `MAX_LINE` (found without reading it
-    whole), where a byte is not UTF-8, and as `open_bytes` does, then with the line that was reached.
+    whole), where a byte is not of the encoding, and as `open_bytes` does, then with the line that was reached.
     """
     line, held = 1, b""
     with open_bytes(url) as source:
         try:
-            for block in read_blocks(source):
+            blocks = read_blocks(source)
+            for block in blocks if encoding == "utf-8" else decoded_blocks(blocks, encoding):
                 held += block if line > 1 or held else block.removeprefix(codecs.BOM_UTF8)
                 if len(held) > MAX_LINE and held.find(b"\n", 0, MAX_LINE + 1) < 0:
                     remedy = "Is this the file that was meant? End every record by a newline."
@@ -42,6 +44,10 @@ def read_lines(url: str) -> Iterator[Lines]:
                 held = held[end:]
         except InputError as error:
             raise reached(error, line) from None
+        except FormatError as error:
+            raise InputError(
+                Problem(url, line + held.count(b"\n"), error.expected, error.found, error.remedy)
+            ) from None
     if held:
         yield from _checked(url, line, held + b"\n")
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from swsdask.errors import Problems
 from swsdask.formats.noting import noted
+from swsdask.formats.run_text import known_encoding
 from swsdask.formats.run_values import shown
 from swsdask.formats.sniff import Format, expect
 from swsdask.formats.xml_stream import End, Start, read_elements
@@ -59,6 +60,14 @@ def read_queries(url: str, problems: Problems) -> pa.Table:
         if not queries.lines:
             problems.add(url, 1, "at least one query", "none", "List what was searched.")
     return queries.table(header)
+
+
+def text_encoding(queries: pa.Table) -> str:
+    """The encoding of the text that a list searches, as Python's codecs name it: that of the RTTM beside it (KWSEval).
+
+    It is the root element's attribute `encoding`, "utf-8" without one that is known.
+    """
+    return known_encoding((queries.schema.metadata or {}).get(b"encoding", b"").decode())
 
 
 def _check_normalization(url: str, line: int, header: dict[str, str], problems: Problems) -> None:

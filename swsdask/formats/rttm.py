@@ -27,7 +27,7 @@ from swsdask.model.schemas import SEGMENTS, WORDS
 _NOT_COMPARED = ("line", "rounded")
 
 
-def read_rttm(url: str, problems: Problems) -> tuple[pa.Table, pa.Table]:
+def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa.Table, pa.Table]:
     """The words and the segments (`model.schemas.WORDS`, `SEGMENTS`), in file order; faults are added to `problems`.
 
     Times in ticks; start and end are each rounded once, half to even. In the metadata, `rounded` counts those that
@@ -40,7 +40,7 @@ def read_rttm(url: str, problems: Problems) -> tuple[pa.Table, pa.Table]:
     before = len(problems)
     with noted(problems):
         expect(url, Format.RTTM)
-        for lines in read_lines(url):
+        for lines in read_lines(url, encoding):
             records = read_records(lines, url, problems)
             skipped += records.skipped
             for kind, tables in parts.items():

@@ -28,6 +28,9 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _DECLARATION = re.compile(rb"""<\?xml\s[^>]{,1000}?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{,40})["']""")
+_LIST = re.compile(rb"""<(?:kwlist|termlist)\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{,40})["']""")
+_HEAD = 2048
+"""How far into a query list its root element is looked for."""
 _KNOWN = re.compile(
     r"ascii|utf-8|iso8859-\d+|cp125\d|cp437|cp850|koi8-[rtu]|mac-roman|gb2312|gbk|gb18030|big5|euc_(jp|kr)|shift_jis"
 )
@@ -59,8 +62,9 @@ def read_blocks(stream: BinaryIO) -> Iterator[bytes]:
 def utf8_blocks(blocks: Iterator[bytes], *, xml: bool) -> Iterator[bytes]:
     """Blocks in whatever encoding as blocks in UTF-8 without a byte order mark, cut between characters.
 
-    A byte order mark tells the encoding, or else (in `xml`) the declaration, which is made to tell UTF-8. Raises
-    `FormatError` behind the last good block if a byte is none of the encoding, or if the encoding is not known.
+    A byte order mark tells the encoding, or else (in `xml`) the declaration, which is made to tell UTF-8, or else the
+    attribute `encoding` of a query list. Raises `FormatError` behind the last good block if a byte is none of the
+    encoding, or if the encoding of a declaration is not known.
     """
     first = next(blocks, b"")
     mark, encoding = _marked(first) or (b"", _declared(first) if xml else "utf-8")
@@ -68,7 +72,7 @@ def utf8_blocks(blocks: Iterator[bytes], *, xml: bool) -> Iterator[bytes]:
     if xml:
         head = next(texts, b"")
         declaration = _DECLARATION.match(head)
-        if declaration and _python_name(declaration) != "utf-8":
+        if declaration and _python_name(declaration[1].decode()) != "utf-8":
             head = head[: declaration.start(1)] + b"UTF-8" + head[declaration.end(1) :]
         yield head
     yield from texts
@@ -78,7 +82,7 @@ def utf8_begin(first: bytes) -> int | None:
     """Where the text begins in an XML file that begins with `first`, if its bytes are UTF-8 as they are; else None."""
     mark, encoding = _marked(first) or (b"", "utf-8")
     declaration = _DECLARATION.match(first, len(mark))
-    if encoding != "utf-8" or (declaration and _python_name(declaration) != "utf-8"):
+    if encoding != "utf-8" or (declaration and _python_name(declaration[1].decode()) != "utf-8"):
         return None
     return len(mark)
 
@@ -90,17 +94,24 @@ def _marked(first: bytes) -> tuple[bytes, str] | None:
 def _declared(first: bytes) -> str:
     declaration = _DECLARATION.match(first)
     if not declaration:
-        return "utf-8"
-    encoding = _python_name(declaration)
+        listed = _LIST.search(first[:_HEAD])
+        return known_encoding(listed[1].decode()) if listed else "utf-8"
+    encoding = _python_name(declaration[1].decode())
     if not _KNOWN.fullmatch(encoding):
         found = shown(declaration[1].decode())
         raise FormatError("an encoding of text", found, "Save the file as UTF-8, and declare that.")
     return encoding
 
 
-def _python_name(declaration: re.Match[bytes]) -> str:
+def known_encoding(name: str) -> str:
+    """The encoding that a query list names, as Python's codecs name it; "utf-8" for a name that is none of text."""
+    found = _python_name(name)
+    return found if _KNOWN.fullmatch(found) else "utf-8"
+
+
+def _python_name(name: str) -> str:
     try:
-        return codecs.lookup(declaration[1].decode()).name
+        return codecs.lookup(name).name
     except LookupError:
         return ""
 

@@ -14,7 +14,7 @@ from swsdask.formats.corpus_files import CorpusFiles
 from swsdask.formats.ecf import read_ecf
 from swsdask.formats.find_files import is_glob, matching
 from swsdask.formats.noting import noted
-from swsdask.formats.queries import read_queries
+from swsdask.formats.queries import read_queries, text_encoding
 from swsdask.formats.reference import (
     ReferenceFiles,
     files_in,
@@ -108,18 +108,21 @@ def _files_of(url: str, problems: Problems) -> dict[str, Format | None]:
 
 
 class _Known(NamedTuple):
-    """The ids that a reference has."""
+    """The ids that a reference has, and the encoding of its text."""
 
     queries: frozenset[str]
     documents: frozenset[str]
+    encoding: str
 
 
 def _known(reference: ReferenceFiles) -> _Known | None:
     """None if the reference is faulty: then nothing can be said of what it does not have."""
     problems = Problems()
-    queries = read_queries(reference.queries, problems)["query"].to_pylist()
+    queries = read_queries(reference.queries, problems)
     documents = read_ecf(reference.ecf, problems)["document"].to_pylist()
-    return None if problems else _Known(frozenset(queries), frozenset(documents))
+    if problems:
+        return None
+    return _Known(frozenset(queries["query"].to_pylist()), frozenset(documents), text_encoding(queries))
 
 
 def _roles(reference: ReferenceFiles) -> dict[str, Format | None]:
@@ -156,7 +159,7 @@ def _check_ecf(file: str, problems: Problems) -> dict[str, int]:
 
 
 def _check_rttm(file: str, known: _Known | None, problems: Problems) -> dict[str, int]:
-    words, segments = read_rttm(file, problems)
+    words, segments = read_rttm(file, problems, known.encoding if known else "utf-8")
     documents = words["document"].value_counts().to_pylist()
     repeated = _counted(words, "repeated")
     outside = sum(each["counts"] for each in documents if known and each["values"] not in known.documents)

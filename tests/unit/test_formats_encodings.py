@@ -1,0 +1,55 @@
+"""Legacy encodings that a query list declares: of the list itself and of the RTTM beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import swsdask as sws
+from swsdask.errors import InputError
+from swsdask.formats.validate import validate
+
+TEXTS = {"GB2312": "听到 啊", "gb18030": "系㐀", "Big5": "聽到", "EUC-KR": "한국", "koi8-r": "Мир", "UTF-8": "听到 Мир"}
+ECF = '<ecf><excerpt audio_filename="a.sph" channel="1" tbeg="0" dur="100"/></ecf>\n'
+
+
+def reference(folder: Path, encoding: str, *, prolog: str = "", spoken_in: str | None = None) -> Path:
+    """A folder in which the text of the one query is spoken once."""
+    text = TEXTS[encoding]
+    queries = f'{prolog}<kwlist encoding="{encoding}" compareNormalize="lowercase"><kw kwid="q"><kwtext>{text}</kwtext>'
+    words = (f"LEXEME a 1 {at} 0.1 {word.upper()} lex x <NA>\n" for at, word in enumerate(text.split(), 1))
+    spoken = "".join(words).replace(" 2 ", " 1.1 ")
+    (folder / "t.ecf.xml").write_text(ECF)
+    (folder / "t.kwlist.xml").write_bytes(f"{queries}</kw></kwlist>\n".encode(encoding))
+    (folder / "t.rttm").write_bytes(spoken.encode(spoken_in or encoding))
+    return folder
+
+
+@pytest.mark.parametrize("prolog", ["", '<?xml version="1.0"?>\n<!-- what was searched -->\n'])
+@pytest.mark.parametrize("encoding", TEXTS)
+def test_the_list_tells_the_encoding_of_both(tmp_path: Path, encoding: str, prolog: str) -> None:
+    evaluation = sws.open(reference(tmp_path, encoding, prolog=prolog))
+    assert evaluation.archive.queries["text"].to_pylist() == [TEXTS[encoding]]
+    run = tmp_path / "run.tsv"
+    run.write_text("query\tdocument\tstart\tduration\tscore\tdecision\nq\ta\t1\t0.2\t1\tYES\n")
+    table = sws.score(evaluation, ["n_hit", "n_target"], runs=run).table.to_pylist()
+    assert {row["measure"]: row["value"] for row in table if row["query"] is None}["n_hit"] == 1.0
+    assert not any(validate([str(tmp_path)]).problems)
+
+
+def test_a_byte_that_is_not_of_the_encoding_is_told_with_its_line(tmp_path: Path) -> None:
+    folder = reference(tmp_path, "GB2312")
+    path = folder / "t.rttm"
+    path.write_bytes(path.read_bytes() + b"LEXEME a 1 5 1 \xff\xff lex x <NA>\n")
+    with pytest.raises(InputError) as caught:
+        sws.open(folder)
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.expected, problem.found) == (3, "text in gb2312", "the byte 0xff")
+
+
+def test_a_name_that_is_no_encoding_of_text_says_nothing(tmp_path: Path) -> None:
+    folder = reference(tmp_path, "UTF-8")
+    path = folder / "t.kwlist.xml"
+    path.write_text(path.read_text().replace('"UTF-8"', '"binary"'))
+    assert sws.open(folder).archive.queries["text"].to_pylist() == [TEXTS["UTF-8"]]
