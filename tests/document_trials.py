@@ -49,16 +49,20 @@ class Literal:
     target: np.ndarray
     score: np.ndarray
     query: np.ndarray
+    accepted: np.ndarray
+    n_given: int
 
     @classmethod
     def of(cls, world: World, impute: float, beta: float, queries: Sequence[str], documents: Sequence[str]) -> Literal:
         """The list of trials in the order of the file, missing ones behind, query by query."""
         queries = [q for q in queries if any((q, d) in world.targets for d in documents)]
-        given = [(q, d, score) for q, d, score, _ in world.run if q in queries and d in documents]
-        there = {(q, d) for q, d, _ in given}
-        given += [(q, d, impute) for q in queries for d in documents if (q, d) not in there]
-        target = np.array([(q, d) in world.targets for q, d, _ in given])
-        return cls(beta, target, np.array([s for *_, s in given]), np.array([q for q, *_ in given]))
+        given = [each for each in world.run if each[0] in queries and each[1] in documents]
+        n_given = len(given)
+        there = {(q, d) for q, d, *_ in given}
+        given += [(q, d, impute, False) for q in queries for d in documents if (q, d) not in there]
+        target = np.array([(q, d) in world.targets for q, d, *_ in given])
+        score, query = np.array([s for _, _, s, _ in given]), np.array([queries.index(q) for q, *_ in given])
+        return cls(beta, target, score, query, np.array([accepted for *_, accepted in given]), n_given)
 
     @property
     def prior(self) -> float:

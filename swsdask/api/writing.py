@@ -38,23 +38,25 @@ def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location)
     """
     from swsdask.formats.reference import ReferenceFiles
     from swsdask.model.finding import FindRule
-    from swsdask.render.mediaeval_output import MEASURES, Loaded, write_mediaeval_output
+    from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES, Loaded, write_mediaeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
     if settings.trials != "document":
         raise SettingsError("MediaEval's output is of document trials: set trials=document.")
-    missing = set(MEASURES) - set(result.table["measure"].unique().to_pylist())
+    needed = TOOL_MEASURES if settings.compat == "mediaeval" else MEASURES
+    missing = set(needed) - set(result.table["measure"].unique().to_pylist())
     if missing:
         raise SettingsError(f"MediaEval's output needs measures that were not asked for: {', '.join(sorted(missing))}.")
     names = evaluation.files or ReferenceFiles("(archive)", "(archive)", "(archive)")
     occurrences = archive.occurrences(FindRule.of(settings))
+    documents = set(archive.documents["document"].to_pylist())
     loaded = Loaded(
         queries=os.path.basename(names.queries),
         n_queries=archive.queries.num_rows,
         ecf=os.path.basename(names.ecf),
         n_excerpts=archive.documents.num_rows,
         rttm=os.path.basename(names.rttm),
-        n_occurrences=occurrences.num_rows,
+        n_occurrences=sum(document in documents for document in occurrences["document"].to_pylist()),
     )
     return write_mediaeval_output(result, loaded, Path(directory))
 

@@ -69,7 +69,7 @@ def _notes(run: Run, settings: EvaluationSettings) -> list[str]:
     if run.unknown_documents:
         where = "in documents that the evaluation does not know"
         notes.append(f"{fate}: {_listed('detections', where, run.unknown_documents)}")
-    if elsewhere:
+    if elsewhere and settings.compat != "mediaeval":
         notes.append(f"{fate}: {counted(elsewhere, 'detections')} outside the evaluated excerpts")
     if run.rounded:
         notes.append(f"rounded: {counted(run.rounded, 'times')} finer than 0.1 ms")

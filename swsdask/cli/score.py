@@ -135,9 +135,9 @@ def _names(measures: str, mediaeval_output: bool) -> list[str]:
     """The measures that are asked for, and those that MediaEval's output needs."""
     names = [name.strip().lower() for name in measures.split(",") if name.strip()]
     if mediaeval_output:
-        from swsdask.render.mediaeval_output import MEASURES
+        from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES
 
-        names += [name for name in MEASURES if name not in names]
+        names += [name for name in (*MEASURES, *TOOL_MEASURES) if name not in names]
     return names
 
 

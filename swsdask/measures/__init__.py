@@ -18,6 +18,7 @@ from swsdask.measures.detection_cost import DetectionCost
 from swsdask.measures.error_rates import ErrorRates
 from swsdask.measures.gap import GeneralisedAveragePrecision
 from swsdask.measures.maximum_twv import MaximumTwv
+from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.notes import interpretation, system_notes
 from swsdask.measures.occurrence_value import OccurrenceWeightedValue
 from swsdask.measures.operating_point import OperatingPoint
@@ -53,6 +54,7 @@ MEASURES: tuple[Measure, ...] = (
     CrossEntropy(),
     AffineCalibration(),
     PavCalibration(),
+    MediaEvalTool(),
     PrecisionRecall(),
     AveragePrecision(),
     MeanAveragePrecision(),

@@ -1,97 +1,126 @@
-"""MediaEval's list of trials, ascending: by score, of equal scores in file order, imputed ones last.
+"""MediaEval's list of trials: the given ones in file order, then the missing ones at the imputed score.
 
-QUIRK, used under `compat = "mediaeval"` only. The rows made here are what a sweep or PAV goes through: each holds only
-target or only non-target trials, in int64 columns `target` and `nontarget`, so that equal scores are not pooled.
+QUIRK, used under `compat = "mediaeval"` only. Missing trials stand query by query, each in the order of the documents,
+and are rejected. Sorted by score, stably, the list is what a sweep or PAV goes through, trial by trial: equal scores
+are not pooled. Queries without targets are not in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from swsdask.measures.censoring import impute_score
 from swsdask.measures.population import Population
-from swsdask.model.trials import I64, Bool, Reference
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import F64, I8, I64, Bool, Condition, Reference
 from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
-from swsdask.statistics.file_order import IMPUTED, PlacedHits, PlacedLadder
-from swsdask.statistics.strata import class_targets
+from swsdask.statistics.file_order import FileTrials
 
-NEEDS: tuple[type[Statistic], ...] = (Counts, PlacedHits, PlacedLadder)
+NEEDS: tuple[type[Statistic], ...] = (Counts, FileTrials)
 """The statistics that the list is made of."""
+
+_KNOWN: WeakKeyDictionary[FileTrials, dict[Condition, TrialList]] = WeakKeyDictionary()
 
 
 class Rows(NamedTuple):
-    """Some of the list's rows; `query` is int64, those of query q are rows offsets[q] .. offsets[q + 1]."""
+    """The list by score, as int64 columns with 1 where a trial is of that class; those of list i are rows offsets[i]
+    .. offsets[i + 1].
+    """
 
     target: I64
     nontarget: I64
     offsets: I64
 
 
-def rows_of_all(statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population) -> Rows:
-    """The list of a condition, all queries together: one list, offsets [0, n]."""
-    hits, ladder = statistics[PlacedHits], statistics[PlacedLadder]
-    counted = class_targets(reference)[population.number] >= 0
-    given = _given(ladder.plan.rungs, ladder.counts[counted].sum(axis=0), hits, population)
-    imputed = _imputed(ladder, reference, population)
-    behind = int(np.flatnonzero(ladder.plan.rungs == IMPUTED)[0]) + 1
-    target, nontarget = (
-        np.concatenate([given[side][: 2 * behind], imputed[side], given[side][2 * behind :]]) for side in range(2)
+@dataclass(frozen=True, eq=False)
+class TrialList:
+    """Equally long columns, one row a trial; the first `n_given` were given. `query` numbers the `n_queries` that have
+    targets, in order.
+    """
+
+    score: F64
+    query: I64
+    target: Bool
+    decision: I8
+    n_given: int
+    n_queries: int
+
+    @cached_property
+    def by_score(self) -> I64:
+        """The trials by ascending score, equal ones in order of the list."""
+        return np.argsort(self.score, kind="stable")
+
+    @cached_property
+    def by_query(self) -> I64:
+        """The trials by query, those of one by ascending score, equal ones in order of the list."""
+        order = self.by_score
+        return order[np.argsort(self.query[order], kind="stable")]
+
+    @cached_property
+    def offsets(self) -> I64:
+        """Where the trials of each query begin and end where they are sorted by query."""
+        return np.append(0, np.cumsum(np.bincount(self.query, minlength=self.n_queries)))
+
+    @property
+    def rows(self) -> Rows:
+        """All queries together: one list, offsets [0, n]."""
+        return _rows(self.target[self.by_score], np.array([0, len(self.score)]))
+
+    @property
+    def rows_of_queries(self) -> Rows:
+        """The list of every query on its own."""
+        return _rows(self.target[self.by_query], self.offsets)
+
+
+def trial_list(
+    statistics: Mapping[type[Statistic], Any],
+    reference: Reference,
+    population: Population,
+    settings: EvaluationSettings,
+) -> TrialList:
+    """The list of a condition. It is made once for a statistic, and kept for as long as that is."""
+    listed: FileTrials = statistics[FileTrials]
+    known = _KNOWN.setdefault(listed, {})
+    condition = population.condition
+    if condition not in known:
+        known[condition] = _list(listed, impute_score(statistics[Counts], settings), reference, population)
+    return known[condition]
+
+
+def _list(given: FileTrials, imputed: float, reference: Reference, population: Population) -> TrialList:
+    n_evaluated = reference.n_documents - reference.n_without_excerpts
+    counted = population.with_targets
+    documents = population.condition.groups[reference.group_of_document[:n_evaluated]]
+    query_number, document_number = np.cumsum(counted) - 1, np.cumsum(documents) - 1
+    n_queries, n_documents = int(counted.sum()), int(documents.sum())
+
+    def cells(query: Any, document: Any) -> tuple[Bool, I64]:
+        """Which of some pairs are trials, and their numbers in a table of queries and documents."""
+        inside = counted[query] & documents[document]
+        return inside, query_number[query[inside]] * n_documents + document_number[document[inside]]
+
+    rows, at = cells(given.query, given.document)
+    target = np.zeros(n_queries * n_documents, np.bool_)
+    target[cells(reference.query, reference.document)[1]] = True
+    missing = np.ones(len(target), np.bool_)
+    missing[at] = False
+    left_out = np.flatnonzero(missing)
+    return TrialList(
+        score=np.concatenate([given.score[rows], np.full(len(left_out), imputed)]),
+        query=np.concatenate([at, left_out]) // max(n_documents, 1),
+        target=np.concatenate([given.target[rows], target[left_out]]),
+        decision=np.concatenate([given.decision[rows], np.zeros(len(left_out), np.int8)]),
+        n_given=len(at),
+        n_queries=n_queries,
     )
-    return Rows(target, nontarget, np.array([0, len(target)]))
 
 
-def rows_of_queries(statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population) -> Rows:
-    """The list of every query of a condition on its own; those of queries outside it have no trials."""
-    hits, ladder = statistics[PlacedHits], statistics[PlacedLadder]
-    plan = ladder.plan
-    counts = ladder.own[:, population.condition.groups].sum(axis=1)
-    counts[~population.queries[plan.own_query]] = 0
-    given = _given(plan.own_rungs, counts, hits, population)
-    imputed = _imputed(ladder, reference, population)
-    is_imputed = plan.own_rungs == IMPUTED
-    behind = np.cumsum(is_imputed) - is_imputed > plan.own_query
-    query = np.concatenate([np.repeat(plan.own_query, 2), np.repeat(plan.missing_query, 2)])
-    part = np.concatenate([2 * np.repeat(behind, 2), np.ones(len(imputed[0]), np.int64)])
-    order = np.lexsort((part, query))
-    target, nontarget = (np.concatenate([given[side], imputed[side]])[order] for side in range(2))
-    return Rows(target, nontarget, np.searchsorted(query[order], np.arange(reference.n_queries + 1)))
-
-
-def _given(rungs: I64, counts: I64, hits: PlacedHits, population: Population) -> tuple[I64, I64]:
-    """Two rows for every rung: the non-targets before it, and the target at it."""
-    inside = population.queries[hits.query] & population.condition.groups[hits.group]
-    found = np.append(inside, False)[np.maximum(rungs, -1)].astype(np.int64)
-    return _two_rows(counts - found, found)
-
-
-def _imputed(ladder: PlacedLadder, reference: Reference, population: Population) -> tuple[I64, I64]:
-    """Two rows for every missing target of every query and for its end: the missing non-targets before it, and it."""
-    plan, groups = ladder.plan, population.condition.groups
-    evaluated = reference.group_of_document[: reference.n_documents - reference.n_without_excerpts]
-    documents_before = np.concatenate([[0], np.cumsum(groups[evaluated])])
-    ends = plan.missing_document < 0
-    inside = population.queries[plan.missing_query]
-    missing = (inside & ~ends & groups[reference.group_of_document[plan.missing_document]]).astype(np.int64)
-    trials = np.where(ends, documents_before[-1], documents_before[plan.missing_document])
-    others = _within_query(ladder.given[:, groups].sum(axis=1) + missing, ends) - missing
-    nontargets = np.where(inside, trials - others, 0)
-    between = np.diff(nontargets, prepend=0)
-    first = np.concatenate([[True], ends[:-1]])
-    between[first] = nontargets[first]
-    return _two_rows(between, missing)
-
-
-def _within_query(counts: I64, ends: Bool) -> I64:
-    """Running sums that begin anew behind every end."""
-    sums = np.cumsum(counts)
-    before = np.concatenate([[0], sums[ends]])
-    within: I64 = sums - before[np.cumsum(ends) - ends]
-    return within
-
-
-def _two_rows(nontarget: I64, target: I64) -> tuple[I64, I64]:
-    nothing = np.zeros_like(target)
-    return np.column_stack([nothing, target]).ravel(), np.column_stack([nontarget, nothing]).ravel()
+def _rows(target: Bool, offsets: I64) -> Rows:
+    return Rows(target.astype(np.int64), (~target).astype(np.int64), offsets)

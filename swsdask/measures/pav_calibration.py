@@ -10,7 +10,8 @@
 
 QUIRK, under `compat = "mediaeval"`: the tool does not pool equal scores but takes trials one by one, in the order of
 the files (`measures.file_order`). A system with one score for everything can have 0 there, by that order; pooled it
-has 1.
+has 1. The lower bound that it prints is of scores that PAV of the whole list has overwritten, `mediaeval_pav_cnxe`
+(`measures.mediaeval_tool`).
 
 All are not defined (NaN) where C_nxe is not.
 """
@@ -25,7 +26,7 @@ import numpy as np
 from swsdask.measures import cross_entropy, file_order, query_sweep, sweep
 from swsdask.measures.base import Value
 from swsdask.measures.censoring import Censored, censored
-from swsdask.measures.file_order import Rows, rows_of_all, rows_of_queries
+from swsdask.measures.file_order import Rows, trial_list
 from swsdask.measures.isotonic import Blocks, isotonic_blocks
 from swsdask.measures.logistic_fit import prior_entropy
 from swsdask.measures.score_rows import pooled_rows, query_rows
@@ -57,8 +58,8 @@ class PavCalibration:
                 continue
             given = cross_entropy.given_cost(statistics, reference, population, trials)
             if settings.compat == "mediaeval":
-                blocks = _unpooled(rows_of_all(statistics, reference, population))
-                of_queries = _unpooled(rows_of_queries(statistics, reference, population))
+                listed = trial_list(statistics, reference, population, settings)
+                blocks, of_queries = _unpooled(listed.rows), _unpooled(listed.rows_of_queries)
             else:
                 _, blocks = pooled_blocks(line, trials)
                 rows = query_rows(lines, trials)

@@ -62,9 +62,14 @@ class Population:
         return int(self.targets[self.queries].sum())
 
     @property
+    def with_targets(self) -> Bool:
+        """The queries that P_miss is averaged over: bool [n_queries]."""
+        return self.queries & (self.targets > 0)
+
+    @property
     def n_with_targets(self) -> int:
         """Over how many queries P_miss is averaged."""
-        return int((self.queries & (self.targets > 0)).sum())
+        return int(self.with_targets.sum())
 
     @property
     def n_with_nontargets(self) -> int:

@@ -4,7 +4,8 @@
 tool calls the upper bound of TWV. It is the best that a calibration of the scores that knows the query can do.
 
 QUIRK, under `compat = "mediaeval"`: the tool cuts each query's list of trials (`measures.file_order`) anywhere, between
-equal scores too, and imputed trials are in it. So its bound can be higher than any threshold gives.
+equal scores too, and imputed trials are in it. So its bound can be higher than any threshold gives. What it prints is
+a bound of scores that PAV has overwritten, `mediaeval_offset_atwv` (`measures.mediaeval_tool`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from swsdask.measures import file_order, query_sweep
 from swsdask.measures.base import Value
-from swsdask.measures.file_order import Rows, rows_of_queries
+from swsdask.measures.file_order import TrialList, trial_list
 from swsdask.measures.optimum_twv import best_rows, own_hits
 from swsdask.measures.query_sweep import query_sweeps
 from swsdask.measures.twv import twv
@@ -40,7 +41,9 @@ class QueryOffset:
         point = weights(reference, settings)
         for population, sweep in query_sweeps(statistics, reference):
             if settings.compat == "mediaeval":
-                misses, false_alarms = _of_cuts(rows_of_queries(statistics, reference, population), point.beta)
+                trials = trial_list(statistics, reference, population, settings)
+                misses, false_alarms = np.zeros((2, reference.n_queries), np.int64)
+                misses[population.with_targets], false_alarms[population.with_targets] = _of_cuts(trials, point.beta)
             else:
                 best = best_rows(sweep, population, own_hits(sweep), point)
                 misses, false_alarms = population.targets - sweep.hits[best], sweep.false_alarms[best]
@@ -49,8 +52,9 @@ class QueryOffset:
             )
 
 
-def _of_cuts(rows: Rows, beta: float) -> tuple[I64, I64]:
-    """Misses and false alarms of every query, int64 [n_queries], where its list is best cut in two."""
+def _of_cuts(trials: TrialList, beta: float) -> tuple[I64, I64]:
+    """Misses and false alarms of every query of a list, int64, where its trials are best cut in two."""
+    rows = trials.rows_of_queries
     misses, accepted = (np.append(0, np.cumsum(side)) for side in (rows.target, rows.nontarget))
     found = np.zeros((2, len(rows.offsets) - 1), np.int64)
     for query, (begin, end) in enumerate(pairwise(rows.offsets.tolist())):

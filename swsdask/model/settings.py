@@ -46,7 +46,7 @@ COMPAT_IMPLIES: dict[str, dict[str, Any]] = {
         "unknown_queries": "drop",
         "score_scale": "run",
     },
-    "mediaeval": {"impute": "error"},
+    "mediaeval": {"impute": "error", "outside": "false_alarm"},
 }
 """Settings that an official tool's compatibility mode sets unless they are given explicitly."""
 

@@ -2,29 +2,23 @@
 
     Loading tlist file: NAME ...  Done (size: QUERIES)
     Loading ecf file: NAME ...  Done (size: EXCERPTS)
-    Loading rttm file: NAME ...  Done (size: OCCURRENCES)
+    Loading rttm file: NAME ...  Done (size: OCCURRENCES IN DOCUMENTS OF THE ECF)
     Removing unseen models metadata ...  Done (removed: QUERIES WITHOUT TARGETS)
     Loading stdlist file: NAME ... Done
     Scores: TRIALS (QUERIES model x DOCUMENTS test)  given: N  default(SCORE): N  minScore: SCORE  maxScore: SCORE
     actTWV: ATWV  maxTWV: MTWV  Threshold: LARGEST REJECTED SCORE
     actCnxe: C_nxe  minCnxe: C_nxe AFTER PAV
-    Upper-bound TWV (model-dependent offset)  -  actTWV: TWV  maxTWV: TWV  Threshold: 0.0
+    Upper-bound TWV (model-dependent offset)  -  actTWV: TWV  maxTWV: TWV  Threshold: SCORE
     Lower-bound Cnxe (model-dependent PAV)    -  actCnxe: C_nxe  minCnxe: C_nxe
 
-Numbers are rounded to float32 and printed as Java prints those. Where our lines differ from the tool's on purpose:
-
-- A maximum that is 0 is 0.0, not what rounding leaves of it (-1.3322676E-15).
-- The upper bound's maxTWV and Threshold: once each query's best threshold is taken from its scores, the threshold 0
-  gives that same TWV to all. The tool prints -1.3322676E-15 and NaN there for most runs.
-- A query without non-targets is left out of P_fa; the tool's TWV is NaN then.
-- minScore is the lowest score. The tool passes over scores that are a new maximum when it reads them, so it prints a
-  score that is too high, or Infinity.
-- C_nxe is computed in float64: its last printed digit can be another one.
+Scores in the line that begins so are printed as Java prints doubles, all other numbers rounded to float32 and as it
+prints floats. Under `compat = "mediaeval"` the lines are the tool's to the last character, of the measures
+`mediaeval_*` (`measures.mediaeval_tool`). Otherwise they hold our own measures: of the best offset or map of each query
+only the value that it gives at 0, twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,22 +29,33 @@ import pyarrow.compute as pc
 from swsdask.model.results import Result
 from swsdask.render.replacing import replacing
 
-MEASURES = (
+_OF_THE_TOOL = {
+    "mediaeval_atwv": "atwv",
+    "mediaeval_mtwv": "mtwv",
+    "mediaeval_threshold": "mtwv_rejected_threshold",
+    "mediaeval_cnxe": "cnxe",
+    "mediaeval_cnxe_min": "cnxe_min_pav",
+    "mediaeval_offset_atwv": "twv_query_offset",
+    "mediaeval_offset_mtwv": "twv_query_offset",
+    "mediaeval_pav_cnxe": "cnxe_query_pav",
+    "mediaeval_pav_cnxe_min": "cnxe_query_pav",
+}
+"""What is printed as the tool computes it, and which measure of ours is nearest to it."""
+
+_COUNTED = (
     "n_queries",
-    "atwv",
-    "mtwv",
-    "mtwv_rejected_threshold",
-    "twv_query_offset",
-    "cnxe",
     "n_given_target",
     "n_imputed_target",
     "n_given_nontarget",
     "n_imputed_nontarget",
     "impute_score",
-    "cnxe_min_pav",
-    "cnxe_query_pav",
 )
-"""The numbers that are printed."""
+
+MEASURES = (*_COUNTED, *dict.fromkeys(_OF_THE_TOOL.values()))
+"""The measures that the lines need."""
+
+TOOL_MEASURES = (*_COUNTED, *_OF_THE_TOOL, "mediaeval_offset_threshold", "mediaeval_min_score", "mediaeval_max_score")
+"""Those that they need under `compat = "mediaeval"`."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class Loaded:
 def write_mediaeval_output(result: Result, loaded: Loaded, directory: Path) -> list[Path]:
     """Write `score.out`, or for several systems one SYSTEM.score.out each, into a directory; their paths.
 
-    The result must have `MEASURES`.
+    The result must have `MEASURES`, or `TOOL_MEASURES`.
     """
     directory.mkdir(parents=True, exist_ok=True)
     runs = result.manifest["runs"]
@@ -84,13 +89,17 @@ def write_mediaeval_output(result: Result, loaded: Loaded, directory: Path) -> l
 def mediaeval_output(result: Result, loaded: Loaded, system: str) -> str:
     """The lines for one system."""
     number = _overall(result, system)
-    run, impute = result.manifest["runs"][system], result.manifest["settings"]["impute"]
+    run, settings = result.manifest["runs"][system], result.manifest["settings"]
+    if settings["compat"] != "mediaeval":
+        low, high = run["scores"]["run"] if run["rows"] else (np.inf, -np.inf)
+        number |= {name: number[ours] for name, ours in _OF_THE_TOOL.items()}
+        number |= {"mediaeval_offset_threshold": 0.0, "mediaeval_min_score": low, "mediaeval_max_score": high}
     given, imputed = (int(number[f"n_{kind}_target"] + number[f"n_{kind}_nontarget"]) for kind in ("given", "imputed"))
     n_queries = int(number["n_queries"])
     n_documents = (given + imputed) // max(n_queries, 1)
-    default = "null" if impute == "error" else java_float(number["impute_score"])
-    low, high = run["scores"]["run"] if run["rows"] else (np.inf, -np.inf)
-    shown = {name: java_float(value) for name, value in number.items()}
+    default = "null" if settings["impute"] == "error" else java_double(number["impute_score"])
+    low, high = (java_double(number[f"mediaeval_{which}_score"]) for which in ("min", "max"))
+    shown = {name.removeprefix("mediaeval_"): java_float(value) for name, value in number.items()}
     return "\n".join(
         [
             f"Loading tlist file: {loaded.queries} ...  Done (size: {loaded.n_queries})",
@@ -99,19 +108,19 @@ def mediaeval_output(result: Result, loaded: Loaded, system: str) -> str:
             f"Removing unseen models metadata ...  Done (removed: {loaded.n_queries - n_queries})",
             f"Loading stdlist file: {', '.join(run['files'])} ... Done",
             f"Scores: {given + imputed} ({n_queries} model x {n_documents} test)  given: {given}  "
-            f"default({default}): {imputed}  minScore: {java_float(low)}  maxScore: {java_float(high)}",
+            f"default({default}): {imputed}  minScore: {low}  maxScore: {high}",
             "",
             "Main Results:",
             "",
-            f"actTWV: {shown['atwv']}  maxTWV: {shown['mtwv']}  Threshold: {shown['mtwv_rejected_threshold']}",
-            f"actCnxe: {shown['cnxe']}  minCnxe: {shown['cnxe_min_pav']}",
+            f"actTWV: {shown['atwv']}  maxTWV: {shown['mtwv']}  Threshold: {shown['threshold']}",
+            f"actCnxe: {shown['cnxe']}  minCnxe: {shown['cnxe_min']}",
             "",
             "Model-dependent calibration Results:",
             "",
-            f"Upper-bound TWV (model-dependent offset)  -  actTWV: {shown['twv_query_offset']}  "
-            f"maxTWV: {shown['twv_query_offset']}  Threshold: 0.0",
-            f"Lower-bound Cnxe (model-dependent PAV)    -  actCnxe: {shown['cnxe_query_pav']}  "
-            f"minCnxe: {shown['cnxe_query_pav']}",
+            f"Upper-bound TWV (model-dependent offset)  -  actTWV: {shown['offset_atwv']}  "
+            f"maxTWV: {shown['offset_mtwv']}  Threshold: {shown['offset_threshold']}",
+            f"Lower-bound Cnxe (model-dependent PAV)    -  actCnxe: {shown['pav_cnxe']}  "
+            f"minCnxe: {shown['pav_cnxe_min']}",
             "",
         ]
     )
@@ -120,16 +129,24 @@ def mediaeval_output(result: Result, loaded: Loaded, system: str) -> str:
 def java_float(value: float) -> str:
     """A number rounded to float32, as `Float.toString` of Java says it: 0.25, 1.0E-5, NaN, -Infinity."""
     with np.errstate(over="ignore"):
-        single = np.float32(value)
-    if not np.isfinite(single):
-        return "NaN" if np.isnan(single) else "Infinity" if single > 0 else "-Infinity"
-    if single == 0 or 1e-3 <= abs(single) < 1e7:
-        return np.format_float_positional(single, trim="0")
-    mantissa, _, exponent = np.format_float_scientific(single, trim="0").partition("e")
+        return _as_java(np.float32(value))
+
+
+def java_double(value: float) -> str:
+    """A number as `Double.toString` of Java says it."""
+    return _as_java(np.float64(value))
+
+
+def _as_java(number: np.floating[Any]) -> str:
+    if not np.isfinite(number):
+        return "NaN" if np.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return np.format_float_positional(number, trim="0")
+    mantissa, _, exponent = np.format_float_scientific(number, trim="0").partition("e")
     return f"{mantissa}E{int(exponent)}"
 
 
-def _overall(result: Result, system: str) -> Mapping[str, Any]:
+def _overall(result: Result, system: str) -> dict[str, float]:
     """The numbers of the condition "all" over all queries."""
     table = result.table
     wanted = pc.and_(pc.equal(table["system"], system), pc.equal(table["condition"], "all"))

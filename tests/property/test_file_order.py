@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import swsdask as sws
@@ -15,10 +16,14 @@ from swsdask.archive.ingest import ingest
 from swsdask.archive.layout import Layout
 from swsdask.archive.reading import RunFile
 from swsdask.formats.reference import find_reference
+from swsdask.measures.mediaeval_tool import MediaEvalTool
 from tests.document_trials import Literal, World
+from tests.literal_mediaeval import tool_numbers
 
-BETA = (1 - 0.0741289) / 0.0741289
-"""Of QUESST's effective prior, cut to seven decimals."""
+PRIOR = 0.0741289
+"""QUESST's effective prior, cut to seven decimals."""
+BETA = (1 - PRIOR) / PRIOR
+TOOL = list(MediaEvalTool.names)
 
 MEASURES = ["mtwv", "mtwv_rejected_threshold", "cnxe_min_pav", "cnxe_query_pav", "twv_query_offset"]
 BY = ["document_pattern:a", "document_pattern:b"]
@@ -68,17 +73,40 @@ def of_kind(world: World, kind: str) -> tuple[str, ...]:
     return tuple(document for document in world.documents if document[0] == kind)
 
 
+NEAR_TIES = World(
+    documents=("a0", "b0", "a1", "b1"),
+    queries=("q0", "q1", "q2"),
+    targets=frozenset({("q0", "a0"), ("q0", "b0")}),
+    run=(("q0", "a1", 0.0, False), ("q0", "b0", -2.0, False)),
+)
+
+
+@given(world=worlds(), impute=st.sampled_from([-10.0, 0.0, 0.25, 1.0, 5.0]))
+@example(world=NEAR_TIES, impute=-10.0)
+@settings(max_examples=60, deadline=None)
+def test_the_numbers_of_the_tool(world: World, impute: float) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run = world.write(Path(folder))
+        result = sws.score(opened(folder, impute), TOOL, runs=str(run), by=BY)
+    rows = result.table.to_pylist()
+    for name, documents in conditions(world).items():
+        found = {row["measure"]: row["value"] for row in rows if row["query"] is None and row["condition"] == name}
+        literal = Literal.of(world, impute, BETA, world.queries, documents)
+        expected = tool_numbers(literal, PRIOR) if len(literal.target) else [math.nan] * len(TOOL)
+        assert [found[each] for each in TOOL] == pytest.approx(expected, rel=1e-12, abs=1e-15, nan_ok=True)
+
+
 @given(world=worlds(), impute=st.sampled_from([-10.0, 0.5]), buckets=st.integers(1, 3))
 @settings(max_examples=15, deadline=None)
 def test_any_cells_give_the_same_bits(world: World, impute: float, buckets: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = world.write(Path(folder))
         evaluation = opened(folder, impute)
-        whole = sws.score(evaluation, MEASURES, runs=str(run), by=BY)
+        whole = sws.score(evaluation, [*MEASURES, *TOOL], runs=str(run), by=BY)
         archive = f"{folder}/archive"
         layout = Layout(buckets=buckets, rows_per_group=1, rows_in_memory=3, rows_per_fragment=4)
         ingest(archive, find_reference(folder), [RunFile(str(run))], evaluation.settings.evaluation, layout=layout)
-        stored = sws.score(opened(archive, impute), MEASURES, by=BY)
+        stored = sws.score(opened(archive, impute), [*MEASURES, *TOOL], by=BY)
     assert np.array_equal(
         stored.table["value"].to_numpy().view(np.uint64), whole.table["value"].to_numpy().view(np.uint64)
     )

@@ -14,7 +14,8 @@ NEITHER = set(
     "n_queries n_target n_nontarget n_detections n_correct_nondetection actual_threshold mtwv_threshold "
     "mtwv_rejected_threshold otwv_threshold c_default beta effective_prior bayes_threshold cxe_prior n_given_target "
     "n_imputed_target n_given_nontarget n_imputed_nontarget impute_score cnxe_gamma cnxe_delta best_f1_threshold "
-    "map_n_averaged map_n_no_relevant map_n_missing".split()
+    "map_n_averaged map_n_no_relevant map_n_missing mediaeval_threshold mediaeval_offset_threshold mediaeval_min_score "
+    "mediaeval_max_score".split()
 )
 """Measures without an order of merit. A new measure is in `model.merit` or here."""
 

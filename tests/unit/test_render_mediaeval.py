@@ -69,7 +69,7 @@ def test_lines_of_one_system(tmp_path: Path) -> None:
         "",
         "Model-dependent calibration Results:",
         "",
-        "Upper-bound TWV (model-dependent offset)  -  actTWV: 1.0  maxTWV: 1.0  Threshold: 0.0",
+        "Upper-bound TWV (model-dependent offset)  -  actTWV: 1.0  maxTWV: 0.0  Threshold: NaN",
         "Lower-bound Cnxe (model-dependent PAV)    -  actCnxe: 0.0  minCnxe: 0.0",
     ]
 
@@ -81,6 +81,14 @@ def test_a_file_for_each_system(tmp_path: Path) -> None:
     paths = sws.api.write_mediaeval(result, evaluation, tmp_path / "out")
     assert [path.name for path in paths] == ["one.score.out", "two.score.out"]
     assert paths[0].read_text() == paths[1].read_text()
+
+
+def test_words_of_unknown_documents_are_no_occurrences(tmp_path: Path) -> None:
+    run = WORLD.write(tmp_path)
+    with (tmp_path / "t.rttm").open("a") as rttm:
+        rttm.write("LEXEME elsewhere 1 0 10 q lex SELF <NA>\n")
+    main(["score", str(tmp_path), str(run), "--preset", "quesst2014", "--out", str(tmp_path), "--mediaeval-output"])
+    assert "Done (size: 1)" in (tmp_path / "score.out").read_text().splitlines()[2]
 
 
 def test_an_empty_run_has_no_scores(tmp_path: Path) -> None:

@@ -1,0 +1,138 @@
+"""The numbers that MediaEval's tool (QUESST 2014 and 2015) prints, in its own arithmetic: QUIRK, all of them.
+
+They are made under `compat = "mediaeval"` only, of the list of `measures.file_order`; the lines of score.out have them
+(`render.mediaeval_output`). Sums are taken in double precision in the order of the list, so that they round as the
+tool's do: a maximum that is 0 can be -1.3322676E-15, and of equal maxima rounding picks one.
+
+- `mediaeval_atwv`: TWV of the decisions. NaN where a query has no non-targets, as the tool divides by their number.
+- `mediaeval_mtwv`, `mediaeval_threshold`: the highest TWV of one threshold, and the largest score that it rejects.
+- `mediaeval_cnxe`; `mediaeval_cnxe_min`: the same after PAV of the whole list, equal scores not pooled.
+- `mediaeval_offset_atwv`, `_mtwv`, `_threshold`: the tool's upper bound of TWV. Each query's scores are moved by minus
+  its best threshold and decided at 0. The scores are those that PAV of the whole list has overwritten, not the
+  system's, and a threshold of -inf or inf can leave NaN, which ranks above all others. Trials are then in the order of
+  queries.
+- `mediaeval_pav_cnxe`: the tool's lower bound of C_nxe, by PAV of each query's list with the prior of all; again of the
+  overwritten scores, so those of one block are in file order. `mediaeval_pav_cnxe_min`: after PAV of what comes out.
+- `mediaeval_min_score`, `mediaeval_max_score`: of the scores given for queries with targets. The tool passes over a
+  score that is a new maximum when it looks for the minimum: Infinity where they ascend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from swsdask.kernels.trial_list import best_threshold, pooled_shares, summed_cost
+from swsdask.measures.base import Value
+from swsdask.measures.file_order import NEEDS, TrialList, trial_list
+from swsdask.measures.population import populations
+from swsdask.model.application import weights
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import F64, I64, Bool, Reference
+from swsdask.statistics.base import Statistic
+from swsdask.statistics.file_order import FileTrials
+
+
+class MediaEvalTool:
+    """mediaeval_*."""
+
+    names: ClassVar[tuple[str, ...]] = (
+        "mediaeval_atwv",
+        "mediaeval_mtwv",
+        "mediaeval_threshold",
+        "mediaeval_cnxe",
+        "mediaeval_cnxe_min",
+        "mediaeval_offset_atwv",
+        "mediaeval_offset_mtwv",
+        "mediaeval_offset_threshold",
+        "mediaeval_pav_cnxe",
+        "mediaeval_pav_cnxe_min",
+        "mediaeval_min_score",
+        "mediaeval_max_score",
+    )
+    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall, where the order of files counts."""
+        if FileTrials not in statistics:
+            return
+        prior = float(1 / (1 + weights(reference, settings).exact_beta))
+        for population in populations(reference):
+            trials = trial_list(statistics, reference, population, settings)
+            numbers = _numbers(trials, prior) if trials.n_queries else [math.nan] * len(self.names)
+            yield from population.overall(dict(zip(self.names, numbers, strict=True)))
+
+
+def _numbers(trials: TrialList, prior: float) -> list[float]:
+    beta = (1.0 - prior) / prior
+    target, by_query, offsets = trials.target, np.argsort(trials.query, kind="stable"), trials.offsets
+    decided = (trials.decision >= 0).all()
+    calibrated = _recalibrated(trials.score, target, float(target.mean()))
+    moved, mapped = np.empty(len(target)), np.empty(len(target))
+    for own in (by_query[begin:end] for begin, end in pairwise(offsets.tolist())):
+        score, targets = calibrated[own], target[own]
+        _, threshold = _best(score, np.zeros(len(own), np.int64), targets, 1, beta)
+        with np.errstate(invalid="ignore"):
+            moved[own] = score - threshold
+        mapped[own] = _recalibrated(score, targets, float(target.mean()))
+    joined, joined_target = trials.query[by_query], target[by_query]
+    of_queries = mapped[by_query]
+    return [
+        _decided_value(trials.query, target, trials.decision > 0, trials.n_queries, beta) if decided else math.nan,
+        *_best(trials.score, trials.query, target, trials.n_queries, beta),
+        _cnxe(trials.score, target, prior),
+        _cnxe(calibrated, target, prior),
+        _decided_value(trials.query, target, moved > 0.0, trials.n_queries, beta),
+        *_best(moved[by_query], joined, joined_target, trials.n_queries, beta),
+        _cnxe(of_queries, joined_target, prior),
+        _cnxe(_recalibrated(of_queries, joined_target, float(target.mean())), joined_target, prior),
+        *_extremes(trials.score[: trials.n_given]),
+    ]
+
+
+def _decided_value(query: I64, target: Bool, accepted: Bool, n_queries: int, beta: float) -> float:
+    def count(rows: Bool) -> I64:
+        return np.bincount(query[rows], minlength=n_queries)
+
+    with np.errstate(invalid="ignore"):
+        losses = count(target & ~accepted) / count(target) + beta * count(~target & accepted) / count(~target)
+    return float(1.0 - np.cumsum(losses)[-1] / n_queries)
+
+
+def _best(score: F64, query: I64, target: Bool, n_queries: int, beta: float) -> tuple[float, float]:
+    found: tuple[float, float] = best_threshold(np.argsort(score, kind="stable"), score, query, target, n_queries, beta)
+    return found
+
+
+def _recalibrated(score: F64, target: Bool, share: float) -> F64:
+    """The log-likelihood ratios that PAV makes of scores where targets have the prior `share`."""
+    order = np.argsort(score, kind="stable")
+    pooled = pooled_shares(target[order])
+    first = np.flatnonzero(np.append(True, pooled[1:] != pooled[:-1]))
+    with np.errstate(invalid="ignore"):
+        logarithms = np.array([_log_odds(each) for each in pooled[first].tolist()]) - _log_odds(share)
+    llr = np.empty(len(score))
+    llr[order] = np.repeat(logarithms, np.diff(np.append(first, len(pooled))))
+    return llr
+
+
+def _log_odds(share: float) -> float:
+    if share in (0.0, 1.0):
+        return -math.inf if share == 0.0 else math.inf
+    return math.log(share / (1.0 - share))
+
+
+def _cnxe(llr: F64, target: Bool, prior: float) -> float:
+    nothing: float = summed_cost(np.zeros(2), np.array([True, False]), prior)
+    return summed_cost(llr, target, prior) / nothing
+
+
+def _extremes(score: F64) -> tuple[float, float]:
+    before = np.append(-np.inf, np.maximum.accumulate(score)[:-1]) if len(score) else score
+    return float(score[score <= before].min(initial=np.inf)), float(score.max(initial=-np.inf))
