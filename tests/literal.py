@@ -193,6 +193,12 @@ def _inside(document: str, channel: int, start: int, end: int, excerpts: Iterabl
     return any(e.document == document and e.channel == channel and e.start <= start and end <= e.end for e in excerpts)
 
 
+def _inside_in_doubles(d: Detection, excerpts: Iterable[Excerpt]) -> bool:
+    end = d.start / 10_000 + (d.end - d.start) / 10_000
+    here = [e for e in excerpts if (e.document, e.channel) == (d.document, d.channel)]
+    return any(e.start <= d.start and end <= e.end / 10_000 for e in here)
+
+
 def evaluated(evaluation: Evaluation, rules: Rules) -> list[Occurrence]:
     """The occurrences that count."""
     every = occurrences(evaluation, rules)
@@ -345,6 +351,8 @@ def align(evaluation: Evaluation, rules: Rules) -> Aligned:
         return Aligned(*_kwseval_segment(evaluation, detections, spoken))
     if rules.outside == "drop":
         detections = [d for d in detections if _inside(d.document, d.channel, d.start, d.end, evaluation.excerpts)]
+    if rules.outside == "drop" and rules.compat == "kwseval":
+        detections = [d for d in detections if _inside_in_doubles(d, evaluation.excerpts)]
     if rules.trials == "virtual":
         return Aligned(*_virtual(evaluation, detections, spoken, rules))
     if rules.trials == "segment":
@@ -659,6 +667,8 @@ class Part:
         made |= self._optimum()
         unmapped = self.rates([t for t in self.trials if t.hit])
         made["stwv_p_miss"], made["stwv"] = unmapped[0], 1 - unmapped[0]
+        if self.rules.compat == "kwseval" and not self.trials:
+            made |= dict.fromkeys(("otwv", "otwv_p_miss", "otwv_p_fa", "stwv", "stwv_p_miss"), NAN)
         made["twv_bayes"] = self.twv(self.above(made["bayes_threshold"]))
         for threshold in self.rules.thresholds:
             made[f"twv@{threshold!r}"] = self.twv(self.above(threshold))
@@ -761,6 +771,8 @@ class Part:
         mapped = [t for t in mine if t.hit]
         made["stwv_p_miss"] = self.p_miss(query, mapped)
         made["stwv"] = 1 - made["stwv_p_miss"]
+        if self.rules.compat == "kwseval" and not self.trials:
+            made |= dict.fromkeys(("otwv", "otwv_p_miss", "otwv_p_fa", "otwv_threshold", "stwv", "stwv_p_miss"), NAN)
         return made
 
 

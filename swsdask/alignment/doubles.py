@@ -2,7 +2,7 @@
 
 KWSEval and STDEval read begin and duration as doubles and add them, so that 0.1 + 0.2 lies behind an end at 0.3. These
 functions tell on which side of the exact time the tools' own lies, in the rare places where it decides: QUIRK, under
-`compat = "kwseval"` and `"stdeval"` only.
+`compat = "kwseval"` only.
 """
 
 from __future__ import annotations

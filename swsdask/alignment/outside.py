@@ -3,6 +3,9 @@
 The rule `outside` says it: "drop" makes no trials of them and counts them (KWSEval drops them silently), "false_alarm"
 leaves them ordinary detections, aligned like the rest (STDEval without its -E option: false alarms where they match
 nothing), "error" refuses them.
+
+QUIRK, under `compat = "kwseval"`: a detection that ends exactly at the end of an excerpt is outside if begin + duration
+in double precision lies behind it (`alignment.doubles`).
 """
 
 from __future__ import annotations

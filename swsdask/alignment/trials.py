@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from swsdask.alignment.document import document_trials
 from swsdask.alignment.segment import segment_trials
 from swsdask.alignment.virtual import virtual_trials
@@ -32,6 +36,8 @@ def make_trials(
     without decisions and outcomes. `scores` is the range of scores of the whole run, `source` where the rows come from.
     Raises `InputError` for detections outside the evaluated excerpts if the rule is to refuse them.
     """
+    if reference.rule.doubles and detections.inside is not None:
+        detections = replace(detections, inside=(detections.inside == 1).astype(np.int8))
     match reference.rule.trials:
         case "virtual":
             return virtual_trials(detections, reference, scores, aligned=aligned, source=source)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdask.alignment.doubles import end_noise
 from swsdask.archive.base import Run
 from swsdask.archive.content import RowSum, canonical_scores
 from swsdask.archive.excerpts import Excerpts, document_ids, spoken_elsewhere
@@ -183,7 +184,11 @@ def _with_inside(rows: Detections, excerpts: Excerpts) -> Detections:
     assert rows.duration is not None
     end = rows.start.astype(np.int64) + rows.duration
     inside = excerpts.contain(rows.document, rows.channel, rows.start, end)
-    return replace(rows, inside=inside.astype(np.int8))
+    late = np.flatnonzero(inside & (end_noise(rows.start, rows.duration) > 0))
+    beyond = ~excerpts.contain(rows.document[late], rows.channel[late], rows.start[late], end[late] + 1)
+    code = inside.astype(np.int8)
+    code[late[beyond]] = 2
+    return replace(rows, inside=code)
 
 
 def _or_missing(codes: Iterable[int | None], missing: int) -> NDArray[np.int32]:

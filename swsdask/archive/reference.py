@@ -69,6 +69,7 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
             objective=settings.objective,
             score_scale=settings.score_scale,
             outside=_outside(segments, settings),
+            doubles=settings.compat == "kwseval",
         ),
         query_ids=codes.query_ids,
         document_ids=codes.document_ids,

@@ -8,7 +8,8 @@ best.
 
 QUIRK, under `compat = "kwseval"`: KWSEval cannot reject everything. Of other queries' higher scores one will do, so it
 only shows in the query that has the highest score of all: there that score is looked at instead, even if only false
-alarms have it. (With queries without targets, KWSEval's OTWV depends on the order of a hash table; ours does not.)
+alarms have it. Without trials nothing is defined. (With queries without targets, KWSEval's OTWV depends on the order of
+a hash table; ours does not. The thresholds of queries that it prints are of the whole run, not the query's own.)
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from swsdask.measures.base import Value
+from swsdask.measures.outcomes import has_trials, undefined_without
 from swsdask.measures.population import Population, ratio
 from swsdask.measures.query_sweep import NEEDS, QuerySweep, query_sweeps
 from swsdask.measures.twv import twv
@@ -49,8 +51,9 @@ class OptimumTwv:
             best = best_rows(sweep, population, candidates, point)
             misses, false_alarms = population.targets - sweep.hits[best], sweep.false_alarms[best]
             p_miss, p_fa = population.rates_of(misses, false_alarms)
-            value = twv(p_miss, p_fa, point.beta)
-            yield from population.overall({"otwv": value, "otwv_p_miss": p_miss, "otwv_p_fa": p_fa})
+            defined = undefined_without(settings.compat != "kwseval" or has_trials(statistics[Counts], population))
+            numbers = {"otwv": twv(p_miss, p_fa, point.beta), "otwv_p_miss": p_miss, "otwv_p_fa": p_fa}
+            yield from population.overall({name: value * defined for name, value in numbers.items()})
             p_miss_of = ratio(misses, population.targets)
             p_fa_of = ratio(false_alarms, population.nontargets)
             columns = {
@@ -59,7 +62,7 @@ class OptimumTwv:
                 "otwv_p_fa": p_fa_of,
                 "otwv_threshold": sweep.thresholds[best],
             }
-            yield from population.by_query(reference, columns)
+            yield from population.by_query(reference, {name: column * defined for name, column in columns.items()})
 
 
 def own_hits(sweep: QuerySweep) -> Bool:

@@ -43,6 +43,12 @@ def outcomes(counts: Counts, population: Population) -> Outcomes:
     )
 
 
+def has_trials(counts: Counts, population: Population) -> bool:
+    """Whether any query that averages count has a trial."""
+    groups = population.condition.groups
+    return bool(np.isfinite(counts.highest[population.queries][:, groups]).any())
+
+
 def undefined_without(decisions: bool) -> float:
     """A factor: 1 if there are decisions, else NaN, for what is not defined without them."""
     return 1.0 if decisions else np.nan

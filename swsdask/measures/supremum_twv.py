@@ -2,6 +2,8 @@
 
 `stwv_p_miss` averages (Eq. 4 of the 2013 measures document) the share of a query's targets that no detection is mapped
 to, whatever its decision; `stwv` = 1 - `stwv_p_miss`. It bounds MTWV and OTWV from above.
+
+QUIRK, under `compat = "kwseval"`: without trials it is not defined.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from swsdask.measures.base import Value
-from swsdask.measures.outcomes import outcomes
+from swsdask.measures.outcomes import has_trials, outcomes, undefined_without
 from swsdask.measures.population import populations, ratio
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
@@ -31,8 +33,10 @@ class SupremumTwv:
     ) -> Iterator[Value]:
         """Overall and per query."""
         for population in populations(reference):
-            misses = population.targets - outcomes(statistics[Counts], population).mapped
-            p_miss, _ = population.rates_of(misses, np.zeros_like(misses))
+            counts: Counts = statistics[Counts]
+            misses = population.targets - outcomes(counts, population).mapped
+            defined = undefined_without(settings.compat != "kwseval" or has_trials(counts, population))
+            p_miss = population.rates_of(misses, np.zeros_like(misses))[0] * defined
             yield from population.overall({"stwv": 1.0 - p_miss, "stwv_p_miss": p_miss})
-            p_miss_of = ratio(misses, population.targets)
+            p_miss_of = ratio(misses, population.targets) * defined
             yield from population.by_query(reference, {"stwv": 1.0 - p_miss_of, "stwv_p_miss": p_miss_of})

@@ -85,7 +85,7 @@ DETECTIONS = pa.schema(
     ]
 )
 """`decision`: 1 YES, 0 NO, -1 not given. `inside`: 1 where the detection lies entirely inside one excerpt of its
-(document, channel), else 0."""
+(document, channel), 2 where it does but not if its end is added up in double precision, else 0."""
 
 DETECTION_COLUMNS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=False)).append(
     pa.field("unknown_document", pa.int64(), nullable=False)

@@ -50,6 +50,9 @@ COMPAT_IMPLIES: dict[str, dict[str, Any]] = {
 }
 """Settings that an official tool's compatibility mode sets unless they are given explicitly."""
 
+_KWSEVAL_INC = {"average_precision": {"no_relevant": "zero"}}
+"""What KWSEval's -inc sets beside `no_targets = "false_alarms_only"`: every query without targets has AP = 0."""
+
 
 _MOST_BETA = 10**100
 
@@ -234,6 +237,9 @@ def build_settings(
     chosen = compat or _at(explicit, "compat") or _at(preset or {}, "compat") or "none"
     if chosen in COMPAT_IMPLIES:
         layers.append({"evaluation": COMPAT_IMPLIES[chosen]})
+    no_targets = _at(explicit, "no_targets") or _at(preset or {}, "no_targets")
+    if (chosen, no_targets) == ("kwseval", "false_alarms_only"):
+        layers.append({"evaluation": _KWSEVAL_INC})
     layers.append(explicit)
     layers.append({"evaluation": {"compat": chosen}})
     merged: dict[str, Any] = {}

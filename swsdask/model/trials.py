@@ -26,7 +26,8 @@ class Detections:
     """Detections of one system in one cell: equally long columns, rows clustered by query, in any order within it.
 
     Codes are those of the archive's tables, times are ticks. A column that was not read is None.
-    `decision` is 1 YES, 0 NO, -1 not given; `inside` is 1 where the detection lies entirely inside an excerpt;
+    `decision` is 1 YES, 0 NO, -1 not given; `inside` is 1 where the detection lies entirely inside an excerpt, 2 where
+    it does but not if its end is added up in double precision, else 0;
     `position` ascends in the order in which the run's files have the rows; `unknown_document` is the hash of the id of
     a document whose code is -1.
     """
@@ -95,13 +96,17 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class AlignmentRule:
-    """The settings that alignment needs, times in ticks."""
+    """The settings that alignment needs, times in ticks.
+
+    `doubles` tells whether a detection is inside an excerpt by its end in double precision (`alignment.doubles`).
+    """
 
     trials: Literal["virtual", "segment", "document"]
     tolerance: int
     objective: Literal["nist", "score"]
     score_scale: Literal["group", "run"]
     outside: Literal["drop", "false_alarm", "error"]
+    doubles: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,9 @@ from tests.conformance.test_kwseval import SUMMARY, overall, per_query, scored
 
 CASES: dict[str, dict[str, Any]] = {
     "audio-time": {},
+    "ends": {},
     "filters": {"text_filters": ["charsplit", "notascii", "deletehyphens"]},
+    "inc": {"no_targets": "false_alarms_only"},
     "no-yes": {},
     "segments": {"trials": "segment"},
     "threshold": {},
@@ -25,9 +27,10 @@ OF_QUERY = "n_target n_hit n_correct_nondetection n_false_alarm n_miss atwv p_fa
 MORE_OF_QUERY = "otwv_p_fa otwv_p_miss otwv - - stwv_p_miss stwv - ap%".split()
 
 
-def compare(values: dict[str, float], names: list[str], cells: list[str]) -> None:
+def compare(values: dict[str, float], names: list[str], cells: list[str], with_inc: bool) -> None:
     for name, cell in zip(names, cells, strict=True):
-        if name != "-" and cell:
+        # With -inc KWSEval has no OTWV, or that of some of the queries (QUIRK of `measures.optimum_twv`).
+        if name != "-" and cell and not (with_inc and name.startswith("otwv")):
             value = values[name.rstrip("%")] * (100 if name.endswith("%") else 1)
             assert math.isnan(value) if cell == "NA" else as_printed(value, cell) == cell, (name, value, cell)
 
@@ -36,15 +39,16 @@ def compare(values: dict[str, float], names: list[str], cells: list[str]) -> Non
 def test_printed_numbers(own_cases: Path, case: str) -> None:
     folder = own_cases / "kwseval" / case
     settings = CASES[case]
+    with_inc = "no_targets" in settings
     result = scored(folder, settings)
-    compare(overall(result), SUMMARY + MORE, kwseval_summary((folder / "expected.sum.txt").read_text())[1:])
+    compare(overall(result), SUMMARY + MORE, kwseval_summary((folder / "expected.sum.txt").read_text())[1:], with_inc)
     names = [name for name in OF_QUERY if "trials" in settings or name != "n_correct_nondetection"] + MORE_OF_QUERY
     queries = kwseval_queries((folder / "expected.bsum.txt").read_text())
     assert queries
     found = per_query(result)
     for query, cells in queries.items():
         if query in found:
-            compare(found[query], names, cells)
+            compare(found[query], names, cells, with_inc)
         else:
             assert cells[0] in ("", "0")
 

@@ -196,3 +196,12 @@ def test_presets_of_2012_say_whose_meaning_of_two_options_they_have(name: str) -
     assert note.endswith(" tolerance_s is its -S, find_gap_s its -F.")
     assert "\n" not in note
     assert "  " not in note
+
+
+def test_kwseval_counts_queries_without_targets_as_zero_where_it_includes_them() -> None:
+    def no_relevant(**evaluation: object) -> str:
+        return build_settings(None, "kwseval", {"evaluation": evaluation}).evaluation.average_precision.no_relevant
+
+    assert no_relevant() == "exclude"
+    assert no_relevant(no_targets="false_alarms_only") == "zero"
+    assert no_relevant(no_targets="false_alarms_only", average_precision={"no_relevant": "nan"}) == "nan"

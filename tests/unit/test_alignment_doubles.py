@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import numpy as np
+
+import swsdask.alignment.doubles as doubles
+from swsdask.archive.memory import read_into_memory
+from swsdask.model.settings import EvaluationSettings, build_settings
+from tests.archives import Pieces, excerpt, piece, queries, tables
+
+
+def int32(*values: int) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+def test_the_side_of_a_sum_in_doubles() -> None:
+    assert 0.1 + 0.2 > 0.3
+    assert 0.1 + 0.7 < 0.8
+    assert doubles.end_noise(int32(1000, 1000, 0), int32(2000, 7000, 5000)).tolist() == [1, -1, 0]
+    assert 0.1 + 0.4 / 2 > 0.3
+    assert doubles.middle_noise(int32(1000, 148000), int32(4000, 4000)).tolist() == [1, 0]
+
+
+def test_a_detection_at_the_end_of_an_excerpt() -> None:
+    reference = tables([excerpt("d", 0, 3000), excerpt("e", 0, 9000)], queries({"q": "a"}))
+    rows = [("q", "d", 1, 1000, 2000, 0.5, 1), ("q", "d", 1, 0, 3000, 0.5, 1), ("q", "e", 1, 1000, 2000, 0.5, 1)]
+    archive = read_into_memory(reference, [Pieces((piece(rows),))], EvaluationSettings())
+    (cell,) = archive.cells("a", 10)
+    detections = cell.read(["document", "start", "inside"])
+    found = zip(detections.document.tolist(), detections.start.tolist(), detections.inside.tolist(), strict=True)
+    assert sorted(found) == [(0, 0, 1), (0, 1000, 2), (1, 1000, 1)]
+    assert archive.runs[0].outside == 0
+    assert build_settings(None, "kwseval").evaluation.outside == "drop"
