@@ -18,8 +18,8 @@ RUNS = pa.schema(
         pa.field("rows", pa.int64(), nullable=False),
         pa.field("content", pa.string(), nullable=False),
         pa.field("has_decisions", pa.bool_(), nullable=False),
-        pa.field("declared_scores", pa.list_(pa.float64(), 2)),
-        pa.field("scores", pa.list_(pa.float64(), 2), nullable=False),
+        pa.field("declared_scores", pa.list_(pa.float64())),
+        pa.field("scores", pa.list_(pa.float64()), nullable=False),
         pa.field("files", pa.list_(pa.string()), nullable=False),
         pa.field("attributes", pa.map_(pa.string(), pa.string()), nullable=False),
         pa.field("unknown_documents", pa.map_(pa.string(), pa.int64()), nullable=False),
@@ -33,7 +33,7 @@ RUNS = pa.schema(
     ]
 )
 """One row per run, sorted by system. A fragment's `groups` are the rows of each of its row groups; `resources` is the
-JSON of `model.resources`, null where none are told."""
+JSON of `model.resources`, null where none are told. No list is of fixed size: pyarrow before 26 cannot read its nulls."""
 
 _AS_THEY_ARE = ("system", "rows", "content", "has_decisions", "rounded", "outside")
 _MAPS = ("attributes", "unknown_documents", "unknown_queries")

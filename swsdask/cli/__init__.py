@@ -5,12 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
 import click
@@ -89,30 +85,12 @@ def _open_streams() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
-class WithoutWhatIsOnlyAskedFor(MetaPathFinder):
-    """An import hook under which pandas, scipy and cffi are not there, whoever has installed them.
-
-    pyarrow imports pandas with the first array it makes, only to ask whether its input is a Series; numba imports scipy
-    to ask whether it has linear algebra, and cffi, with a parser of C, to ask whether a function is of C. No command
-    uses any of them, and together these imports take a fourth of the time in which a small evaluation is scored.
-    """
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Nothing, for all other modules: others find them."""
-        if fullname in ("pandas", "scipy", "cffi"):
-            raise ModuleNotFoundError(f"the command line does without {fullname}", name=fullname)
-        return None
-
-
 def console() -> None:
-    """The command as it is called: `main` without what is only asked for, and without needless searches for garbage.
+    """The command as it is called: `main` without needless searches for garbage.
 
     Nearly all that a start makes stays: modules, kernels. Looking through it for cycles, again and again while it grows
     and once more when the process ends, takes a fourth of the time in which a small evaluation is scored.
     """
-    sys.meta_path.insert(0, WithoutWhatIsOnlyAskedFor())
     gc.set_threshold(_NEW_OBJECTS)
     try:
         main()

@@ -6,10 +6,12 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from swsdask.archive.memory import MemoryArchive, read_into_memory
 from swsdask.archive.policy import check_runs
+from swsdask.archive.stored_runs import RUNS
 from swsdask.archive.tables import table_hash
 from swsdask.errors import ArchiveError, InputError
 from swsdask.model.runs import RunHeader
@@ -237,3 +239,8 @@ class TestPolicy:
     def test_rounding_is_told(self) -> None:
         archive = memory(source([("q1", "d1", 1, 100, 1, 0.5, 1)], rounded=3))
         assert check_runs(archive.runs, EvaluationSettings()) == ("a: rounded: 3 times finer than 0.1 ms.",)
+
+
+def test_every_pyarrow_reads_the_table_of_runs() -> None:
+    """Below 26 pyarrow does not read a null in a column of lists of fixed size."""
+    assert not any(pa.types.is_fixed_size_list(field.type) for field in RUNS)
