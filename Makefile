@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_RUNS ?= 20
 
-.PHONY: help demo test fuzz lint bench clean
+.PHONY: help demo test fuzz lint wheel bench clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,8 +37,18 @@ lint: $(VENV)/.installed  ## ruff, mypy --strict and the layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+wheel: $(VENV)/.installed  ## build sdist and wheel into dist, and try the wheel in a fresh environment
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	tar -tzf dist/swsdask-*.tar.gz | grep -q '/tests/cases/README.md$$'
+	fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && \
+	$(BIN)/python -m venv "$$fresh/venv" && \
+	"$$fresh/venv/bin/python" -m pip install --quiet --disable-pip-version-check dist/swsdask-*.whl && \
+	cp tests/installed.py "$$fresh" && cd "$$fresh" && \
+	venv/bin/swsdask demo --out demo && venv/bin/python installed.py demo
+
 bench: $(VENV)/.bench  ## measure, and write tests/bench/RESULTS.md
 	$(BIN)/python -m tests.bench
 
 clean:  ## remove what was made
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -33,7 +33,8 @@ RUNS = pa.schema(
     ]
 )
 """One row per run, sorted by system. A fragment's `groups` are the rows of each of its row groups; `resources` is the
-JSON of `model.resources`, null where none are told. No list is of fixed size: pyarrow before 26 cannot read its nulls."""
+JSON of `model.resources`, null where none are told. No list is of fixed size: pyarrow before 26
+cannot read its nulls."""
 
 _AS_THEY_ARE = ("system", "rows", "content", "has_decisions", "rounded", "outside")
 _MAPS = ("attributes", "unknown_documents", "unknown_queries")
