@@ -73,6 +73,7 @@ def _targets(reference: Reference, segments: Segments) -> tuple[I32, I64]:
         end=reference.end,
         first_word_end=reference.first_word_end,
         last_word_start=reference.last_word_start,
+        segment=reference.segment,
     )
 
 
@@ -110,16 +111,19 @@ def segment_targets(
     end: I32,
     first_word_end: I32,
     last_word_start: I32,
+    segment: I64 | None = None,
 ) -> tuple[I32, I64]:
     """The target trials: (query, number of the segment), each pair once, sorted.
 
     The other columns are those of the evaluated occurrences, in ticks, in any order. An occurrence whose first and last
-    word lie in different segments makes no target.
+    word lie in different segments makes no target. `segment` is given where not the mid-points of words decide.
     """
-    first = segment_of(segments, document, channel, start, first_word_end)
-    last = segment_of(segments, document, channel, last_word_start, end)
-    whole = (first == last) & (first >= 0)
-    return distinct_pairs(query[whole], first[whole])
+    if segment is None:
+        first = segment_of(segments, document, channel, start, first_word_end)
+        last = segment_of(segments, document, channel, last_word_start, end)
+        segment = np.where(first == last, first, -1)
+    whole = segment >= 0
+    return distinct_pairs(query[whole], segment[whole])
 
 
 def segment_of(segments: Segments, document: I32, channel: I8, start: I32, end: I32 | I64) -> I64:

@@ -43,8 +43,9 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
     speaker = found.pop("speaker")
     segments = None
     if settings.trials == "segment":
-        segments, whole = _segments(archive, codes, found, speaker, settings)
-        found = {name: column[whole] for name, column in found.items()}
+        segments, segment = _segments(archive, codes, found, speaker, settings)
+        if segment is not None:
+            found = {name: column[segment >= 0] for name, column in (found | {"segment": segment}).items()}
     wanted = parts(archive.documents, archive.queries, by)
     n_others = len(codes.document_ids) - codes.n_evaluated
     group_of_document, groups = group_documents(wanted, codes.n_evaluated, n_others + 1)
@@ -121,8 +122,8 @@ def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationS
 
 def _segments(
     archive: Archive, codes: Codes, found: dict[str, Any], speaker: Sequence[str], settings: EvaluationSettings
-) -> tuple[Segments, Bool]:
-    """The segments, and which of the occurrences `found` can be targets in them."""
+) -> tuple[Segments, I64 | None]:
+    """The segments, and the one that each of the occurrences `found` lies in; None where mid-points say it."""
 
     def spans(table: pa.Table) -> Spans:
         times = (table[name].to_numpy() for name in ("channel", "start", "end"))
@@ -130,13 +131,13 @@ def _segments(
 
     excerpts, records = spans(archive.documents), spans(archive.segments)
     if settings.compat != "kwseval":
-        return tile(excerpts, records), np.ones(len(speaker), bool)
+        return tile(excerpts, records), None
     names = (("start", "first_word_end"), ("last_word_start", "end"))
     ends = [Spans(found["document"], found["channel"], *(found[name] for name in pair)) for pair in names]
     words = Spoken(Spans(*(np.concatenate(columns) for columns in zip(*ends, strict=True))), [*speaker, *speaker])
     segments, lies = kwseval_segments(excerpts, Spoken(records, archive.segments["speaker"].to_pylist()), words)
     first, last = np.split(lies, 2)
-    return segments, (first == last) & (first >= 0)
+    return segments, np.where(first == last, first, -1)
 
 
 def _outside(segments: Segments | None, settings: EvaluationSettings) -> Literal["drop", "false_alarm", "error"]:

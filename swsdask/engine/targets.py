@@ -45,6 +45,7 @@ def targets_of(reference: Reference) -> Targets:
         end=reference.end,
         first_word_end=reference.first_word_end,
         last_word_start=reference.last_word_start,
+        segment=reference.segment,
     )
     return _targets(query, *(getattr(segments, name)[segment] for name in ("document", "channel", "start", "end")))
 

@@ -134,6 +134,7 @@ class Reference:
     `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. `replay` is how GAP
     takes time. The last
     `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were found but do not count.
+    `segment` is the number of the segment that each occurrence lies in, None where mid-points say it.
     `ranking` is how rankings treat equal scores. `file_order` tells whether the order in the files of a run counts;
     `impute` is the score of trials that a run leaves out, None: its lowest.
     """
@@ -161,6 +162,7 @@ class Reference:
     n_without_excerpts: int = 0
     n_unevaluated: int = 0
     file_order: bool = False
+    segment: I64 | None = None
     impute: float | None = None
 
     @property
