@@ -22,7 +22,7 @@ demo: $(VENV)/.installed  ## make a synthetic evaluation, score it, write demo/r
 	$(BIN)/swsdask demo --out demo
 
 test: $(VENV)/.installed  ## run the whole test suite, its kernels compiled beforehand: no test waits for that
-	$(BIN)/python -c 'from swsdask.clusters import load_kernels; load_kernels()'
+	$(BIN)/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
 	$(BIN)/python -m pytest
 
 fuzz: $(VENV)/.installed  ## try the property tests at random, FUZZ_RUNS times, each with a seed that it prints

@@ -25,13 +25,13 @@ _HOME = {
     "report": "swsdask.api",
     "validate": "swsdask.api",
     "Evaluation": "swsdask.api",
-    "cluster": "swsdask.engine.open",
-    "Calibration": "swsdask.calibration.file",
+    "cluster": "swsdask.execution.open",
+    "Calibration": "swsdask.calibration.maps",
     "Result": "swsdask.model.results",
     "EvaluationSettings": "swsdask.model.settings",
-    "SwsdaskError": "swsdask.errors",
-    "InputError": "swsdask.errors",
-    "SettingsError": "swsdask.errors",
+    "SwsdaskError": "swsdask.model.errors",
+    "InputError": "swsdask.model.errors",
+    "SettingsError": "swsdask.model.errors",
 }
 
 __all__ = [
@@ -70,9 +70,9 @@ if TYPE_CHECKING:
         score,
         validate,
     )
-    from swsdask.calibration.file import Calibration
-    from swsdask.engine.open import cluster
-    from swsdask.errors import InputError, SettingsError, SwsdaskError
+    from swsdask.calibration.maps import Calibration
+    from swsdask.execution.open import cluster
+    from swsdask.model.errors import InputError, SettingsError, SwsdaskError
     from swsdask.model.results import Result
     from swsdask.model.settings import EvaluationSettings
 

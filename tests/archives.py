@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.memory import MemoryArchive
-from swsdask.archive.tables import ReferenceTables
-from swsdask.errors import Problems
-from swsdask.model.runs import RunHeader, RunPiece
-from swsdask.model.schemas import DETECTIONS, DOCUMENTS, QUERIES, SEGMENTS, WORDS
+from swsdask.archive.reference_tables import ReferenceTables
+from swsdask.model.errors import Problems
+from swsdask.model.schemas import DETECTIONS, DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunHeader, RunPiece
 from swsdask.model.trials import Detections
 
 Row = tuple[str, str, int, int, int, float, int]

@@ -7,13 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdask.discovery.exemplars import Exemplars
+from swsdask.discovery.looks import Exemplars
 from swsdask.discovery.measures import select
-from swsdask.discovery.placing.locate import locate
-from swsdask.discovery.score import needed, score_systems
-from swsdask.discovery.tables import numbers, score_table
-from swsdask.engine.executor import Executor
-from swsdask.engine.progress import Unseen
+from swsdask.discovery.placing import locate
+from swsdask.discovery.score import needed, numbers, score_systems, score_table
+from swsdask.execution.executor import Executor, Unseen
 from swsdask.model.corpus import Corpus, Definition, Fragments
 from tests.discovery_worlds import World
 from tests.engines import parquet

@@ -16,10 +16,9 @@ import pyarrow as pa
 
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.fragments import build_fragments
-from swsdask.formats.class_file import ClassFile
-from swsdask.formats.corpus_files import CorpusFiles, CorpusTables
-from swsdask.model.corpus import Corpus, Definition, Fragments
-from swsdask.model.corpus_schemas import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
+from swsdask.formats.discovery.classes import ClassFile
+from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables
+from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES, Corpus, Definition, Fragments
 
 Token = tuple[str, int, int, str]
 Stretch = tuple[str, int, int]

@@ -12,16 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from swsdask.archive.base import Run
-from swsdask.engine.executor import Executor
-from swsdask.engine.progress import Unseen
-from swsdask.engine.score import score_archive, score_systems
-from swsdask.engine.targets import targets_of
-from swsdask.engine.tree import Tree
+from swsdask.archive.protocols import Run
+from swsdask.execution.executor import Executor, Tree, Unseen
 from swsdask.measures import select
-from swsdask.model.application import asked_thresholds, weights
-from swsdask.model.settings import EngineSettings, EvaluationSettings, Settings
+from swsdask.model.settings import EngineSettings, EvaluationSettings, Settings, asked_thresholds, weights
 from swsdask.model.trials import Condition, Detections, Reference
+from swsdask.scoring.alignment_table import targets_of
+from swsdask.scoring.score import score_archive, score_systems
 from tests.alignment import Row, detections, reference, score_range
 
 N_TRIALS = 500

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.reference import build_reference
-from swsdask.engine.score import Tables, score_archive
-from swsdask.engine.serial import SerialExecutor
+from swsdask.execution.local import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.schemas import WORDS
 from swsdask.model.settings import EvaluationSettings, Settings
+from swsdask.scoring.score import Tables, score_archive
 from tests.archives import excerpt, queries, source, table, tables
 
 END = 10_000

@@ -9,19 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from swsdask.model.application import asked_thresholds, weights
-from swsdask.model.settings import EvaluationSettings, build_settings
+from swsdask.model.settings import EvaluationSettings, asked_thresholds, build_settings, weights
 from swsdask.model.trials import AlignmentRule, Condition, Detections, Reference, Trials
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy
-from swsdask.statistics.hits import Hits
-from swsdask.statistics.ladder import Ladder
-from swsdask.statistics.moments import Moments, ZoomedMoments
+from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
+from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments
 from swsdask.statistics.onsets import Onsets, PointsBefore
-from swsdask.statistics.overlap import Overlap
-from swsdask.statistics.query_ladder import QueryLadder
-from swsdask.statistics.ranks import PooledRanks, QueryRanks
-from swsdask.statistics.tied_ranks import HitPlaces, TiedRanks
+from swsdask.statistics.ranks import HitPlaces, PooledRanks, QueryRanks, TiedRanks
 
 Row = tuple[int, int, float, int, bool]
 """A trial: query, group of documents, score, decision, whether it is mapped to a target."""

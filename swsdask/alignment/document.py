@@ -13,10 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from swsdask.alignment.best import Places, best_trials, distinct_pairs, hits
-from swsdask.alignment.groups import groups_of
-from swsdask.alignment.outside import evaluated_rows
-from swsdask.kernels.targets import pairs_ascend
+from swsdask.alignment.places import Places, best_trials, distinct_pairs, evaluated_rows, groups_of, hits
+from swsdask.kernels.trials import pairs_ascend
 from swsdask.model.trials import I32, I64, Detections, Reference, Trials
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from swsdask.model.ticks import TICKS_PER_SECOND
 from swsdask.model.trials import I32, I64
+from swsdask.model.units import TICKS_PER_SECOND
 
 
 def end_noise(start: I32, duration: I32) -> I64:

@@ -1,4 +1,19 @@
-"""From detections to trials, of the three kinds."""
+"""Trials of a cell, made from detections and the events they are mapped to.
+
+From detections to trials, of the three kinds.
+
+The events of rankings: trials, but for a rule of their own on several detections of one event.
+
+An event is what trials are of: an occurrence, a (query, segment) or a (query, document). Alignment maps at most one
+detection to an occurrence, so the other detections that may be paired with it are false alarms; of a segment or a
+document the best detection is the trial. `Reference.ranking.duplicates` can say otherwise:
+
+- "ignore", of occurrences: a detection that is not mapped but may be paired with an occurrence is no event. (That
+  occurrence has another: as many as possible are mapped.)
+- "false-positive", of segments and documents: every detection is an event. Of a target, the best one is the hit.
+- "first", of segments and documents: the event is the detection that the files of the run have first, whatever its
+  score.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +21,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from swsdask.alignment.document import document_trials
-from swsdask.alignment.segment import segment_trials
-from swsdask.alignment.virtual import virtual_trials
-from swsdask.model.trials import AlignmentRule, Detections, Reference, ScoreRange, Trials
+from swsdask.alignment.document import document_places, document_trials
+from swsdask.alignment.places import Places, evaluated_places, evaluated_rows, groups_of, trials_of_highest
+from swsdask.alignment.segment import segment_places, segment_trials
+from swsdask.alignment.virtual import rows_near_occurrences, virtual_trials
+from swsdask.model.trials import I64, AlignmentRule, Detections, Reference, ScoreRange, Trials
 
 
 def trial_columns(rule: AlignmentRule, n_groups: int, aligned: bool) -> tuple[str, ...]:
@@ -45,3 +61,85 @@ def make_trials(
             return segment_trials(detections, reference, aligned=aligned, source=source)
         case "document":
             return document_trials(detections, reference, aligned=aligned, source=source)
+
+
+def ranked_events(trials: Trials, reference: Reference) -> tuple[Trials, int]:
+    """The events that a cell's aligned trials become, as trials; how many detections are beside one of their event.
+
+    These are the detections that the rule leaves out, or makes false alarms. Columns that `trials` was made of, and
+    `position` for "first", must have been read.
+    """
+    match reference.ranking.duplicates:
+        case None:
+            return trials, 0
+        case "ignore":
+            return _without_further(trials, reference)
+        case "false-positive":
+            return _with_further(trials, reference)
+        case "first":
+            return _first(trials, reference)
+
+
+def _without_further(trials: Trials, reference: Reference) -> tuple[Trials, int]:
+    detections, hit = _aligned(trials)
+    near = rows_near_occurrences(detections, trials.row, reference)
+    further = near if trials.row is None else np.searchsorted(trials.row, near)
+    further = np.setdiff1d(further, hit, assume_unique=True)
+    kept = np.delete(np.arange(len(trials)), further)
+    return replace(_of(trials, kept), hit=np.searchsorted(kept, hit), row=_rows(trials)[kept]), len(further)
+
+
+def _with_further(trials: Trials, reference: Reference) -> tuple[Trials, int]:
+    detections, hit = _aligned(trials)
+    rows = np.flatnonzero(_places(detections, reference)[1] >= 0)
+    hits = _rows(trials)[hit]
+    order = np.argsort(hits)
+    made = replace(
+        trials,
+        query=detections.query[rows],
+        score=detections.score[rows],
+        decision=None if detections.decision is None else detections.decision[rows],
+        group=groups_of(detections.document, rows, reference),
+        row=rows,
+        hit=np.searchsorted(rows, hits[order]),
+        occurrence=None if trials.occurrence is None else trials.occurrence[order],
+    )
+    return made, len(rows) - len(trials)
+
+
+def _first(trials: Trials, reference: Reference) -> tuple[Trials, int]:
+    detections, _ = _aligned(trials)
+    if detections.position is None:
+        raise ValueError("positions of detections were not read")
+    places, place = _places(detections, reference)
+    worth = np.empty(len(detections))
+    worth[np.argsort(detections.position)] = -np.arange(float(len(detections)))
+    made = trials_of_highest(worth, detections, reference, places, evaluated_rows(detections, reference, "detections"))
+    return made, int((place >= 0).sum()) - len(made)
+
+
+def _aligned(trials: Trials) -> tuple[Detections, I64]:
+    if trials.hit is None or trials.detections is None:
+        raise ValueError("events need aligned trials")
+    return trials.detections, trials.hit
+
+
+def _places(detections: Detections, reference: Reference) -> tuple[Places, I64]:
+    """The places of trials, and that of every detection, -1 where it does not count."""
+    kind = segment_places if reference.rule.trials == "segment" else document_places
+    places = kind(detections, reference, aligned=True)
+    return places, evaluated_places(places, evaluated_rows(detections, reference, "detections"))
+
+
+def _rows(trials: Trials) -> I64:
+    return np.arange(len(trials)) if trials.row is None else trials.row
+
+
+def _of(trials: Trials, kept: I64) -> Trials:
+    return replace(
+        trials,
+        query=trials.query[kept],
+        score=trials.score[kept],
+        decision=None if trials.decision is None else trials.decision[kept],
+        group=None if trials.group is None else trials.group[kept],
+    )

@@ -31,11 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swsdask.alignment.groups import groups_of
-from swsdask.alignment.outside import dropped_outside, evaluated_rows
-from swsdask.kernels.candidates import near_occurrences
-from swsdask.kernels.components import Candidates, Occurrences, align
-from swsdask.kernels.order import in_time_order
+from swsdask.alignment.places import dropped_outside, evaluated_rows, groups_of
+from swsdask.kernels.align import Candidates, Occurrences, align, in_time_order, near_occurrences
 from swsdask.model.trials import F64, I8, I32, I64, Detections, Reference, ScoreRange, Trials
 
 

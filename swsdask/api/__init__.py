@@ -14,7 +14,7 @@ _HOME = {
     "calibrate": "calibrating",
     "discover": "discovering",
     "ingest": "ingesting",
-    "ingest_discovery": "discovery_ingesting",
+    "ingest_discovery": "discovery_inputs",
     "open": "opening",
     "plan": "scoring",
     "plan_discovery": "discovering",
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from swsdask.api.calibrating import apply_calibration, calibrate
     from swsdask.api.comparing import rank_correlation
     from swsdask.api.discovering import discover, plan_discovery
-    from swsdask.api.discovery_ingesting import ingest_discovery
+    from swsdask.api.discovery_inputs import ingest_discovery
     from swsdask.api.ingesting import ingest
     from swsdask.api.opening import Evaluation, open  # noqa: A004
     from swsdask.api.scoring import plan, score

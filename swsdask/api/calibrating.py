@@ -7,29 +7,25 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from swsdask.api.given import Location, locations
-from swsdask.api.manifest import manifest_of
+from swsdask.api.arguments import Location, locations, named_runs
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
-from swsdask.api.run_files import named_runs
-from swsdask.api.running import working
-from swsdask.api.runs import rows_to_score, with_runs
-from swsdask.archive.policy import check_runs
+from swsdask.api.runs import rows_to_score, with_runs, working
+from swsdask.api.writing import manifest_of
+from swsdask.archive.check_runs import check_runs
 from swsdask.archive.reference import build_reference
-from swsdask.engine.executor import Executor
-from swsdask.engine.progress import Progress, Unseen
-from swsdask.engine.score import score_systems
-from swsdask.errors import SettingsError
+from swsdask.execution.executor import Executor, Progress, Unseen
+from swsdask.formats.find import find_runs
 from swsdask.formats.run_encoding import Encoding
-from swsdask.formats.run_files import find_runs
 from swsdask.measures import select
-from swsdask.model.presets import load_preset
-from swsdask.model.settings import build_settings
+from swsdask.model.errors import SettingsError
+from swsdask.model.settings import build_settings, load_preset
+from swsdask.scoring.score import score_systems
 
 if TYPE_CHECKING:
     from swsdask.calibration.applying import Applied
-    from swsdask.calibration.file import Calibration
     from swsdask.calibration.fitting import Method
+    from swsdask.calibration.maps import Calibration
 
 
 def calibrate(
@@ -93,7 +89,7 @@ def apply_calibration(
     is wrong with the runs, or with the calibration's file; then nothing is written.
     """
     from swsdask.calibration.applying import apply_to_runs
-    from swsdask.calibration.file import Calibration
+    from swsdask.calibration.maps import Calibration
 
     held = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
     files = find_runs(locations(runs))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from swsdask.api.given import as_names
+from swsdask.api.arguments import as_names
 from swsdask.model.results import Result
 
 if TYPE_CHECKING:

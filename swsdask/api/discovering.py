@@ -13,26 +13,22 @@ import pyarrow as pa
 import xxhash
 
 from swsdask import __version__
+from swsdask.api.arguments import Location, as_names
 from swsdask.api.discovery_inputs import Classes, discovery_inputs, discovery_layers
-from swsdask.api.given import Location, as_names
-from swsdask.api.running import working
+from swsdask.api.runs import working
 from swsdask.discovery.content import corpus_content, fragments_content
 from swsdask.discovery.corpus import DEFAULT_FOLDS, build_corpus
-from swsdask.discovery.exemplars import Exemplars
-from swsdask.discovery.histograms import histograms
+from swsdask.discovery.looks import Exemplars, histograms
 from swsdask.discovery.measures import select
 from swsdask.discovery.notes import fragment_notes, left_out_notes, meaning, word_notes
-from swsdask.discovery.placing.locate import locate
-from swsdask.discovery.score import needed, score_systems
-from swsdask.discovery.tables import Numbers, numbers, score_table
-from swsdask.engine.executor import Executor
-from swsdask.engine.progress import Progress, Unseen
-from swsdask.errors import SettingsError
-from swsdask.formats.corpus_files import CorpusTables
+from swsdask.discovery.placing import locate
+from swsdask.discovery.score import Numbers, needed, numbers, score_systems, score_table
+from swsdask.execution.executor import Executor, Progress, Unseen
+from swsdask.formats.discovery.corpus import CorpusTables
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.discovery_settings import DiscoverySettings
+from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import CURVES, SCORES, Result
-from swsdask.model.wording import counted
 
 
 def discover(

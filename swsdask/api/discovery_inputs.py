@@ -1,4 +1,9 @@
-"""Where the corpus and the classes of fragments come from: files, or an archive of term discovery."""
+"""Inputs of term discovery: files and archives.
+
+Where the corpus and the classes of fragments come from: files, or an archive of term discovery.
+
+Writing term discovery into an archive.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from swsdask.api.given import Location, locations
+from swsdask.api.arguments import Location, locations
 from swsdask.archive.discovery import StoredDiscovery, is_discovery, open_discovery
+from swsdask.archive.discovery import ingest_discovery as ingest_tables
+from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.fragments import build_fragments, read_fragments, system_of
-from swsdask.errors import SettingsError
-from swsdask.formats.class_files import find_classes
-from swsdask.formats.corpus_files import CorpusFiles, CorpusTables, read_corpus_files
-from swsdask.formats.opening import file_size
-from swsdask.formats.reference import is_folder
+from swsdask.execution.executor import Progress
+from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_corpus_files
+from swsdask.formats.files import file_size
+from swsdask.formats.find import find_classes
+from swsdask.formats.reference.files import is_folder
 from swsdask.model.corpus import Corpus, Definition, Fragments
+from swsdask.model.errors import SettingsError
 from swsdask.model.layers import Layers, Settled
 from swsdask.model.settings import merge_layers
 
@@ -170,3 +178,51 @@ def _from_archive(archive: StoredDiscovery, wanted: Classes) -> FromArchive:
     if missing:
         raise SettingsError(f"{missing[0]} is no system of the archive: {', '.join(there)}.")
     return FromArchive(archive, {name: there[name] for name in names})
+
+
+def ingest_discovery(
+    archive: Location,
+    classes: Classes = None,
+    *,
+    phones: Location | None = None,
+    words: Location | None = None,
+    split: Location | None = None,
+    folds: Location | None = None,
+    within: Location | None = None,
+    speakers: Location | None = None,
+    definition: Definition | None = None,
+    settings: Mapping[str, Any] | None = None,
+    replace_systems: bool = False,
+    change_settings: bool = False,
+    progress: Progress | None = None,
+) -> StoredDiscovery:
+    """Write a corpus (once) and what systems found into the archive at a path or URL; the new version.
+
+    A new archive needs `phones` and `words`; an archive that is there has its corpus, and given again it must be the
+    same. A new archive keeps `definition` and `settings`, and `discover` takes them from it; others, given later, are
+    an `ArchiveError` unless `change_settings`, which makes the archive keep them.
+
+    A system that is there already, with the same content, is left alone; one whose content differs is an `ArchiveError`
+    unless `replace_systems`. Either everything is committed or nothing. Raises `InputError` with what is wrong in every
+    definition.
+    """
+    roles = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
+    named = {role: os.fspath(place) for role, place in roles.items() if place is not None}
+    files = class_files(classes)
+    tables = read_corpus_files(corpus_files(named)) if named else None
+    if tables is not None:
+        build_corpus(tables, "document")
+    kept = open_discovery(os.fspath(archive)).kept if is_discovery(os.fspath(archive)) else None
+    layers = discovery_layers(definition, settings)
+    layers = layers if kept is None else layers.over(kept)
+    layers.settings()
+    told = None if progress is None else lambda label: progress.begin(label, 0)
+    return ingest_tables(
+        os.fspath(archive),
+        tables,
+        files,
+        replace=replace_systems,
+        keep=layers,
+        change_settings=change_settings,
+        progress=told,
+    )

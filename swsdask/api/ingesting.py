@@ -6,15 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from swsdask.api.given import Location
+from swsdask.api.arguments import Location, Runs, named_runs, rows_about, run_files
 from swsdask.api.opening import judged_files, layers_of, reference_files
-from swsdask.api.run_files import Runs, named_runs, rows_about, run_files
-from swsdask.api.running import working
-from swsdask.archive.ingest import ingest as ingest_files
-from swsdask.archive.layout import Layout
+from swsdask.api.runs import working
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
-from swsdask.engine.executor import Executor
-from swsdask.engine.progress import Progress
+from swsdask.archive.versions import Layout
+from swsdask.archive.write import ingest as ingest_files
+from swsdask.execution.executor import Executor, Progress
 from swsdask.formats.run_encoding import Encoding
 
 

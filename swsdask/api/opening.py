@@ -7,19 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from swsdask.api.given import Location
-from swsdask.api.manifest import differences
-from swsdask.api.run_files import Runs, named_runs, run_files
-from swsdask.archive.base import Archive
-from swsdask.archive.memory import MemoryArchive
-from swsdask.archive.reading import JudgedFiles, read_reference
+from swsdask.api.arguments import Location, Runs, named_runs, run_files
+from swsdask.api.writing import differences
+from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference
+from swsdask.archive.protocols import Archive
 from swsdask.archive.store import is_archive, open_archive
-from swsdask.errors import SettingsError
-from swsdask.formats.reference import ReferenceFiles, find_reference
+from swsdask.formats.reference.files import ReferenceFiles, find_reference
+from swsdask.model.errors import SettingsError, counted
 from swsdask.model.layers import Layers, Override, Settled
-from swsdask.model.presets import load_preset
-from swsdask.model.settings import Settings
-from swsdask.model.wording import counted
+from swsdask.model.settings import Settings, load_preset
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,9 @@
-"""The runs that are scored, and the archive that holds them."""
+"""Runs given to the API, and where the work runs.
+
+The runs that are scored, and the archive that holds them.
+
+Where the work runs.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,19 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from swsdask.api.arguments import GivenRuns, rows_about, run_files
 from swsdask.api.opening import Evaluation
-from swsdask.api.run_files import GivenRuns, rows_about, run_files
-from swsdask.archive.base import Archive
-from swsdask.archive.layout import Layout
-from swsdask.archive.memory import read_into_memory
-from swsdask.archive.reading import sources_of
+from swsdask.archive.memory import read_into_memory, sources_of
+from swsdask.archive.protocols import Archive
+from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import ReferenceTables
-from swsdask.archive.writing import write_runs
-from swsdask.engine.executor import Executor
-from swsdask.errors import SettingsError
+from swsdask.archive.versions import Layout
+from swsdask.archive.write import write_runs
+from swsdask.execution.executor import Executor, Progress
+from swsdask.execution.open import open_executor
 from swsdask.formats.run_encoding import Encoding
+from swsdask.model.errors import SettingsError
+from swsdask.model.settings import Settings
 
 
 def rows_to_score(evaluation: Evaluation, runs: GivenRuns) -> int:
@@ -67,3 +73,15 @@ def with_runs(
             layout = Layout(buckets=buckets)
             loaded = write_runs(Storage(folder, {}), tables, sources, settings, layout=layout, executor=executor)
             yield loaded, [run.system for run in loaded.runs]
+
+
+@contextmanager
+def working(
+    settings: Settings, given: Executor | None, total_rows: int, progress: Progress | None
+) -> Iterator[Executor]:
+    """The executor that was given, which stays open, or one of the settings."""
+    if given is not None:
+        yield given
+    else:
+        with open_executor(settings.engine, total_rows, progress) as executor:
+            yield executor

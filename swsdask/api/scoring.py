@@ -7,27 +7,23 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
-from swsdask.api.given import Location, as_names
-from swsdask.api.manifest import manifest_of
+from swsdask.api.arguments import Location, Runs, as_names, named_runs
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
-from swsdask.api.run_files import Runs, named_runs
-from swsdask.api.running import working
-from swsdask.api.runs import rows_to_score, with_runs
-from swsdask.archive.base import Run
-from swsdask.archive.collection import collection_statistics
-from swsdask.archive.policy import check_runs, check_words
+from swsdask.api.runs import rows_to_score, with_runs, working
+from swsdask.api.writing import manifest_of
+from swsdask.archive.check_runs import check_runs, check_words, collection_statistics
+from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_reference
-from swsdask.engine.executor import Executor
-from swsdask.engine.progress import Progress
-from swsdask.engine.score import score_archive
-from swsdask.engine.serial import SerialExecutor
+from swsdask.execution.executor import Executor, Progress
+from swsdask.execution.local import SerialExecutor
 from swsdask.formats.run_encoding import Encoding
 from swsdask.measures import interpretation, select, with_points
 from swsdask.measures.processing_load import ProcessingLoad
+from swsdask.model.errors import counted
 from swsdask.model.results import Result
 from swsdask.model.settings import Settings
-from swsdask.model.wording import counted
+from swsdask.scoring.score import score_archive
 
 
 def score(

@@ -6,16 +6,15 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 
+from swsdask.api.arguments import Location, locations
 from swsdask.api.discovery_inputs import corpus_files
-from swsdask.api.given import Location, locations
-from swsdask.errors import Problems
-from swsdask.formats.corpus_check import roles
-from swsdask.formats.corpus_files import CorpusFiles
-from swsdask.formats.reference import find_reference
+from swsdask.formats.discovery.corpus import CorpusFiles, roles
+from swsdask.formats.reference.files import find_reference
 from swsdask.formats.sniff import Format
 from swsdask.formats.validate import MOST_PROBLEMS, Report
 from swsdask.formats.validate import validate as validate_files
 from swsdask.model.corpus import Definition
+from swsdask.model.errors import Problems
 
 
 def validate(
@@ -52,7 +51,7 @@ def validate(
 
 def _together(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
     """The report with what is wrong with well-formed files beside each other, and with what a definition drops."""
-    from swsdask.discovery.validate import check_together
+    from swsdask.discovery.fragments import check_together
 
     problems = Problems(MOST_PROBLEMS)
     dropped = check_together(corpus, classes, definition, problems)

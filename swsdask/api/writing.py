@@ -1,14 +1,27 @@
-"""Writing a result: files, the report, what an official tool would print."""
+"""Writing of results and their manifest.
+
+Writing a result: files, the report, what an official tool would print.
+
+What the numbers of a result mean: the signature, and what was dropped or rounded on the way to them.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from swsdask.api.given import Location
-from swsdask.errors import SettingsError
+import xxhash
+
+from swsdask import __version__
+from swsdask.api.arguments import Location
+from swsdask.archive.protocols import Archive, Run
+from swsdask.model.errors import SettingsError
 from swsdask.model.results import Result
+from swsdask.model.settings import Settings
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation
@@ -36,7 +49,7 @@ def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location)
     For document trials only, and a result with the numbers that are printed (`render.mediaeval_output`); they are the
     tool's under `compat = "mediaeval"`.
     """
-    from swsdask.formats.reference import ReferenceFiles
+    from swsdask.formats.reference.files import ReferenceFiles
     from swsdask.model.finding import FindRule
     from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES, Loaded, write_mediaeval_output
 
@@ -73,3 +86,47 @@ def write_tde(result: Result, directory: Location) -> list[Path]:
     if result.asked is not None:
         raise SettingsError("The official files have all measures: ask for all.")
     return write_tde_output(result, Path(directory))
+
+
+PER_QUERY = ("search_time.", "oov_count.")
+"""Attributes of a run that are about one query."""
+
+
+def manifest_of(
+    archive: Archive, systems: Sequence[str], settings: Settings, measures: Sequence[str] | None, by: Sequence[str]
+) -> dict[str, Any]:
+    """What the numbers mean, and what was dropped or rounded on the way to them."""
+    runs = {run.system: run for run in archive.runs if run.system in set(systems)}
+    meaning = {
+        "swsdask": __version__,
+        "measures": list(measures) if measures else "all",
+        "by": list(by),
+        "settings": settings.evaluation.model_dump(mode="json"),
+        "inputs": {**archive.inputs, "runs": {system: runs[system].content for system in systems}},
+    }
+    digest = xxhash.xxh3_64_hexdigest(json.dumps(meaning, sort_keys=True, allow_nan=False).encode())
+    return {
+        "signature": f"swsdask {__version__} {differences(settings)} {digest}",
+        **meaning,
+        "runs": {system: _provenance(runs[system]) for system in systems},
+    }
+
+
+def _provenance(run: Run) -> dict[str, Any]:
+    """What a run is and what was counted of it, without what its file says of each query."""
+    said = {name: text for name, text in run.attributes.items() if not name.startswith(PER_QUERY)}
+    told = None if run.resources is None else run.resources.model_dump(mode="json", exclude_defaults=True)
+    return {**asdict(replace(run, attributes=said, resources=None)), "resources": told}
+
+
+def differences(settings: Settings) -> str:
+    """The settings that are not the defaults, in one line."""
+    chosen = settings.evaluation.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+    point = chosen.pop("operating_point", {})
+    pairs = [pair for key, value in chosen.items() for pair in _flat(key, value)] + list(point.items())
+    return " ".join(f"{key}={value}" for key, value in pairs) or "defaults"
+
+
+def _flat(key: str, value: Any) -> list[tuple[str, Any]]:
+    """A setting, or those of a table of settings, named as `--set` takes them."""
+    return [(f"{key}.{name}", each) for name, each in value.items()] if isinstance(value, dict) else [(key, value)]

@@ -1,30 +1,49 @@
-"""Archives of term discovery: one corpus, as its files say it, and what any number of systems found in it.
+"""An archive of term discovery: one corpus, and the classes of any number of systems.
+
+Archives of term discovery: one corpus, as its files say it, and what any number of systems found in it.
 
     manifest-00000001.json         one per committed version, which says kind: discovery; the highest is the archive
     tables/NAME-TOKEN.parquet      phones, words, split, folds, within, speakers; systems; and of each system its
                                    classes and fragments
 
-Tables have the schemas of `model.corpus_schemas`: what was read, before any definition is applied, so that one archive
+Tables have the schemas of `model.corpus`: what was read, before any definition is applied, so that one archive
 serves them all. Files are immutable and a version names all of its own, as in archives of detections.
+
+Writing a corpus and what systems found in it into an archive: one committed version, or all is as it was.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
 import pyarrow as pa
 
-from swsdask.archive.layout import FORMAT_VERSION, HASH_VERSION, TABLES, manifest_name
-from swsdask.archive.manifest import DISCOVERY, opened, remove_unnamed, versions, whole_json
+from swsdask.archive.reference_tables import table_hash
 from swsdask.archive.storage import Storage
-from swsdask.errors import ArchiveError
-from swsdask.formats.class_file import ClassFile
-from swsdask.formats.corpus_files import CorpusFiles, CorpusTables
+from swsdask.archive.versions import (
+    DISCOVERY,
+    FORMAT_VERSION,
+    HASH_VERSION,
+    TABLES,
+    check_same_settings,
+    commit,
+    latest,
+    manifest_name,
+    opened,
+    remove_unnamed,
+    table_name,
+    versions,
+    whole_json,
+)
+from swsdask.formats.discovery.classes import ClassFile, read_classes
+from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables
+from swsdask.model.errors import ArchiveError, Problems, counted
 from swsdask.model.layers import Layers
+from swsdask.model.units import id_fault
 
 SYSTEMS = pa.schema(
     [
@@ -193,3 +212,183 @@ def systems_table(systems: Iterable[StoredSystem]) -> pa.Table:
     """The table of some systems (`SYSTEMS`)."""
     ordered = sorted(systems, key=lambda each: each.system)
     return pa.Table.from_pylist([asdict(each) for each in ordered], SYSTEMS)
+
+
+def ingest_discovery(
+    url: str,
+    corpus: CorpusTables | None,
+    class_files: Mapping[str, str],
+    *,
+    replace: bool = False,
+    keep: Layers | None = None,
+    change_settings: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> StoredDiscovery:
+    """Write what systems found into the archive at a URL, made of `corpus` if there is none; open it as it then is.
+
+    `corpus` are tables that were read (`formats.discovery.corpus.read_corpus_files`), None for those of the archive,
+    which
+    must then be there; if it is, they must be its. `class_files` are paths or URLs by system. A system that is there
+    already with the same content is left as it is; another one of the same name is replaced only if `replace`. A new
+    archive keeps the layers `keep` of the settings; one that is there must keep settings that are equal, or takes these
+    if `change_settings`. Memory holds one class file at a time.
+
+    Raises `InputError` with everything that is wrong with the class files, whatever the definition; `ArchiveError` if
+    the archive or the storage does not admit the change. In either case the archive is as it was.
+    """
+    storage = Storage(url, storage_options or {})
+    storage.check_writable()
+    writer = _Writer.begin(storage, corpus, replace=replace, keep=keep, change_settings=change_settings)
+    try:
+        for system, file in writer.read(class_files):
+            writer.add(system, file)
+            if progress is not None:
+                progress(f"wrote {counted(len(file.fragments), 'fragments')} of {system}")
+    except BaseException:
+        writer.withdraw()
+        raise
+    return StoredDiscovery(storage, writer.commit())
+
+
+def content_of(*tables: pa.Table) -> str:
+    """The content hash of tables of `model.corpus`: of all but the lines they were read from."""
+    plain = []
+    for table in tables:
+        for name in table.column_names:
+            column = table[name]
+            if pa.types.is_dictionary(column.type):
+                whole = column.cast(pa.string()).dictionary_encode().unify_dictionaries().combine_chunks()
+                plain.append(pa.table({name: whole.dictionary}))
+                table = table.set_column(table.column_names.index(name), name, whole.indices)
+        plain.append(table.drop_columns(["line"]))
+    return table_hash(*plain)
+
+
+@dataclass
+class _Writer:
+    """An ingest under way: the version it began with, or a blank one with the tables it is to be made of."""
+
+    storage: Storage
+    base: DiscoveryManifest
+    made_of: dict[str, pa.Table]
+    replace: bool
+    keep: Layers | None
+    change_settings: bool
+    before: dict[str, StoredSystem]
+    added: dict[str, StoredSystem]
+    written: list[str]
+
+    @classmethod
+    def begin(
+        cls,
+        storage: Storage,
+        corpus: CorpusTables | None,
+        *,
+        replace: bool,
+        keep: Layers | None,
+        change_settings: bool,
+    ) -> _Writer:
+        base, _ = latest(storage, DiscoveryManifest.from_json)
+        tables = {} if corpus is None else {role: getattr(corpus, role) for role in ROLES}
+        made_of = {role: table for role, table in tables.items() if table is not None}
+        inputs = {role: content_of(table) for role, table in made_of.items()}
+        if base is not None:
+            if corpus is not None:
+                _check_same_corpus(storage, base.inputs, inputs)
+            if not change_settings:
+                check_same_settings(storage, base.kept, keep)
+            return cls(storage, base, {}, replace, keep, change_settings, stored_systems(storage, base), {}, [])
+        if corpus is None:
+            raise ArchiveError(f"{storage.url}: expected an archive; found none. Give phones and words to make one.")
+        read_from = {role: getattr(corpus.files, role) for role in made_of}
+        blank = DiscoveryManifest(0, {}, inputs, read_from, None if keep is None else keep.kept())
+        return cls(storage, blank, made_of, replace, keep, change_settings, {}, {}, [])
+
+    def read(self, class_files: Mapping[str, str]) -> Iterator[tuple[str, ClassFile]]:
+        """The class files, one after the other. Raises `InputError` behind the last with what is wrong with any."""
+        problems = Problems()
+        for system, url in class_files.items():
+            before = len(problems)
+            if wrong := id_fault(system):
+                problems.add(url, None, "the name of a system", wrong, "Give it a plain name.")
+            file = read_classes(url, problems)
+            if len(problems) == before:
+                yield system, file
+        problems.raise_if_any()
+
+    def add(self, system: str, file: ClassFile) -> None:
+        """Write what a system found, unless it is there."""
+        content = content_of(file.classes, file.fragments)
+        if not self._is_change(system, content, self.before.get(system)):
+            return
+        self.added[system] = StoredSystem(
+            system=system,
+            content=content,
+            n_classes=len(file.classes),
+            n_fragments=len(file.fragments),
+            ends_blank=file.ends_blank,
+            read_from=file.url,
+            classes=self._write("classes", file.classes),
+            fragments=self._write("fragments", file.fragments),
+        )
+
+    def commit(self) -> DiscoveryManifest:
+        """Make a version with what was added; nothing is made if the archive has it all already."""
+        while True:
+            current, version = latest(self.storage, DiscoveryManifest.from_json)
+            on = current or self._made()
+            _check_same_corpus(self.storage, on.inputs, self.base.inputs)
+            if not self.change_settings:
+                check_same_settings(self.storage, on.kept, self.keep)
+            kept = self.keep.kept() if self.keep is not None and self.change_settings else on.settings
+            there = stored_systems(self.storage, on)
+            changes = {
+                system: each
+                for system, each in self.added.items()
+                if self._is_change(system, each.content, there.get(system))
+            }
+            if current is not None and not changes and kept == on.settings:
+                return current
+            name = self._write("systems", systems_table({**there, **changes}.values()))
+            manifest = replace(on, version=version, tables={**on.tables, "systems": name}, settings=kept)
+            if commit(self.storage, manifest):
+                return manifest
+
+    def withdraw(self) -> None:
+        """Remove what was added, before a commit was tried."""
+        for name in self.written:
+            self.storage.remove(name)
+
+    def _made(self) -> DiscoveryManifest:
+        """The base with its tables written, which is done once."""
+        if self.made_of and not self.base.tables:
+            self.base = replace(self.base, tables={role: self._write(role, t) for role, t in self.made_of.items()})
+        return self.base
+
+    def _write(self, table: str, rows: pa.Table) -> str:
+        name = table_name(table)
+        self.written.append(name)
+        self.storage.write_table(name, rows)
+        return name
+
+    def _is_change(self, system: str, content: str, there: StoredSystem | None) -> bool:
+        if there is None or there.content == content:
+            return there is None
+        where = f"{self.storage.url}: a system {system!r}"
+        if not self.replace:
+            raise ArchiveError(
+                f"{where} with other content is there. Ingest it under another name, or ask to replace it."
+            )
+        if there != self.before.get(system):
+            raise ArchiveError(f"{where} was changed by another writer meanwhile. Look at it, then ingest again.")
+        return True
+
+
+def _check_same_corpus(storage: Storage, there: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    different = [role for role in ours if there.get(role) != ours[role]]
+    if different:
+        raise ArchiveError(
+            f"{storage.url}: expected the corpus that this archive was made with; found another "
+            f"{', '.join(different)}. An archive is one corpus: make another archive for another corpus."
+        )

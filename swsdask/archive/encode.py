@@ -12,15 +12,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdask.alignment.doubles import end_noise
-from swsdask.archive.base import Run
-from swsdask.archive.content import RowSum, canonical_scores
-from swsdask.archive.excerpts import Excerpts, document_ids, spoken_elsewhere
-from swsdask.errors import Problems
-from swsdask.model.ids import DocumentCodes, id_hash
-from swsdask.model.runs import RunHeader, RunPiece
+from swsdask.archive.protocols import Run
+from swsdask.archive.reference_tables import Excerpts, document_ids, spoken_elsewhere
+from swsdask.archive.rows import RowSum, canonical_scores
+from swsdask.model.errors import Problems, counted
+from swsdask.model.schemas import RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange
-from swsdask.model.wording import counted
+from swsdask.model.units import DocumentCodes, id_hash
 
 _UNKNOWN_QUERY = -1
 

@@ -1,21 +1,33 @@
-"""An archive in memory: for scoring straight from files."""
+"""An archive in memory, and reading of runs into it.
+
+An archive in memory: for scoring straight from files.
+
+The official files, read into the tables and rows that archives are made of.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa
 
-from swsdask.archive.base import Run
 from swsdask.archive.encode import Codes, Tally, encode
-from swsdask.archive.file_order import file_order
 from swsdask.archive.occurrences import find_occurrences
-from swsdask.archive.order import cut, in_order, joined, pair_starts
-from swsdask.archive.sources import RunSource, note_claims
-from swsdask.archive.tables import ReferenceTables
-from swsdask.errors import ArchiveError, Problems
+from swsdask.archive.protocols import Run
+from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables, read_judged
+from swsdask.archive.rows import cut, in_order, joined, pair_starts
+from swsdask.archive.sources import RunSource, file_order, note_claims
+from swsdask.formats.files import file_size
+from swsdask.formats.reference.ecf import read_ecf
+from swsdask.formats.reference.files import ReferenceFiles
+from swsdask.formats.reference.queries import read_queries, text_encoding
+from swsdask.formats.reference.rttm import read_rttm
+from swsdask.formats.run_encoding import Encoding
+from swsdask.formats.runs.read import split_run
+from swsdask.formats.runs.resources import resources_of_runs
+from swsdask.model.errors import ArchiveError, Problems
 from swsdask.model.finding import FindRule
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
@@ -119,3 +131,50 @@ def read_into_memory(
     return MemoryArchive(
         tables=tables, runs=tuple(tallies[system].run() for system in sorted(tallies)), detections=detections
     )
+
+
+__all__ = ["JudgedFiles", "ReferenceFiles", "RunFile", "read_reference", "sources_of"]
+
+BYTES_PER_SOURCE = 1 << 28
+"""About how much of a large file one task reads."""
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A file with runs, and the system it is of where the user gives one; else the file says it.
+
+    `encoding` is that of a table's times and scores.
+    """
+
+    url: str
+    system: str | None = None
+    encoding: Encoding | None = None
+
+
+def read_reference(files: ReferenceFiles | JudgedFiles) -> ReferenceTables:
+    """The tables of three official files, or of judgments. Raises `InputError` with everything wrong with them."""
+    problems = Problems()
+    if isinstance(files, JudgedFiles):
+        judged = read_judged(files, problems)
+        problems.raise_if_any()
+        return judged
+    documents = read_ecf(files.ecf, problems)
+    queries = read_queries(files.queries, problems)
+    words, segments = read_rttm(files.rttm, problems, text_encoding(queries))
+    problems.raise_if_any()
+    return ReferenceTables(documents, queries, words, segments)
+
+
+def sources_of(run_files: Sequence[RunFile]) -> list[RunSource]:
+    """The files, in order, large ones in parts that can be read at the same time, with the resources told beside them.
+
+    Raises `InputError` with everything that is wrong with the files of resources.
+    """
+    resources = resources_of_runs(file.url for file in run_files)
+    return [
+        replace(part, resources=resources.get(file.url))
+        for file in run_files
+        for part in split_run(
+            file.url, 1 + file_size(file.url) // BYTES_PER_SOURCE, system=file.system, encoding=file.encoding
+        )
+    ]

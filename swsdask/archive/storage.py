@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
 
-from swsdask.errors import ArchiveError
+from swsdask.model.errors import ArchiveError
 
 _LOCAL = ("file", "local")
 _MEMORY = ("memory",)

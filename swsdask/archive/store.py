@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.base import Run
-from swsdask.archive.fragment import read_groups
-from swsdask.archive.layout import DETECTION_FILES, TABLES, TEMPORARY
-from swsdask.archive.manifest import Manifest, opened, remove_unnamed, versions
+from swsdask.archive.fragments import StoredRun, from_table, read_groups
 from swsdask.archive.occurrences import find_occurrences, finder_of
+from swsdask.archive.protocols import Run
 from swsdask.archive.storage import Storage
-from swsdask.archive.stored_runs import StoredRun, from_table
-from swsdask.errors import ArchiveError
+from swsdask.archive.versions import DETECTION_FILES, TABLES, TEMPORARY, Manifest, opened, remove_unnamed, versions
+from swsdask.model.errors import ArchiveError
 from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
 from swsdask.model.trials import Detections

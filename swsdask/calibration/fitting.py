@@ -18,20 +18,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from swsdask.archive.base import Run
-from swsdask.calibration.file import Calibration, FittedOn
-from swsdask.calibration.maps import AffineMap, StepMap
-from swsdask.errors import InputError, Problem
+from swsdask.archive.protocols import Run
+from swsdask.calibration.maps import AffineMap, Calibration, FittedOn, StepMap
 from swsdask.measures import select
-from swsdask.measures.censoring import censored
+from swsdask.measures.calibration import pooled_blocks
+from swsdask.measures.cross_entropy import censored
 from swsdask.measures.isotonic import Blocks
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
-from swsdask.measures.pav_calibration import pooled_blocks
 from swsdask.measures.sweep import sweeps
+from swsdask.model.errors import InputError, Problem
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, Reference
-from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
+from swsdask.statistics.statistic import Statistic
 
 Method = Literal["affine", "pav"]
 

@@ -1,14 +1,24 @@
-"""Maps from scores to log-likelihood ratios, in the natural logarithm. Both rise: they never change which is larger."""
+"""Maps of scores, and the file that holds one.
+
+Maps from scores to log-likelihood ratios, in the natural logarithm. Both rise: they never change which is larger.
+
+A calibration and its file: a small TOML file that says what the map is and what it was fitted on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from swsdask.model.errors import InputError, Problem
 from swsdask.model.trials import F64
 
 
@@ -71,3 +81,113 @@ def _rise(values: Sequence[float]) -> bool:
 
 def _never_fall(values: Sequence[float]) -> bool:
     return all(before <= after for before, after in pairwise(values))
+
+
+VERSION: Final = 1
+
+_HEAD = "# Made by `swsdask calibrate`. Apply it to runs: swsdask calibrate --apply THIS_FILE RUN... --out DIRECTORY\n"
+
+
+class FittedOn(Checked):
+    """What a calibration was fitted on, and what it gained there.
+
+    `run` is the content hash of the run's rows, `evaluation` those of the reference files, `signature` that of the
+    scoring. `prior_log_odds` is logit P_tar of the operating point. `impute` is the evaluation's setting,
+    `impute_score` the score of the trials that the system did not give. `cnxe` is C_nxe before, `cnxe_calibrated`
+    after.
+    """
+
+    system: str
+    run: str
+    evaluation: dict[str, str]
+    signature: str
+    prior_log_odds: float
+    impute: Literal["min", "error"] | float
+    impute_score: float
+    n_given_target: int
+    n_imputed_target: int
+    n_given_nontarget: int
+    n_imputed_nontarget: int
+    cnxe: float
+    cnxe_calibrated: float
+
+
+class Calibration(Checked):
+    """A map from scores to log-likelihood ratios, and what it was fitted on."""
+
+    version: Literal[1] = VERSION
+    map: ScoreMap
+    fitted_on: FittedOn
+
+    def __call__(self, scores: Any) -> F64:
+        """The log-likelihood ratios of scores, float64 of the same shape."""
+        return self.map(np.asarray(scores, np.float64))
+
+    @property
+    def bayes_threshold(self) -> float:
+        """-logit P_tar of the evaluation it was fitted on: the best threshold of its log-likelihood ratios (Eq. 31)."""
+        return -self.fitted_on.prior_log_odds
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the file. Raises `OSError` where it cannot be written."""
+        Path(path).write_text(_HEAD + "\n".join(_lines(self.model_dump())) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Calibration:
+        """The calibration of a file. Raises `InputError` with everything that is wrong with it."""
+        file = os.fspath(path)
+        try:
+            held = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise _fault(file, "nothing there", "Check the path.") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise _fault(file, " ".join(str(error).split()), "Is this the file that was meant?") from None
+        version = held.get("version")
+        if version != VERSION:
+            found = "no version" if version is None else f"version {version!r}"
+            problem = Problem(file, None, f"version = {VERSION} of a calibration file", found, "Fit it again.")
+            raise InputError(problem)
+        try:
+            return cls.model_validate(held)
+        except ValidationError as error:
+            raise InputError(*(_explained(file, each) for each in error.errors())) from None
+
+
+def _fault(file: str, found: str, remedy: str) -> InputError:
+    return InputError(Problem(file, None, "a file that `swsdask calibrate` wrote", found, remedy))
+
+
+def _explained(file: str, error: Any) -> Problem:
+    key = ".".join(str(part) for part in error["loc"] if part not in ("affine", "pav"))
+    if error["type"] == "extra_forbidden":
+        return Problem(file, None, "only keys that are known", f"the unknown key {key}", "Take it out, or fit again.")
+    if error["type"] == "missing":
+        return Problem(file, None, f"the key {key}", "none", "Fit it again.")
+    found = f"{key} = {_short(error['input'])} ({error['msg']})"
+    return Problem(file, None, "a calibration's values", found, "Fit it again.")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _lines(table: Mapping[str, Any], name: str = "") -> Iterator[str]:
+    """A table in TOML: its values, then the tables in it."""
+    if name:
+        yield f"\n[{name}]"
+    for key, value in table.items():
+        if not isinstance(value, Mapping):
+            yield f"{key} = {_toml(value)}"
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _lines(value, f"{name}.{key}" if name else key)
+
+
+def _toml(value: Any) -> str:
+    """A value in TOML. Numbers keep every digit."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return "[" + "".join(f"\n    {_toml(entry)}," for entry in value) + "\n]"
+    return repr(value)

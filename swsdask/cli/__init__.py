@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from swsdask import __version__
-from swsdask.errors import SwsdaskError
+from swsdask.model.errors import SwsdaskError
 
 COMMANDS = {
     "demo": "Make a synthetic evaluation, score it, write a report.",

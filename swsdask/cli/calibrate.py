@@ -15,11 +15,11 @@ from swsdask.cli.options import (
     reference_options,
     settings_options,
 )
-from swsdask.model.wording import counted
+from swsdask.model.errors import counted
 
 if TYPE_CHECKING:
     from swsdask.calibration.applying import Applied
-    from swsdask.calibration.file import Calibration
+    from swsdask.calibration.maps import Calibration
 
 
 EXAMPLES = """\b
@@ -82,7 +82,7 @@ def command(
     others; where the setting `impute` is a number, score the new run with the mapped number, which is printed.
     """
     from swsdask import api
-    from swsdask.calibration.file import Calibration
+    from swsdask.calibration.maps import Calibration
     from swsdask.cli.progress import progress
 
     encoding: Any = {"frame_shift": frame_shift, "negate_scores": negate_scores}

@@ -148,8 +148,8 @@ def _ingest(
 ) -> None:
     from swsdask import api
     from swsdask.cli.progress import progress
+    from swsdask.model.errors import counted
     from swsdask.model.layers import KEPT_NONE
-    from swsdask.model.wording import counted
 
     with progress() as shown:
         written = api.ingest_discovery(

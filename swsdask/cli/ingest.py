@@ -69,8 +69,8 @@ def command(
     from swsdask import api
     from swsdask.archive.store import is_archive, open_archive
     from swsdask.cli.progress import progress
+    from swsdask.model.errors import counted
     from swsdask.model.layers import KEPT_NONE
-    from swsdask.model.wording import counted
 
     there = {run.system: run.content for run in open_archive(archive).runs} if is_archive(archive) else {}
     with progress() as shown:

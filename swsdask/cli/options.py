@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from swsdask.errors import SettingsError
+from swsdask.model.errors import SettingsError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,7 +36,7 @@ def given_runs(given: Sequence[str]) -> list[str] | dict[str, str]:
 
     Raises `click.UsageError` where only some are named, or two by one name.
     """
-    from swsdask.model.ids import id_fault
+    from swsdask.model.units import id_fault
 
     named: dict[str, str] = {}
     for each in given:
@@ -151,7 +151,7 @@ def explicit_settings(
 
     Raises `SettingsError` for an assignment without a key, or for both --executor and --cluster.
     """
-    from swsdask.model.presets import load_settings_file
+    from swsdask.model.settings import load_settings_file
 
     explicit = load_settings_file(settings_file) if settings_file else {}
     for assignment in assignments:

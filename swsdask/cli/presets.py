@@ -9,7 +9,7 @@ import click
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
     """List the presets, or print the settings file of one."""
-    from swsdask.model.presets import conf_directory, load_preset, preset_names
+    from swsdask.model.settings import conf_directory, load_preset, preset_names
 
     if name is not None:
         load_preset(name)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from swsdask.engine.progress import Progress
-from swsdask.model.wording import counted
+from swsdask.execution.executor import Progress
+from swsdask.model.errors import counted
 
 
 class LogLines:

@@ -37,7 +37,7 @@ def gap(
     """
     from swsdask import __version__
     from swsdask.cli.progress import progress
-    from swsdask.engine.open import open_executor
+    from swsdask.execution.open import open_executor
     from swsdask.model.settings import build_settings
     from swsdask.render.gap_study import print_study, study_json, write_study
     from swsdask.simulate.gap_study import POINTS_PER_REPLICATE, study
@@ -71,9 +71,8 @@ def discovery(out: Path, seed: int, phones: int) -> None:
 
     OUT gets sim.phn, sim.wrd, sim.split, sim.speakers and SYSTEM.classes. `swsdask discover` scores them.
     """
-    from swsdask.model.wording import counted
-    from swsdask.simulate.discovery_corpus import DISCOVERERS, simulate_classes, simulate_corpus
-    from swsdask.simulate.discovery_files import write_classes, write_corpus
+    from swsdask.model.errors import counted
+    from swsdask.simulate.discovery import DISCOVERERS, simulate_classes, simulate_corpus, write_classes, write_corpus
 
     corpus = simulate_corpus(seed, n_phones=phones)
     write_corpus(corpus, out)

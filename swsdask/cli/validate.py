@@ -33,7 +33,7 @@ def command(
     """
     from swsdask import api
     from swsdask.archive.store import is_archive
-    from swsdask.model.wording import counted
+    from swsdask.model.errors import counted
 
     if not paths and not any(corpus.values()):
         raise click.UsageError("Give the files to check.")

@@ -1,4 +1,6 @@
-"""What a system found, let in by a definition.
+"""Fragments of a system as a definition admits them, and the check of its files.
+
+What a system found, let in by a definition.
 
 | case | `document` | `tde2015` | `tdev2` |
 |---|---|---|---|
@@ -12,22 +14,27 @@
 
 The number of a class is the first word behind `Class`; it need not be a number but for tde2015. Fragments whose offset
 is not behind their onset, and other than three fields, are faults of the format in every definition.
+
+Files of term discovery checked against each other, as scoring by a definition would.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 import pyarrow as pa
 
-from swsdask.discovery.placing.numbering import UNKNOWN, note_unknown, numbers_of, rounding_note, rows_in_order
-from swsdask.errors import MOST_KEPT, Problems
-from swsdask.formats.class_file import ClassFile, read_classes
+from swsdask.discovery.corpus import build_corpus
+from swsdask.discovery.placing import UNKNOWN, note_unknown, numbers_of, rounding_note, rows_in_order
+from swsdask.formats.discovery.classes import ClassFile, read_classes
+from swsdask.formats.discovery.corpus import CorpusFiles, read_corpus_files
+from swsdask.formats.files import noted
 from swsdask.model.corpus import Corpus, Definition, Fragments
-from swsdask.model.ids import id_fault
+from swsdask.model.errors import MOST_KEPT, Problems
 from swsdask.model.trials import Bool
+from swsdask.model.units import id_fault
 
 UNKNOWN_FILE = "unknown file"
 REPLACED_CLASS = "replaced class"
@@ -122,3 +129,31 @@ def _notes(file: ClassFile, definition: Definition) -> list[str]:
     if definition == "tdev2" and not file.ends_blank:
         notes.append(f"{file.url}: no empty line at its end; tdev2 itself refuses the file.")
     return notes
+
+
+def check_together(
+    corpus_files: CorpusFiles | None, class_files: Iterable[str], definition: Definition, problems: Problems
+) -> dict[str, dict[str, int]]:
+    """Check a corpus and class files, each of them well-formed; what is wrong is added to `problems`.
+
+    Without a corpus, only the names of classes are. Gives the fragments that the definition drops, by reason and file.
+    """
+    corpus = None
+    if corpus_files is not None:
+        corpus = _corpus(corpus_files, definition, problems)
+    dropped: dict[str, dict[str, int]] = {}
+    for url in class_files:
+        file = read_classes(url, problems)
+        if corpus is None:
+            kept_classes(file, definition, problems)
+            continue
+        with noted(problems):
+            dropped[url] = dict(build_fragments(file, corpus, system=url, most_problems=problems.limit).dropped)
+    return dropped
+
+
+def _corpus(files: CorpusFiles, definition: Definition, problems: Problems) -> Corpus | None:
+    """None if it is faulty: then nothing can be said of what it does not have."""
+    with noted(problems):
+        return build_corpus(read_corpus_files(files), definition, most_problems=problems.limit)
+    return None

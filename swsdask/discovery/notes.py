@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from swsdask.discovery.placing.restriction import folds_of
-from swsdask.discovery.tables import Numbers
+from swsdask.discovery.placing import folds_of
+from swsdask.discovery.score import Numbers
 from swsdask.model.corpus import NO_FOLD, Corpus, Coverage, Definition, Discovered, OverlappingPairs, WrongBoundaries
+from swsdask.model.errors import counted
 from swsdask.model.trials import I16
-from swsdask.model.wording import counted
 
 DEFINITIONS: dict[Definition, str] = {
     "document": "Measures are those of the Zero Resource challenge's measures document, read thus:",

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.errors import SettingsError
-from swsdask.formats.run_gather import Batch
-from swsdask.formats.run_values import BLANKS, NUMBER
+from swsdask.formats.runs.arrow import Batch
+from swsdask.formats.values import BLANKS, NUMBER
+from swsdask.model.errors import SettingsError
 
 _TIMES = ("start", "duration", "end")
 _DIGITS = 9

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from swsdask.formats.lines import Lines, read_lines
-from swsdask.formats.opening import writing
-from swsdask.formats.run_header import system_of_file
-from swsdask.formats.run_table import choose_columns, first_line
+from swsdask.formats.files import Lines, read_lines, writing
+from swsdask.formats.runs.table import choose_columns, first_line
 from swsdask.formats.sniff import RUNS, Format, expect
+from swsdask.formats.values import system_of_file
 from swsdask.model.trials import F64
 
 Change = Callable[[F64], Mapping[str, Sequence[str]]]

@@ -6,10 +6,10 @@ import codecs
 import re
 from enum import Enum
 
-from swsdask.errors import InputError, Problem
-from swsdask.formats.opening import open_bytes
-from swsdask.formats.run_values import shown
+from swsdask.formats.files import open_bytes
+from swsdask.formats.values import shown
 from swsdask.formats.xml_stream import read_elements
+from swsdask.model.errors import InputError, Problem
 
 
 class Format(Enum):

@@ -8,14 +8,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdask.errors import InputError, Problem, Problems
-from swsdask.formats.corpus_check import CHECKS, roles
-from swsdask.formats.corpus_files import CorpusFiles
-from swsdask.formats.ecf import read_ecf
-from swsdask.formats.find_files import is_glob, matching
-from swsdask.formats.noting import noted
-from swsdask.formats.queries import read_queries, text_encoding
-from swsdask.formats.reference import (
+from swsdask.formats.discovery.corpus import CHECKS, CorpusFiles, roles
+from swsdask.formats.files import noted
+from swsdask.formats.find import is_glob, matching, runs_in
+from swsdask.formats.reference.ecf import read_ecf
+from swsdask.formats.reference.files import (
     ReferenceFiles,
     files_in,
     find_reference,
@@ -23,13 +20,13 @@ from swsdask.formats.reference import (
     kind_by_content,
     reference_candidates,
 )
-from swsdask.formats.resources import read_resources
-from swsdask.formats.rttm import read_rttm
-from swsdask.formats.run_files import runs_in
-from swsdask.formats.run_resources import find_resources
-from swsdask.formats.runs import read_run
+from swsdask.formats.reference.queries import read_queries, text_encoding
+from swsdask.formats.reference.rttm import read_rttm
+from swsdask.formats.reference.trec import read_judgments
+from swsdask.formats.runs.read import read_run
+from swsdask.formats.runs.resources import find_resources, read_resources
 from swsdask.formats.sniff import RUNS, Format, sniff
-from swsdask.formats.trec import read_judgments
+from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.resources import Phase, Resources
 
 MOST_PROBLEMS = 1_000_000

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from xml.parsers import expat
 
-from swsdask.errors import InputError, Problem
-from swsdask.formats.noting import reached
-from swsdask.formats.opening import open_bytes
-from swsdask.formats.run_text import read_blocks, utf8_blocks
-from swsdask.formats.run_values import FormatError
+from swsdask.formats.files import open_bytes, reached
+from swsdask.formats.runs.text import read_blocks, utf8_blocks
+from swsdask.formats.values import FormatError
+from swsdask.model.errors import InputError, Problem
 
 MAX_TOKEN = 1 << 20
 """The longest tag, comment or text, in bytes or characters: beyond it memory would not be bounded."""

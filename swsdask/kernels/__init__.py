@@ -5,7 +5,7 @@ Kernels are compiled when they are imported, once per version of their sources, 
 
 from __future__ import annotations
 
-from swsdask.kernels.cache import announce_compilation, keep_kernels
+from swsdask.kernels.compilation import announce_compilation, keep_kernels
 
 keep_kernels()
 announce_compilation()

@@ -1,10 +1,21 @@
-"""Exact assignment: the pairs of rows and columns with the greatest sum of weights."""
+"""The optimal assignment inside one component, and its ties.
+
+Exact assignment: the pairs of rows and columns with the greatest sum of weights.
+
+Which of several optimal assignments: the one that prefers early columns, then early rows.
+
+Every optimal assignment lies in the tight edges (price of row + price of column = weight) and leaves unmatched only
+what has the price 0. Of these, walk the columns from the first to the last and match a column whenever an optimal
+assignment that agrees with the choices so far does; then walk the matched columns again and give each the first row
+that such an assignment gives it. The result depends on nothing but the order of columns and rows.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import int32, int64, njit, void
 
+from swsdask.kernels.compilation import column
 from swsdask.model.trials import I32, I64
 
 _FAR = np.int64(2**63 - 1)
@@ -86,3 +97,155 @@ def assign(first_edge: I64, edge_column: I32, edge_weight: I64, n_columns: int) 
         for i in range(n_done):
             distance[done[i]] = _FAR
     return column_of, row_of, row_price, column_price
+
+
+@njit()
+def _tight_rows(
+    first_edge: I64, edge_column: I32, edge_weight: I64, row_price: I64, column_price: I64
+) -> tuple[I64, I32]:
+    """The tight edges by column: where the rows of each column begin, and the rows, ascending."""
+    first = np.zeros(len(column_price) + 1, np.int64)
+    n_rows = len(row_price)
+    for row in range(n_rows):
+        for edge in range(first_edge[row], first_edge[row + 1]):
+            target = edge_column[edge]
+            first[target + 1] += row_price[row] + column_price[target] == edge_weight[edge]
+    for target in range(len(column_price)):
+        first[target + 1] += first[target]
+    rows = np.empty(first[-1], np.int32)
+    filled = first[:-1].copy()
+    for row in range(n_rows):
+        for edge in range(first_edge[row], first_edge[row + 1]):
+            target = edge_column[edge]
+            if row_price[row] + column_price[target] == edge_weight[edge]:
+                rows[filled[target]] = row
+                filled[target] += 1
+    return first, rows
+
+
+@njit()
+def _search(
+    start: int,
+    fixed: int,
+    goal: int,
+    stamp: int,
+    first: I64,
+    tight: I32,
+    row_price: I64,
+    column_price: I64,
+    column_of: I64,
+    row_of: I64,
+    seen: I64,
+    came_from: I64,
+    queue: I64,
+) -> bool:
+    """Match the column `start`, which has no row, by shifting other columns along tight edges; True if it can be.
+
+    Without a goal (-1) the last row of the shift is unmatched, or a column after `start` of price 0 gives it up. With
+    one, it is the row `goal`, and columns up to `fixed` stay. Rows that are `seen` with this stamp are known to lead
+    nowhere. Being unmatched counts as a column of its own, len(row_of), whose tight rows are those of price 0.
+    """
+    nobody, vacant, last = len(row_of), -1, -1
+    n_queue, n_taken, taker = 0, 0, start
+    while last < 0:
+        begin, end = (0, len(column_of)) if taker == nobody else (first[taker], first[taker + 1])
+        for i in range(begin, end):
+            row = i if taker == nobody else tight[i]
+            holder = column_of[row]
+            if seen[row] == stamp or 0 <= holder <= fixed or (taker == nobody and row_price[row] > 0):
+                continue
+            seen[row] = stamp
+            came_from[row] = taker
+            queue[n_queue] = row
+            n_queue += 1
+            if row == goal or (goal < 0 and (holder < 0 or (holder > start and column_price[holder] == 0))):
+                last = row
+                break
+        if last < 0:
+            if n_taken == n_queue:
+                return False
+            taker = column_of[queue[n_taken]]
+            if taker < 0:
+                taker = nobody
+                vacant = queue[n_taken] if vacant < 0 else vacant
+            n_taken += 1
+    if column_of[last] >= 0:
+        row_of[column_of[last]] = -1
+    row = last
+    while True:
+        taker = came_from[row]
+        if taker == nobody:
+            column_of[row] = -1
+            freed = vacant
+        else:
+            freed = row_of[taker]
+            column_of[row], row_of[taker] = taker, row
+        if taker == start:
+            return True
+        row = freed
+
+
+@njit(
+    void(
+        column(int64),
+        column(int32),
+        column(int64),
+        int64[::1],
+        int64[::1],
+        column(int64),
+        column(int64),
+    ),
+    cache=True,
+    nogil=True,
+)
+def settle(
+    first_edge: I64,
+    edge_column: I32,
+    edge_weight: I64,
+    column_of: I64,
+    row_of: I64,
+    row_price: I64,
+    column_price: I64,
+) -> None:
+    """Turn the optimal assignment that `assign` gave into the preferred one, in place."""
+    first, tight = _tight_rows(first_edge, edge_column, edge_weight, row_price, column_price)
+    if len(tight) == (column_of >= 0).sum():
+        return
+    seen = np.zeros(len(column_of), np.int64)
+    came_from = np.empty(len(column_of), np.int64)
+    queue = np.empty(len(column_of), np.int64)
+    stamp = 1
+    for target in range(len(row_of)):
+        if row_of[target] < 0:
+            stamp += _search(
+                target, -1, -1, stamp, first, tight, row_price, column_price, column_of, row_of, seen, came_from, queue
+            )
+    for target in range(len(row_of)):
+        if row_of[target] < 0:
+            continue
+        stamp += 1
+        for i in range(first[target], first[target + 1]):
+            row, freed = int(tight[i]), row_of[target]
+            if row >= freed:
+                break
+            shifted = column_of[row]
+            if 0 <= shifted < target:
+                continue
+            column_of[row], row_of[target], column_of[freed] = target, row, -1
+            if _search(
+                len(row_of) if shifted < 0 else shifted,
+                target,
+                freed,
+                stamp,
+                first,
+                tight,
+                row_price,
+                column_price,
+                column_of,
+                row_of,
+                seen,
+                came_from,
+                queue,
+            ):
+                break
+            column_of[row], row_of[target], column_of[freed] = shifted, freed, target

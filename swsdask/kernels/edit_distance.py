@@ -16,7 +16,7 @@ import numpy as np
 from numba import int32, int64, njit, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.signatures import column, record
+from swsdask.kernels.compilation import column, record
 from swsdask.model.trials import I32, I64
 
 U64 = NDArray[np.uint64]

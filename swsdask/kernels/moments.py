@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int32, int64, njit
 
-from swsdask.kernels.signatures import column, several
+from swsdask.kernels.compilation import column, several
 from swsdask.model.trials import F64, I32, I64
 
 SUMS = 8

@@ -1,13 +1,26 @@
-"""Equal n-grams of labels without comparing any two: groups of n-grams are refined by their next label."""
+"""Repeated n-grams of phones: the gold set, and sequences.
+
+Equal n-grams of labels without comparing any two: groups of n-grams are refined by their next label.
+
+Which occurrences of equal n-grams have another in their fold that they do not overlap with.
+
+Numbers for sequences of labels, equal for equal sequences and no others.
+
+A sequence is a range of rows of one column of labels. It is found by its hash and compared label by label, so two that
+share a hash are still told apart. A table of sequences is `slots` int32 [a power of two, at least twice as many], -1
+where empty, and where its entries are: columns `entry_first`, `entry_last` int64.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, int64, njit, uint8
+from numba import int16, int32, int64, njit, uint8, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.signatures import column, several
-from swsdask.model.trials import I32, I64
+from swsdask.kernels.compilation import column, several
+from swsdask.kernels.pairs import share_more_than_half
+from swsdask.kernels.placing import near
+from swsdask.model.trials import I16, I32, I64
 
 U8 = NDArray[np.uint8]
 
@@ -92,3 +105,203 @@ def refine(starts: I32, begins: I64, label: I32, room: U8, length: int, n_labels
                 kept[place[own]] = starts[i]
                 place[own] += 1
     return kept[:n_kept].copy(), kept_begins[: n_groups + 1].copy()
+
+
+_GROUPS = (column(int32), column(int64), int64)
+_PHONES = (column(int32), column(int32), column(int32))
+_FOLDS = (column(uint8), column(int16))
+
+
+@njit(
+    void(*_GROUPS, *_PHONES, *_FOLDS, int64[::1], uint8[::1]),
+    cache=True,
+    nogil=True,
+)
+def add_partnered(
+    starts: I32,
+    begins: I64,
+    length: int,
+    file: I32,
+    start: I32,
+    end: I32,
+    room: U8,
+    fold: I16,
+    flat: I64,
+    longest: U8,
+) -> None:
+    """Count the n-grams with an equal one of the same fold that shares at most half of the shorter one's extent.
+
+    Groups are those of `ngrams.refine`; `file`, `start`, `end` int32 [n_phones], `room` uint8 and `fold` int16
+    [n_phones] say how many phones from one on stay in one stretch of a fold, and of which fold. Adds to `flat` int64
+    [n_folds] and sets `longest` uint8 [n_phones] to `length` where such an n-gram starts.
+
+    Looking at the first and the last n-gram of a group is enough: they are in several files, or n-grams x < z < y of
+    one file start and end in that order, and where x and z share at most half of z, that is end(x) - start(z) <=
+    end(z) - end(x), then end(x) - start(y) <= end(x) - start(z) <= end(z) - end(x) <= end(y) - end(x): x and y share
+    at most half of y, and not more of x than x and z do.
+    """
+    first = np.full(len(flat), -1, np.int64)
+    last = np.empty(len(flat), np.int64)
+    fold_of = np.empty(len(starts), np.int16)
+    for group in range(len(begins) - 1):
+        for i in range(begins[group], begins[group + 1]):
+            one = starts[i]
+            own = fold[one] if room[one] >= length else np.int16(-1)
+            fold_of[i] = own
+            if own >= 0:
+                if first[own] < 0:
+                    first[own] = one
+                last[own] = one
+        for i in range(begins[group], begins[group + 1]):
+            one, own = starts[i], fold_of[i]
+            if own < 0 or first[own] == last[own]:
+                continue
+            low, high = first[own], last[own]
+            partnered = file[low] != file[high]
+            if not partnered:
+                till = end[one + length - 1]
+                partnered = not share_more_than_half(start[one], till, start[low], end[low + length - 1])
+                partnered |= not share_more_than_half(start[one], till, start[high], end[high + length - 1])
+            if partnered:
+                flat[own] += 1
+                longest[one] = length
+        for i in range(begins[group], begins[group + 1]):
+            if fold_of[i] >= 0:
+                first[fold_of[i]] = -1
+
+
+@njit()
+def count_near(ones: I64, length: int, start: I32, end: I32) -> I64:
+    """How many of the others each n-gram is near to, int64; `ones` are sorted by start, whatever their files."""
+    n_near = np.zeros(len(ones), np.int64)
+    for i in range(len(ones)):
+        till = end[ones[i] + length - 1]
+        j = i + 1
+        while j < len(ones) and start[ones[j]] < till:
+            if near(start[ones[i]], till, start[ones[j]], end[ones[j] + length - 1]):
+                n_near[i] += 1
+                n_near[j] += 1
+            j += 1
+    return n_near
+
+
+@njit(void(*_GROUPS, *_PHONES[1:], *_FOLDS, int64[::1], int64[::1], uint8[::1]), cache=True, nogil=True)
+def add_apart(
+    starts: I32,
+    begins: I64,
+    length: int,
+    start: I32,
+    end: I32,
+    room: U8,
+    fold: I16,
+    flat: I64,
+    pairs: I64,
+    longest: U8,
+) -> None:
+    """Count the n-grams with an equal one of the same fold that they are not `near` to, and such ordered pairs.
+
+    Arguments as `add_partnered`, but files do not count, and `longest` is set for n-grams without a partner too.
+    """
+    for group in range(len(begins) - 1):
+        members = starts[begins[group] : begins[group + 1]]
+        keys = np.empty(len(members), np.int64)
+        ones = np.empty(len(members), np.int64)
+        n = 0
+        for one in members:
+            if room[one] >= length:
+                keys[n] = (np.int64(fold[one]) << 32) + start[one]
+                ones[n] = one
+                n += 1
+        ones = ones[np.argsort(keys[:n], kind="mergesort")]
+        low = 0
+        while low < n:
+            own = fold[ones[low]]
+            high = low + 1
+            while high < n and fold[ones[high]] == own:
+                high += 1
+            n_near = count_near(ones[low:high], length, start, end)
+            for i in range(high - low):
+                longest[ones[low + i]] = length
+                flat[own] += n_near[i] < high - low - 1
+                pairs[own] += high - low - 1 - n_near[i]
+            low = high
+
+
+@njit(int16[::1](column(uint8), column(int16)), cache=True, nogil=True)
+def covered(longest: U8, fold: I16) -> I16:
+    """Of each phone the fold of the n-grams that it is in, -1 in none: an n-gram of `longest` [i] starts at phone i."""
+    found = np.full(len(longest), -1, np.int16)
+    till = 0
+    for phone in range(len(longest)):
+        till = max(till, phone + longest[phone])
+        if phone < till:
+            found[phone] = fold[phone]
+    return found
+
+
+_SEED = np.uint64(14695981039346656037)
+_FACTOR = np.uint64(11400714819323198485)
+_HALF = np.uint64(32)
+
+
+@njit()
+def _slot_of(first: int, last: int, label: I32, slots: I32, entry_first: I64, entry_last: I64) -> np.int64:
+    """The slot of the entry equal to a sequence, or the empty one where it belongs."""
+    key = _SEED
+    for row in range(first, last):
+        key = (key ^ np.uint64(label[row])) * _FACTOR
+        key ^= key >> _HALF
+    mask = len(slots) - 1
+    slot = np.int64(key) & mask
+    size = last - first
+    while slots[slot] >= 0:
+        entry = slots[slot]
+        begin = entry_first[entry]
+        if entry_last[entry] - begin == size:
+            same = 0
+            while same < size and label[begin + same] == label[first + same]:
+                same += 1
+            if same == size:
+                break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(
+    several(int32[::1], int32[::1], int64[::1], int64[::1])(column(int64), column(int64), column(int32)),
+    cache=True,
+    nogil=True,
+)
+def number_sequences(first: I64, last: I64, label: I32) -> tuple[I32, I32, I64, I64]:
+    """The number of each sequence label[first:last], int32 in order of first appearance without gaps, and the table.
+
+    The table is `slots`, `entry_first`, `entry_last`; entry k is the first sequence of number k.
+    """
+    size = 2
+    while size < 2 * len(first):
+        size *= 2
+    slots = np.full(size, -1, np.int32)
+    numbers = np.empty(len(first), np.int32)
+    entry_first, entry_last = np.empty(len(first), np.int64), np.empty(len(first), np.int64)
+    entries = 0
+    for row in range(len(first)):
+        slot = _slot_of(first[row], last[row], label, slots, entry_first, entry_last)
+        if slots[slot] < 0:
+            slots[slot] = entries
+            entry_first[entries], entry_last[entries] = first[row], last[row]
+            entries += 1
+        numbers[row] = slots[slot]
+    return numbers, slots, entry_first[:entries].copy(), entry_last[:entries].copy()
+
+
+@njit(
+    int32[::1](column(int64), column(int64), column(int32), column(int32), column(int64), column(int64)),
+    cache=True,
+    nogil=True,
+)
+def find_sequences(first: I64, last: I64, label: I32, slots: I32, entry_first: I64, entry_last: I64) -> I32:
+    """The number that each sequence has in a table of the same labels, int32; -1 where the table has it not."""
+    numbers = np.empty(len(first), np.int32)
+    for row in range(len(first)):
+        numbers[row] = slots[_slot_of(first[row], last[row], label, slots, entry_first, entry_last)]
+    return numbers

@@ -1,8 +1,14 @@
-"""Which phones (or words) of a file a stretch of time has, by the three definitions of term discovery.
+"""Placing of fragments in the corpus: phones, words and cover.
+
+Which phones (or words) of a file a stretch of time has, by the three definitions of term discovery.
 
 Tokens are columns sorted by (file, start) that do not overlap within one file; those of file f are rows
 first[f]:first[f + 1]. What a stretch has is a range of rows. Times are int32 ticks of 0.1 ms; seconds are
 `ticks / 10_000`, the very doubles that an official tool parses.
+
+Words that fragments lie on, as tdev2 takes them, and whether two stretches of a corpus have equal labels.
+
+What fragments cover: phones marked, and the length of their union.
 """
 
 from __future__ import annotations
@@ -10,10 +16,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numba import int32, int64, njit
+from numba import boolean, int16, int32, int64, njit, void
 
-from swsdask.kernels.signatures import column, several
-from swsdask.model.trials import I32, I64
+from swsdask.kernels.compilation import column, several
+from swsdask.model.trials import I16, I32, I64, Bool
 
 _PLACES = several(int64[::1], int64[::1])
 _STRETCHES = (column(int32), column(int32), column(int32))
@@ -167,3 +173,83 @@ def place_tde(
             high -= 1
         begins[row], ends[row] = low, high
     return begins, ends
+
+
+@njit(
+    int64[::1](column(int32), column(int32), column(int32), column(int64), column(int32), column(int32)),
+    cache=True,
+    nogil=True,
+)
+def most_covered(file: I32, start: I32, end: I32, first: I64, word_start: I32, word_end: I32) -> I64:
+    """The word of which each stretch of time covers the largest share (in doubles), of several the first; -1 if none.
+
+    Words are sorted by (file, start) and may overlap; those of file f are rows first[f]:first[f + 1].
+    """
+    latest = np.empty(len(word_end), np.int32)
+    for f in range(len(first) - 1):
+        for word in range(first[f], first[f + 1]):
+            latest[word] = word_end[word] if word == first[f] else max(latest[word - 1], word_end[word])
+    best = np.full(len(file), -1, np.int64)
+    for row in range(len(file)):
+        low, high = first[file[row]], first[file[row] + 1]
+        word = low + np.searchsorted(latest[low:high], start[row], side="right")
+        most = 0.0
+        while word < high and word_start[word] < end[row]:
+            shared = shared_seconds(start[row], end[row], word_start[word], word_end[word])
+            share = shared / (seconds(word_end[word]) - seconds(word_start[word]))
+            if share > most:
+                best[row], most = word, share
+            word += 1
+    return best
+
+
+@njit(boolean[::1](column(int64), column(int64), column(int64), column(int64), column(int32)), cache=True, nogil=True)
+def same_labels(first: I64, last: I64, other_first: I64, other_last: I64, label: I32) -> Bool:
+    """Whether label[first:last] equals label[other_first:other_last], row by row."""
+    same = np.empty(len(first), np.bool_)
+    for row in range(len(first)):
+        size = last[row] - first[row]
+        same[row] = size == other_last[row] - other_first[row]
+        if same[row]:
+            for k in range(size):
+                if label[first[row] + k] != label[other_first[row] + k]:
+                    same[row] = False
+                    break
+    return same
+
+
+@njit(void(column(int64), column(int64), column(int16), column(int16), boolean[::1]), cache=True, nogil=True)
+def mark_phones(first: I64, last: I64, fold: I16, fold_of_phone: I16, marked: Bool) -> None:
+    """Mark the phones first:last of each fragment that are of the fragment's fold. `marked` is bool [n_phones]."""
+    for row in range(len(first)):
+        for phone in range(first[row], last[row]):
+            if fold_of_phone[phone] == fold[row]:
+                marked[phone] = True
+
+
+@njit()
+def _close(end: int, start: int) -> bool:
+    """Whether tde takes an end and a start after it for the same time."""
+    return seconds(start) - seconds(end) <= 1e-8 + 1e-5 * seconds(start)
+
+
+@njit(void(column(int16), column(int32), column(int32), column(int32), int64[::1]), cache=True, nogil=True)
+def add_union(fold: I16, file: I32, start: I32, end: I32, ticks: I64) -> None:
+    """Add to `ticks` int64 [n_folds] how long the union of each fold's fragments is; rows by (fold, file, start).
+
+    QUIRK of tde: what lies between two fragments that are close in the sense of the segments of its alignments,
+    |a - b| <= 1e-8 + 1e-5 |b| seconds, counts as covered.
+    """
+    row = 0
+    while row < len(fold):
+        own, own_file, begin, till = fold[row], file[row], start[row], end[row]
+        row += 1
+        while (
+            row < len(fold)
+            and fold[row] == own
+            and file[row] == own_file
+            and (start[row] <= till or _close(till, start[row]))
+        ):
+            till = max(till, end[row])
+            row += 1
+        ticks[own] += till - begin

@@ -1,14 +1,87 @@
-"""Adding up the error rates of queries as one threshold moves."""
+"""Counts of outcomes by query, and the rates that follow as a threshold moves.
+
+Counting trials by decision, and the scores at which decisions change.
+
+Adding up the error rates of queries as one threshold moves.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numba import float64, int32, int64, njit, types, void
+from numba import float64, int8, int16, int32, int64, njit, types, void
 
-from swsdask.kernels.signatures import column
-from swsdask.model.trials import F64, I32, I64
+from swsdask.kernels.compilation import column
+from swsdask.model.trials import F64, I8, I16, I32, I64
+
+_DECISIONS = void(
+    column(int64),
+    column(int32),
+    column(int16),
+    column(float64),
+    column(int8),
+    int64[:, :, ::1],
+    float64[:, ::1],
+    float64[:, ::1],
+    float64[:, ::1],
+    float64[:, ::1],
+)
+_ABOVE, _BELOW = 2**63 - 1, -(2**63)
+
+
+@njit(int64(int64), cache=True, nogil=True)
+def _key(bits: int) -> int:
+    """From the bits of a score to an integer that sorts as the score does, and back."""
+    return bits ^ ((bits >> 63) & _ABOVE)
+
+
+@njit(_DECISIONS, cache=True, nogil=True)
+def count_decisions(
+    bounds: I64,
+    query: I32,
+    group: I16,
+    score: F64,
+    decision: I8,
+    counts: I64,
+    min_yes: F64,
+    max_no: F64,
+    lowest: F64,
+    highest: F64,
+) -> None:
+    """Add trials to `counts` int64 [n_queries, n_groups, 3] by their decision (its last place: none), and widen the
+    extreme scores, float64 [n_queries, n_groups].
+
+    `bounds` int64 [n_stretches + 1] cuts `score` and `decision`; `query` and `group` are [n_stretches]. No stretch is
+    empty. Extremes are looked for among integers, of which the compiler takes several at once.
+    """
+    extremes = np.empty(4, np.float64)
+    bits = extremes.view(np.int64)
+    for stretch in range(len(query)):
+        begin, end = bounds[stretch], bounds[stretch + 1]
+        scores, decisions = score[begin:end].view(np.int64), decision[begin:end]
+        yes, no, low, high = _ABOVE, _BELOW, _ABOVE, _BELOW
+        for row in range(len(scores)):
+            key, d = _key(scores[row]), decisions[row]
+            low = min(low, key)
+            high = max(high, key)
+            yes = min(yes, key if d == 1 else _ABOVE)
+            no = max(no, key if d == 0 else _BELOW)
+        n_yes, n_no = 0, 0
+        for d in decisions:
+            n_yes += d == 1
+            n_no += d == 0
+        q, g = query[stretch], group[stretch]
+        counts[q, g, 0] += n_no
+        counts[q, g, 1] += n_yes
+        counts[q, g, 2] += end - begin - n_yes - n_no
+        bits[0], bits[1], bits[2], bits[3] = _key(yes), _key(no), _key(low), _key(high)
+        if n_yes > 0:
+            min_yes[q, g] = min(min_yes[q, g], extremes[0])
+        if n_no > 0:
+            max_no[q, g] = max(max_no[q, g], extremes[1])
+        lowest[q, g] = min(lowest[q, g], extremes[2])
+        highest[q, g] = max(highest[q, g], extremes[3])
 
 
 def _signature(number: types.Type) -> Any:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, njit
 
-from swsdask.kernels.signatures import column
+from swsdask.kernels.compilation import column
 from swsdask.model.trials import F64
 
 _MAGIC = 1.5 * 2.0**52

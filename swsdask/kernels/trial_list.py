@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import boolean, float64, int64, njit
 
-from swsdask.kernels.signatures import column, several
+from swsdask.kernels.compilation import column, several
 from swsdask.model.trials import F64, I64, Bool
 
 

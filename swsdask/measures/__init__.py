@@ -6,35 +6,25 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from swsdask.errors import SettingsError
 from swsdask.measures import ape, det, ece, precision_recall
-from swsdask.measures.actual_twv import ActualTwv
-from swsdask.measures.affine_calibration import AffineCalibration
-from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision
-from swsdask.measures.base import Curve, Measure
+from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
+from swsdask.measures.calibration import AffineCalibration, PavCalibration, QueryOffset
 from swsdask.measures.cross_entropy import CrossEntropy
 from swsdask.measures.det import DetectionErrorTradeoff
-from swsdask.measures.detection_cost import DetectionCost
-from swsdask.measures.error_rates import ErrorRates
 from swsdask.measures.gap import GeneralisedAveragePrecision
-from swsdask.measures.maximum_twv import MaximumTwv
+from swsdask.measures.measure import Curve, Measure
 from swsdask.measures.mediaeval_tool import MediaEvalTool
+from swsdask.measures.names import family_name, with_points
 from swsdask.measures.notes import interpretation, system_notes
-from swsdask.measures.occurrence_value import OccurrenceWeightedValue
-from swsdask.measures.operating_point import OperatingPoint
-from swsdask.measures.optimum_twv import OptimumTwv
-from swsdask.measures.pav_calibration import PavCalibration
-from swsdask.measures.points import family_name, with_points
+from swsdask.measures.optimum import OptimumTwv
 from swsdask.measures.precision_recall import PrecisionRecall
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.measures.query_offset import QueryOffset
-from swsdask.measures.ranked_precision import RankedPrecision
-from swsdask.measures.supremum_twv import SupremumTwv
-from swsdask.measures.threshold_twv import ThresholdTwv
-from swsdask.measures.totals import Totals
+from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeightedValue, Totals
+from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, SupremumTwv, ThresholdTwv
+from swsdask.model.errors import SettingsError
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
-from swsdask.statistics.base import Statistic
+from swsdask.statistics.statistic import Statistic
 
 __all__ = ["MEASURES", "curves", "interpretation", "select", "system_notes", "with_points"]
 

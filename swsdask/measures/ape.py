@@ -2,12 +2,12 @@
 
 At the prior log-odds x = logit(P_tar), with costs of 1, the Bayes threshold for log-likelihood ratios is -x, and the
 error rate there is P_tar P_miss + (1 - P_tar) P_fa. The rates pool the trials of a condition, imputed ones too
-(`measures.censoring`), as C_xe does. x runs over the grid of `measures.ece`.
+(`measures.cross_entropy`), as C_xe does. x runs over the grid of `measures.ece`.
 
 - "ape_default": the scores are 0, so that the likelier class is decided for: min(P_tar, 1 - P_tar).
 - "ape_actual": the scores as they are. Where the threshold lies among the scores, the point is at the prior nearest to
   the grid's whose threshold is a rung of the ladder: there the false alarms are known exactly.
-- "ape_affine": the same of gamma s + delta, the map of `measures.affine_calibration`. There is none where gamma < 0:
+- "ape_affine": the same of gamma s + delta, the map of `measures.calibration`. There is none where gamma < 0:
   the ladder counts the false alarms above a score, not those below it.
 - "ape_pav": the least error rate of any threshold, which is that of the best rising map.
 
@@ -25,19 +25,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from swsdask.measures.affine_calibration import affine
-from swsdask.measures.base import Curve
-from swsdask.measures.censoring import Censored, censored
+from swsdask.measures.calibration import affine, pooled_blocks
+from swsdask.measures.cross_entropy import Censored, censored
 from swsdask.measures.ece import NEEDS, priors_of
-from swsdask.measures.imputed_sweep import with_imputed
 from swsdask.measures.isotonic import Blocks
 from swsdask.measures.logistic_fit import sigmoid
-from swsdask.measures.pav_calibration import pooled_blocks
-from swsdask.measures.sweep import Sweep, sweeps
+from swsdask.measures.measure import Curve
+from swsdask.measures.sweep import Sweep, sweeps, with_imputed
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, Bool, Reference
-from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
+from swsdask.statistics.statistic import Statistic
 
 __all__ = ["NEEDS", "curves"]
 

@@ -1,4 +1,6 @@
-"""Average precision of the rankings that scores make: AP of one ranking of everything, MAP over queries.
+"""Average precision, its mean over queries, and precision at ranks.
+
+Average precision of the rankings that scores make: AP of one ranking of everything, MAP over queries.
 
 Trials are sorted by score, descending; g runs over groups of equal scores, with H_g the hits and F_g the false alarms
 down to the end of a group, P_g = H_g / (H_g + F_g) its precision, and R all targets, retrieved or not:
@@ -51,24 +53,111 @@ so do we in TREC's files). `compat = "kwseval"` implies the last one's rule: fal
 which is their order as numbers where they have no sign, no exponent and one length.
 
 Sources: thesis chapter 5.2 (Eq. 5.1-5.7); McSherry and Najork, ECIR 2008, for expected AP.
+
+Which queries averages of rankings count: `no_relevant` and `missing` of `measures.average_precision`.
+
+Precision at given places of rankings, of each query and averaged over the queries that MAP averages.
+
+- `precision_at_rank@K`: hits among the first K trials, divided by K, however many trials there are; at each of the
+  settings' `average_precision.ranks`.
+- `r_precision`: the same at K = R, the number of the query's targets.
+- `precision_at_recall@R`: the interpolated precision, the highest at this recall or a higher one (Eq. 5.7 of the
+  thesis), 0 where recall never is so high; at each of `average_precision.recalls`, by default the 11 points 0 to 1. A
+  recall is reached with the smallest whole number of hits that gives it or more (`recall_rounding = "exact"`).
+
+QUIRK, `recall_rounding = "trec_eval"`: trec_eval 9 asks for int(r R + .9) hits, in double arithmetic. It is one less
+where r R has a fraction below .1, and where the sum comes out a hair too small: .7 3 + .9 < 3. (trec_eval 10 rounds r R
+to the nearest whole number.)
+
+Equal scores are ordered as for average precision (`ties`, `score_dtype`). Where that rule gives no order ("group",
+"expected"), those at the edge of K count in proportion: what is expected over all orders; and recall is that of whole
+groups. Queries are averaged as for MAP (`no_relevant`, `missing`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from math import fsum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, fsum
 from typing import Any, ClassVar
 
 import numpy as np
 
-from swsdask.measures.averaged import averaged
-from swsdask.measures.base import Value
-from swsdask.measures.precision_steps import steps
-from swsdask.measures.rankings import NEEDS, POOLED_NEEDS, Ranking, pooled_rankings, rankings
-from swsdask.model.ranking import AveragePrecisionSettings
+from swsdask.measures.averages import Population
+from swsdask.measures.measure import Value
+from swsdask.measures.rankings import (
+    NEEDS,
+    POOLED_NEEDS,
+    Ranking,
+    false_alarms_in_front,
+    pooled_rankings,
+    rankings,
+    steps,
+)
+from swsdask.model.retrieval import AveragePrecisionSettings
 from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import Reference
-from swsdask.statistics.base import Statistic
+from swsdask.model.trials import I64, Bool, Reference
+from swsdask.statistics.statistic import Statistic
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """Queries of one condition: bool [n_queries].
+
+    `ranked` have targets and are averaged; `as_zero` and `as_nan` have none and count so; the others are left out.
+    """
+
+    population: Population
+    ranked: Bool
+    as_zero: Bool
+    as_nan: Bool
+    n_no_relevant: int
+    n_missing: int
+
+    @property
+    def n_averaged(self) -> int:
+        """How many queries an average has."""
+        return int((self.ranked | self.as_zero | self.as_nan).sum())
+
+    @property
+    def listed(self) -> list[int]:
+        """The queries that have numbers of their own: the condition's, and those averaged."""
+        queries = self.population.queries | self.ranked | self.as_zero | self.as_nan
+        return [int(query) for query in np.flatnonzero(queries)]
+
+    def mean(self, of_query: Mapping[int, float]) -> float:
+        """The average of a number over queries; NaN over none."""
+        if self.as_nan.any() or not self.n_averaged:
+            return float(np.nan)
+        return fsum(of_query[query] for query in np.flatnonzero(self.ranked).tolist()) / self.n_averaged
+
+    def by_query(self, reference: Reference, columns: Mapping[str, Mapping[int, float]]) -> Iterator[Value]:
+        """The numbers of every listed query, 0 where one counts so."""
+        for query in self.listed:
+            for name, of_query in columns.items():
+                value = 0.0 if self.as_zero[query] else float(of_query[query])
+                yield Value(self.population.condition.name, reference.query_ids[query], name, value)
+
+
+def averaged(population: Population, rankings: Sequence[Ranking], options: AveragePrecisionSettings) -> Averaged:
+    """The queries that count in averages of one condition."""
+    asked = population.condition.asked
+    relevant = np.array([ranking.relevant > 0 for ranking in rankings], np.bool_)
+    retrieved = np.array([ranking.retrieved > 0 for ranking in rankings], np.bool_)
+    nobody = np.zeros_like(asked)
+    without, skipped = asked & ~relevant, asked & ~retrieved if options.missing == "skip" else nobody
+    as_zero = {"zero": without & ~skipped, "zero-if-retrieved": without & retrieved}.get(options.no_relevant, nobody)
+    as_nan = without if options.no_relevant == "nan" else nobody
+    missing = skipped if options.no_relevant == "zero" else skipped & relevant
+    return Averaged(
+        population=population,
+        ranked=asked & relevant & ~skipped,
+        as_zero=as_zero,
+        as_nan=as_nan,
+        n_no_relevant=int((without & ~as_zero & ~as_nan & ~missing).sum()),
+        n_missing=int(missing.sum()),
+    )
 
 
 class AveragePrecision:
@@ -129,3 +218,67 @@ def average_precision(ranking: Ranking, options: AveragePrecisionSettings) -> fl
             height = np.where(np.isnan(before), precision, (before + precision) / 2)
         areas.append(fsum(hits * height))
     return fsum(areas) / ranking.relevant if ranking.relevant else np.nan
+
+
+_WITHOUT_ORDER = ("group", "expected")
+
+
+class RankedPrecision:
+    """r_precision, precision_at_rank@K, precision_at_recall@R."""
+
+    names: ClassVar[tuple[str, ...]] = ("r_precision", "precision_at_rank@", "precision_at_recall@")
+    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Averages, and per query."""
+        options = settings.average_precision
+        for population, found in rankings(statistics, reference):
+            queries = averaged(population, found, options)
+            own = {query: found[query] for query in queries.listed}
+            columns = {"r_precision": {q: precision_at_rank(r, r.relevant, options.ties) for q, r in own.items()}}
+            for rank in options.ranks:
+                column = {q: precision_at_rank(r, rank, options.ties) for q, r in own.items()}
+                columns[f"precision_at_rank@{rank}"] = column
+            for recall in options.recalls:
+                column = {q: precision_at_recall(r, recall, options) for q, r in own.items()}
+                columns[f"precision_at_recall@{recall!r}"] = column
+            yield from population.overall({name: queries.mean(of_query) for name, of_query in columns.items()})
+            yield from queries.by_query(reference, columns)
+
+
+def precision_at_rank(ranking: Ranking, rank: int, ties: str) -> float:
+    """The hits among the first `rank` trials, divided by `rank`; NaN where nothing is relevant."""
+    if not ranking.relevant:
+        return np.nan
+    if ties in _WITHOUT_ORDER:
+        size = ranking.new + ranking.through - ranking.above
+        in_front = np.cumsum(ranking.new) - ranking.new + ranking.above
+        return fsum(ranking.new * np.clip(rank - in_front, 0, size) / size) / rank
+    in_front = false_alarms_in_front(ranking, ties)
+    return int(np.count_nonzero(_ranks(in_front) <= rank)) / rank
+
+
+def precision_at_recall(ranking: Ranking, recall: float, options: AveragePrecisionSettings) -> float:
+    """The highest precision at a recall of `recall` or more; NaN where nothing is relevant."""
+    if not ranking.relevant:
+        return np.nan
+    if options.recall_rounding == "exact":
+        wanted = ceil(Fraction(repr(recall)) * ranking.relevant)
+    else:
+        wanted = int(recall * ranking.relevant + 0.9)
+    if options.ties in _WITHOUT_ORDER:
+        hits = np.cumsum(ranking.new)
+        rank = hits + ranking.through
+    else:
+        rank = _ranks(false_alarms_in_front(ranking, options.ties))
+        hits = np.arange(1, len(rank) + 1)
+    first = int(np.searchsorted(hits, wanted))
+    return float((hits[first:] / rank[first:]).max(initial=0.0))
+
+
+def _ranks(in_front: I64) -> I64:
+    """The rank of every hit, from 1."""
+    ranks: I64 = in_front + np.arange(1, len(in_front) + 1)
+    return ranks

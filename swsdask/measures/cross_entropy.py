@@ -1,4 +1,6 @@
-"""Normalised cross entropy of scores that are used as log-likelihood ratios (2013 measures document, 4.2.3-4.2.4).
+"""Cross entropy of trials, with censored ones.
+
+Normalised cross entropy of scores that are used as log-likelihood ratios (2013 measures document, 4.2.3-4.2.4).
 
 A trial of score s has the posterior log-odds s + eta, eta = logit(P_tar) (Eq. 34-36), and costs (Eq. 37), in nats,
 
@@ -6,7 +8,7 @@ A trial of score s has the posterior log-odds s + eta, eta = logit(P_tar) (Eq. 3
 
 - `cxe`: the empirical cross entropy in bits (Eq. 38, Eq. 43): P_tar times the mean cost of target trials, plus
   1 - P_tar times that of non-target trials, over log 2; trials that the system did not give are imputed
-  (`measures.censoring`).
+  (`measures.cross_entropy`).
 - `cxe_prior`: that of a system that always says 0 (Eq. 39).
 - `cnxe` = cxe / cxe_prior (Eq. 40): 0 for a perfect system, 1 for one that says nothing, more where scores mislead.
 - `n_given_target`, `n_imputed_target`, `n_given_nontarget`, `n_imputed_nontarget`, `impute_score`.
@@ -21,27 +23,100 @@ footnote 5 prints one branch of the cost at P_tar = .5 twice: of a non-target tr
 
 Differences from MediaEval's tool: it prints in float32, takes log(1 + e) as it stands, and knows document trials only
 (`measures.mediaeval_tool`).
+
+Which trials a system gave and which are imputed: Eq. 41-43 of the 2013 measures document.
+
+T holds N trials for each query of a condition (Eq. 2, Eq. 41), whatever a system gives: N_act(q) targets and N_nt(q)
+non-targets. A given trial that is mapped to a target is a given target trial, every other one a given non-target
+trial, whatever the decisions. What is missing counts too, as one weighted group in each class, at one score: the
+lowest score of the whole run (`impute = "min"`, Eq. 42: not of a condition or a part of the data), or the number that
+`impute` is. A run without any trial has no lowest score: its trials are at 0, the score that says nothing.
+
+More given non-target trials of a query than the N_nt(q) that its audio time allows are all counted, and none imputed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from swsdask.measures.base import Value
-from swsdask.measures.censoring import Censored, censored
+from swsdask.measures.averages import Population, populations
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
-from swsdask.measures.population import Population, populations
+from swsdask.measures.measure import Value
+from swsdask.measures.rates import outcomes
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, I64, Reference
-from swsdask.statistics.base import Statistic
-from swsdask.statistics.counts import Counts
-from swsdask.statistics.entropy import Entropy
-from swsdask.statistics.exact_sums import ExactSums
-from swsdask.statistics.strata import members
+from swsdask.statistics.counts import Counts, members
+from swsdask.statistics.entropy import Entropy, ExactSums
+from swsdask.statistics.statistic import Statistic
+
+
+@dataclass(frozen=True, eq=False)
+class Censored:
+    """Trials of a condition: int64 [n_queries], 0 for queries outside it; `score` is that of imputed ones."""
+
+    score: float
+    given_target: I64
+    imputed_target: I64
+    given_nontarget: I64
+    imputed_nontarget: I64
+
+    @property
+    def target(self) -> I64:
+        """|T_true| of each query."""
+        return self.given_target + self.imputed_target
+
+    @property
+    def nontarget(self) -> I64:
+        """|T_false| of each query."""
+        return self.given_nontarget + self.imputed_nontarget
+
+    @property
+    def n_target(self) -> int:
+        """|T_true|."""
+        return int(self.target.sum())
+
+    @property
+    def n_nontarget(self) -> int:
+        """|T_false|."""
+        return int(self.nontarget.sum())
+
+    @property
+    def pooled(self) -> Censored:
+        """The same trials as if they were of one query."""
+        columns = (self.given_target, self.imputed_target, self.given_nontarget, self.imputed_nontarget)
+        return Censored(self.score, *(column.sum(keepdims=True) for column in columns))
+
+    @property
+    def defined(self) -> bool:
+        """Whether there are trials of both classes, so that a cross entropy is defined."""
+        return self.n_target > 0 and self.n_nontarget > 0
+
+
+def impute_score(counts: Counts, settings: EvaluationSettings) -> float:
+    """The score of trials that a system did not give."""
+    if isinstance(settings.impute, float):
+        return settings.impute + 0.0
+    lowest = float(counts.lowest.min(initial=np.inf))
+    return lowest if np.isfinite(lowest) else 0.0
+
+
+def censored(counts: Counts, population: Population, settings: EvaluationSettings) -> Censored:
+    """The given and the imputed trials of one condition."""
+    found = outcomes(counts, population)
+    inside = population.queries
+    return Censored(
+        score=impute_score(counts, settings),
+        given_target=np.where(inside, found.mapped, 0),
+        imputed_target=np.where(inside, population.targets - found.mapped, 0),
+        given_nontarget=np.where(inside, found.unmapped, 0),
+        imputed_nontarget=np.where(inside, np.maximum(population.nontargets - found.unmapped, 0), 0),
+    )
+
 
 NEEDS: tuple[type[Statistic], ...] = (Counts, Entropy)
 """The statistics that C_nxe is made of."""

@@ -5,7 +5,7 @@ from one to the next it runs straight. Between two of them only false alarms are
 spread evenly; every vertex itself is exact. Curves:
 
 - "det": rates averaged over queries (2013 measures document, Eq. 4-5).
-- "det_pooled": all queries as one set of trials (see `measures.error_rates`, and its QUIRK).
+- "det_pooled": all queries as one set of trials (see `measures.rates`, and its QUIRK).
 
 Read off the averaged curve, linearly between vertices:
 
@@ -20,12 +20,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from swsdask.measures.base import Curve, Value
-from swsdask.measures.error_rates import pooled_rates
+from swsdask.measures.measure import Curve, Value
+from swsdask.measures.rates import pooled_rates
 from swsdask.measures.sweep import NEEDS, sweeps
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, Reference
-from swsdask.statistics.base import Statistic
+from swsdask.statistics.statistic import Statistic
 
 
 class DetectionErrorTradeoff:

@@ -4,7 +4,7 @@ C_xe (`measures.cross_entropy`, Eq. 43 of the 2013 measures document) in bits as
 x = -10, -9.75 .. 10 and for the evaluation's operating point. The threshold of a point is the Bayes threshold -x.
 
 - "ece_default": the scores are 0, which is the prior entropy (Eq. 39).
-- "ece_actual": the scores as they are. Given non-target trials are taken as in `measures.affine_calibration`.
+- "ece_actual": the scores as they are. Given non-target trials are taken as in `measures.calibration`.
 - "ece_affine": mapped by the affine map that is best at the evaluation's operating point (gamma, delta of Eq. 44).
 - "ece_pav": mapped by the best rising map, which is the same at every prior.
 
@@ -21,16 +21,15 @@ from typing import Any
 import numpy as np
 
 from swsdask.measures import cross_entropy, sweep
-from swsdask.measures.affine_calibration import Affine, affine
-from swsdask.measures.base import Curve
-from swsdask.measures.censoring import censored
+from swsdask.measures.calibration import Affine, affine, pooled_blocks
+from swsdask.measures.cross_entropy import censored
 from swsdask.measures.logistic_fit import prior_entropy
-from swsdask.measures.pav_calibration import pooled_blocks
+from swsdask.measures.measure import Curve
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, Reference
-from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.moments import Moments
+from swsdask.statistics.statistic import Statistic
 
 NEEDS: tuple[type[Statistic], ...] = (*cross_entropy.NEEDS, *sweep.NEEDS[1:], Moments)
 """The statistics without which there are no curves."""

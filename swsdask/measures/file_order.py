@@ -15,13 +15,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from swsdask.measures.censoring import impute_score
-from swsdask.measures.population import Population
+from swsdask.measures.averages import Population
+from swsdask.measures.cross_entropy import impute_score
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, I8, I64, Bool, Condition, Reference
-from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.file_order import FileTrials
+from swsdask.statistics.statistic import Statistic
 
 NEEDS: tuple[type[Statistic], ...] = (Counts, FileTrials)
 """The statistics that the list is made of."""

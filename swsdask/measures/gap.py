@@ -22,12 +22,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from swsdask.measures.base import Value
-from swsdask.measures.population import populations
+from swsdask.measures.averages import populations
+from swsdask.measures.measure import Value
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, I64, Bool, Reference
-from swsdask.statistics.base import Statistic
 from swsdask.statistics.onsets import Onsets, PointsBefore, onset_counts
+from swsdask.statistics.statistic import Statistic
 
 
 class GeneralisedAveragePrecision:

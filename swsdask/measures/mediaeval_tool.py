@@ -27,14 +27,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from swsdask.kernels.trial_list import best_threshold, pooled_shares, summed_cost
-from swsdask.measures.base import Value
+from swsdask.measures.averages import populations
 from swsdask.measures.file_order import NEEDS, TrialList, trial_list
-from swsdask.measures.population import populations
-from swsdask.model.application import weights
-from swsdask.model.settings import EvaluationSettings
+from swsdask.measures.measure import Value
+from swsdask.model.settings import EvaluationSettings, weights
 from swsdask.model.trials import F64, I64, Bool, Reference
-from swsdask.statistics.base import Statistic
 from swsdask.statistics.file_order import FileTrials
+from swsdask.statistics.statistic import Statistic
 
 
 class MediaEvalTool:

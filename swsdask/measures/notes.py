@@ -7,23 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from swsdask.measures.actual_twv import decision_bounds
-from swsdask.measures.affine_calibration import whole_gamma
-from swsdask.measures.averaged import averaged
-from swsdask.measures.censoring import censored
-from swsdask.measures.population import Population, populations
+from swsdask.measures.average_precision import averaged
+from swsdask.measures.averages import Population, populations
+from swsdask.measures.calibration import whole_gamma
+from swsdask.measures.cross_entropy import censored
 from swsdask.measures.rankings import rankings
-from swsdask.model.application import weights
-from swsdask.model.settings import EvaluationSettings, Weights
+from swsdask.measures.twv import decision_bounds
+from swsdask.model.errors import counted
+from swsdask.model.settings import EvaluationSettings, Weights, weights
 from swsdask.model.trials import Reference
-from swsdask.model.wording import counted
-from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy
-from swsdask.statistics.event_ranks import EventHits, EventQueryRanks
 from swsdask.statistics.moments import Moments
 from swsdask.statistics.onsets import onset_counts
-from swsdask.statistics.ranks import QueryRanks
+from swsdask.statistics.ranks import EventHits, EventQueryRanks, QueryRanks
+from swsdask.statistics.statistic import Statistic
 
 LISTED = 20
 """How many ids a note spells out; the others are counted."""

@@ -21,15 +21,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from swsdask.measures import query_sweep, sweep
-from swsdask.measures.base import Curve, Value
-from swsdask.measures.outcomes import outcomes, undefined_without
-from swsdask.measures.population import ratio
-from swsdask.measures.query_sweep import QuerySweep
+from swsdask.measures import sweep
+from swsdask.measures.averages import ratio
+from swsdask.measures.measure import Curve, Value
+from swsdask.measures.rates import outcomes, undefined_without
+from swsdask.measures.sweep import QuerySweep
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, I64, Reference
-from swsdask.statistics.base import Statistic
 from swsdask.statistics.counts import Counts
+from swsdask.statistics.statistic import Statistic
 
 NEEDS: tuple[type[Statistic], ...] = sweep.NEEDS
 """The statistics that the curves are made of."""
@@ -41,7 +41,7 @@ class PrecisionRecall:
     """precision, recall, f1, by decision and at thresholds; best_f1 and its threshold."""
 
     names: ClassVar[tuple[str, ...]] = (*_RATES, *(f"{name}@" for name in _RATES), "best_f1", "best_f1_threshold")
-    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*sweep.NEEDS, *query_sweep.NEEDS)))
+    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*sweep.NEEDS, *sweep.QUERY_NEEDS)))
 
     def values(
         self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
@@ -50,7 +50,7 @@ class PrecisionRecall:
         counts: Counts = statistics[Counts]
         defined = undefined_without(counts.has_decisions)
         together = sweep.sweeps(statistics, reference)
-        apart = query_sweep.query_sweeps(statistics, reference)
+        apart = sweep.query_sweeps(statistics, reference)
         for (population, line), (_, lines) in zip(together, apart, strict=True):
             n_target = np.array([population.n_target])
             found = outcomes(counts, population)

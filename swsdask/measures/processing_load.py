@@ -11,7 +11,8 @@ From what `model.resources.Resources` tells of a run; CPU time is wall time time
 - `pmu_index`, `pmu_search`, peak memory usage of each phase in GB: the highest of all steps and nodes.
 - `pl`, processing load: lambda ISF PMU_i + (1 - lambda) SSF PMU_s (Eq. 48) with lambda = .1, as the document suggests.
 
-One number each, in the condition "all". The audio is what the ECF lists, its excerpts united (`archive.audio`), unless
+One number each, in the condition "all". The audio is what the ECF lists, its excerpts united
+(`archive.reference_tables`), unless
 the resources give its duration. A number is not defined (NaN) where the resources do not tell what it needs; a run
 without resources has none of them. Official tools do not compute these.
 """
@@ -24,11 +25,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from swsdask.measures.base import Value
+from swsdask.measures.measure import Value
 from swsdask.model.resources import Resources
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
-from swsdask.statistics.base import Statistic
+from swsdask.statistics.statistic import Statistic
 
 LAMBDA = Fraction(1, 10)
 """The weight of indexing in PL."""

@@ -1,31 +1,121 @@
-"""Error rates of a condition as one threshold moves over all queries: what MTWV, DET and EER read off.
+"""Sweeps of a threshold: over all queries, with imputed trials, and by query.
+
+Error rates of a condition as one threshold moves over all queries: what MTWV, DET and EER read off.
 
 A trial is accepted iff its score >= the threshold, so equal scores enter together, and targets that no detection is
 mapped to are missed at every threshold. The thresholds are the rungs of the system's ladder, the last one inf: reject
 everything.
+
+The sweep of a condition in which imputed trials are accepted too, where the threshold is at their score or below.
+
+Where scores are log-likelihood ratios of all trials, as for error rates over priors (`measures.ape`), an imputed trial
+is decided for like any other.
+
+QUIRK, for TWV under `compat = "mediaeval"` only: MediaEval's tool gives a missing trial the default score and moves the
+threshold over it. Elsewhere TWV accepts a trial that was not given at no threshold.
+
+Error counts of every query as its own threshold moves: what OTWV and rankings per query read off.
+
+Term-weighted value: Eq. 6-7 of the 2013 measures document.
+
+TWV = 1 - (P_miss + beta P_fa), beta = C_fa (1 - P_target) / (C_miss P_target). It lies between 1, for a perfect system,
+and -beta; a system that rejects everything has 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from swsdask.kernels.ladder import find_own_rungs
 from swsdask.kernels.rates import add_rates
-from swsdask.measures.population import Population, populations
-from swsdask.measures.twv import twv
+from swsdask.measures.averages import Population, populations
+from swsdask.measures.cross_entropy import Censored
 from swsdask.model.settings import Weights
 from swsdask.model.trials import F64, I64, Bool, Condition, Reference
-from swsdask.statistics.base import Statistic
-from swsdask.statistics.counts import Counts
-from swsdask.statistics.hits import Hits
-from swsdask.statistics.ladder import Ladder
-from swsdask.statistics.strata import class_layers, class_targets, members
+from swsdask.statistics.counts import Counts, class_layers, class_targets, members
+from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
+from swsdask.statistics.statistic import Statistic
+
+QUERY_NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, QueryLadder)
+"""The statistics that a query sweep is made of."""
+
+_KNOWN_SWEEPS: WeakKeyDictionary[QueryLadder, dict[Condition, QuerySweep]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class QuerySweep:
+    """Columns by query and its thresholds, ascending, the last one of each query inf: reject everything.
+
+    The rows of query q are offsets[q] .. offsets[q + 1]. `hits` and `false_alarms` (int64) are those accepted, in the
+    condition's groups of documents; `new_hits` (int64) the hits at the threshold itself.
+    """
+
+    thresholds: F64
+    offsets: I64
+    hits: I64
+    false_alarms: I64
+    new_hits: I64
+
+    @property
+    def query(self) -> I64:
+        """The query of every row."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def rows(self, query: int) -> slice:
+        """The rows of a query."""
+        return slice(int(self.offsets[query]), int(self.offsets[query + 1]))
+
+
+def query_sweeps(
+    statistics: Mapping[type[Statistic], Any], reference: Reference
+) -> Iterator[tuple[Population, QuerySweep]]:
+    """The query sweep of every condition. Those of a ladder are made once and kept for as long as it is."""
+    known = _KNOWN_SWEEPS.setdefault(statistics[QueryLadder], {})
+    for population in populations(reference):
+        if population.condition not in known:
+            known[population.condition] = _query_sweep(statistics[Hits], statistics[QueryLadder], population)
+        yield population, known[population.condition]
+
+
+def _query_sweep(hits: Hits, ladder: QueryLadder, population: Population) -> QuerySweep:
+    groups = population.condition.groups
+    inside = groups[hits.group]
+    rows = find_own_rungs(hits.query[inside], hits.score[inside], ladder.offsets, ladder.rungs)
+    new_hits = np.bincount(rows, minlength=len(ladder.rungs))
+    every = ladder.counts[:, groups].sum(axis=1)
+    ends = np.repeat(ladder.offsets[1:], np.diff(ladder.offsets))
+    first = np.arange(len(ladder.rungs))
+    accepted = _between(every, first + 1, ends)
+    accepted_hits = _between(new_hits, first, ends)
+    return QuerySweep(ladder.rungs, ladder.offsets, accepted_hits, accepted - accepted_hits, new_hits)
+
+
+def _between(counts: I64, begin: I64, end: I64) -> I64:
+    """Sums of counts[begin:end], for many of them."""
+    sums = np.concatenate([[0], np.cumsum(counts)])
+    between: I64 = sums[end] - sums[begin]
+    return between
+
+
+Rate = TypeVar("Rate", float, F64)
+
+
+def twv(p_miss: Rate, p_fa: Rate, beta: float) -> Rate:
+    """TWV of error rates (Eq. 6)."""
+    return 1.0 - (p_miss + beta * p_fa)
+
+
+def iso_twv(value: float, beta: float, p_fa: F64) -> F64:
+    """The P_miss that gives a TWV at false alarm rates: a line of equal value in the plane of a DET curve (Eq. 6)."""
+    return 1.0 - value - beta * p_fa
+
 
 NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, Ladder)
 """The statistics that a sweep is made of."""
@@ -178,3 +268,43 @@ def _exact_losses(
                 loss += alarms * (unit // (n_trials - level)) * population.n_with_targets * beta.numerator
         losses.append(loss)
     return losses
+
+
+def with_imputed(sweep: Sweep, population: Population, trials: Censored) -> Sweep:
+    """The sweep with one more threshold at the imputed score, unless nothing is imputed."""
+    targets, nontargets = trials.imputed_target, trials.imputed_nontarget
+    n_imputed = int(targets.sum() + nontargets.sum())
+    if not n_imputed:
+        return sweep
+    at = int(np.searchsorted(sweep.thresholds, trials.score))
+    if sweep.thresholds[at] != trials.score:
+        sweep = _with_row(sweep, at, trials.score)
+    accepted = np.arange(len(sweep.thresholds)) <= at
+    p_miss, p_fa = population.rates_of(targets, nontargets)
+    step = sweep.step.copy()
+    step[at] |= bool(targets.any())
+    rejected = np.where(accepted, sweep.rejected, np.maximum(sweep.rejected, trials.score))
+    return replace(
+        sweep,
+        hits=sweep.hits + accepted * int(targets.sum()),
+        false_alarms=sweep.false_alarms + accepted * int(nontargets.sum()),
+        p_miss=np.maximum(sweep.p_miss - accepted * p_miss, 0.0),
+        p_fa=sweep.p_fa + accepted * p_fa,
+        rejected=rejected,
+        step=step,
+        bottom=min(sweep.bottom, at),
+        top=max(sweep.top, at) if sweep.top < len(sweep.thresholds) - 1 else at,
+    )
+
+
+def _with_row(sweep: Sweep, at: int, threshold: float) -> Sweep:
+    """A threshold between two others, where no trial is."""
+    columns = {name: getattr(sweep, name) for name in ("hits", "false_alarms", "p_miss", "p_fa", "rejected")}
+    return replace(
+        sweep,
+        thresholds=np.insert(sweep.thresholds, at, threshold),
+        step=np.insert(sweep.step, at, False),
+        bottom=sweep.bottom + (sweep.bottom >= at),
+        top=sweep.top + (sweep.top >= at),
+        **{name: np.insert(column, at, column[at]) for name, column in columns.items()},
+    )

@@ -1,23 +1,228 @@
-"""Term-weighted value: Eq. 6-7 of the 2013 measures document.
+"""Term-weighted value: actual, maximum, supremum, and at chosen thresholds.
 
-TWV = 1 - (P_miss + beta P_fa), beta = C_fa (1 - P_target) / (C_miss P_target). It lies between 1, for a perfect system,
-and -beta; a system that rejects everything has 0.
+ATWV: the TWV of the system's own decisions.
+
+- `atwv`: Eq. 6 of the 2013 measures document with the errors that the YES/NO decisions make; no threshold is applied,
+  so thresholds of the system's own for each query are fine. Per query: 1 - (P_miss(q) + beta P_fa(q)).
+- `actual_threshold`: where one threshold explains the decisions, the middle of the lowest YES and the highest NO score
+  (lowest YES >= highest NO); the lowest YES score if nothing is NO. NaN if no threshold does, or nothing is YES.
+
+Not defined (NaN) where a trial has no decision.
+
+QUIRK, under `compat = "kwseval"`: `actual_threshold` is what KWSEval prints as "Dec. Thresh" of the actual decisions.
+Over all queries it covers those that averages leave out, and is the highest NO score if nothing is YES. Where no
+threshold explains the decisions, KWSEval prints no report at all.
+
+TWV at given thresholds: Eq. 6 of the 2013 measures document with the errors of accepting scores >= theta.
+
+- `twv_bayes`: at the Bayes threshold log(beta) (Eq. 31): what the system reaches if its scores are used as
+  log-likelihood ratios, without a threshold of its own. (Eq. 30 accepts scores above it only; here, as everywhere, a
+  score equal to the threshold is accepted.)
+- `twv@THETA`: at each of the settings' `thresholds`.
+
+MTWV: the highest TWV that one threshold over all queries gives (2013 measures document, section 2.3).
+
+The maximum is over all distinct scores and over rejecting everything, which has TWV = 0. Lowering the threshold between
+the scores of two hits only adds false alarms, so only the scores of hits are looked at. Of thresholds with exactly
+the same TWV (decided in exact arithmetic) the lowest counts.
+
+- `mtwv`, and `mtwv_p_miss`, `mtwv_p_fa` at its threshold.
+- `mtwv_threshold`: the smallest accepted score (NIST's convention); inf where rejecting everything is best.
+- `mtwv_rejected_threshold`: the largest rejected score (as MediaEval's tool prints it); -inf if nothing is rejected.
+
+QUIRK, under `compat = "kwseval"`: KWSEval cannot reject everything. Its MTWV is over the distinct scores only, so it
+can be negative, and the highest score of all is looked at too, even if only false alarms have it. STDEval does reject
+everything; it then prints the highest score as the threshold, here it is inf.
+
+QUIRK, under `compat = "mediaeval"`: imputed trials are accepted too where the threshold is low enough, so their score
+is a threshold (`measures.sweep`). Ties are decided in floating point.
+
+STWV: the TWV that would be left if every false alarm and every wrong NO could be avoided (NIST's supremum TWV).
+
+`stwv_p_miss` averages (Eq. 4 of the 2013 measures document) the share of a query's targets that no detection is mapped
+to, whatever its decision; `stwv` = 1 - `stwv_p_miss`. It bounds MTWV and OTWV from above.
+
+QUIRK, under `compat = "kwseval"`: without trials it is not defined.
+
+The operating point as single numbers.
+
+- `beta`: the weight of P_fa in TWV (2013 measures document, Eq. 7; from the data: Eq. 18).
+- `effective_prior`: P_tar = 1 / (1 + beta), the prior that with equal costs is the same application (Eq. 23).
+- `bayes_threshold`: -logit(P_tar) = log(beta), the best threshold for scores that are log-likelihood ratios (Eq. 31).
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
-from swsdask.model.trials import F64
+import numpy as np
 
-Rate = TypeVar("Rate", float, F64)
+from swsdask.measures.averages import Population, populations, ratio
+from swsdask.measures.cross_entropy import censored
+from swsdask.measures.measure import Value
+from swsdask.measures.rates import has_trials, outcomes, undefined_without
+from swsdask.measures.sweep import NEEDS, Sweep, best_place, sweeps, twv, with_imputed
+from swsdask.model.settings import EvaluationSettings, weights
+from swsdask.model.trials import F64, I64, Reference
+from swsdask.statistics.counts import Counts
+from swsdask.statistics.statistic import Statistic
 
 
-def twv(p_miss: Rate, p_fa: Rate, beta: float) -> Rate:
-    """TWV of error rates (Eq. 6)."""
-    return 1.0 - (p_miss + beta * p_fa)
+class ActualTwv:
+    """atwv, actual_threshold."""
+
+    names: ClassVar[tuple[str, ...]] = ("atwv", "actual_threshold")
+    needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall and per query."""
+        counts: Counts = statistics[Counts]
+        beta = weights(reference, settings).beta
+        defined = undefined_without(counts.has_decisions)
+        explaining = _threshold_of_kwseval if settings.compat == "kwseval" else _threshold
+        for population in populations(reference):
+            found = outcomes(counts, population)
+            p_miss, p_fa = population.rates_of(found.miss, found.false_alarm)
+            groups = population.condition.groups
+            min_yes = counts.min_yes[:, groups].min(axis=1, initial=np.inf)
+            max_no = counts.max_no[:, groups].max(axis=1, initial=-np.inf)
+            everywhere = np.asarray(explaining(*decision_bounds(counts, population, settings)))
+            yield from population.overall(
+                {"atwv": twv(p_miss, p_fa, beta) * defined, "actual_threshold": everywhere.item() * defined}
+            )
+            p_miss_of = ratio(found.miss, population.targets)
+            p_fa_of = ratio(found.false_alarm, population.nontargets)
+            columns = {
+                "atwv": twv(p_miss_of, p_fa_of, beta) * defined,
+                "actual_threshold": _threshold(min_yes, max_no) * defined,
+            }
+            yield from population.by_query(reference, columns)
 
 
-def iso_twv(value: float, beta: float, p_fa: F64) -> F64:
-    """The P_miss that gives a TWV at false alarm rates: a line of equal value in the plane of a DET curve (Eq. 6)."""
-    return 1.0 - value - beta * p_fa
+def decision_bounds(counts: Counts, population: Population, settings: EvaluationSettings) -> tuple[F64, F64]:
+    """The lowest YES (inf: none) and the highest NO score (-inf: none) of what `actual_threshold` covers."""
+    covered = population.condition.asked if settings.compat == "kwseval" else population.queries
+    groups = population.condition.groups
+    min_yes, max_no = counts.min_yes[covered][:, groups], counts.max_no[covered][:, groups]
+    return min_yes.min(initial=np.inf), max_no.max(initial=-np.inf)
+
+
+def _threshold(min_yes: F64, max_no: F64) -> F64:
+    """The threshold that explains decisions; numbers or columns."""
+    middle = 0.5 * min_yes + 0.5 * np.where(np.isfinite(max_no), max_no, min_yes)
+    return np.where(np.isfinite(min_yes) & (min_yes >= max_no), middle, np.nan)
+
+
+def _threshold_of_kwseval(min_yes: F64, max_no: F64) -> F64:
+    all_no = np.isinf(min_yes) & np.isfinite(max_no)
+    return np.where(all_no, max_no, _threshold(min_yes, max_no))
+
+
+class ThresholdTwv:
+    """twv_bayes, twv@THETA."""
+
+    names: ClassVar[tuple[str, ...]] = ("twv_bayes", "twv@")
+    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall."""
+        point = weights(reference, settings)
+        thresholds = {"twv_bayes": point.bayes_threshold} | {f"twv@{theta!r}": theta for theta in settings.thresholds}
+        for population, sweep in sweeps(statistics, reference):
+            places = {name: sweep.place(threshold) for name, threshold in thresholds.items()}
+            yield from population.overall(
+                {name: twv(sweep.p_miss[at], sweep.p_fa[at], point.beta) for name, at in places.items()}
+            )
+
+
+_HAIR = 1e-12
+
+
+class MaximumTwv:
+    """mtwv, its thresholds and its error rates."""
+
+    names: ClassVar[tuple[str, ...]] = (
+        "mtwv",
+        "mtwv_threshold",
+        "mtwv_rejected_threshold",
+        "mtwv_p_miss",
+        "mtwv_p_fa",
+    )
+    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall."""
+        point = weights(reference, settings)
+        for population, sweep in sweeps(statistics, reference):
+            if not (population.n_with_targets and population.n_with_nontargets):
+                yield from population.overall(dict.fromkeys(self.names, np.nan))
+                continue
+            if settings.compat == "mediaeval":
+                sweep = with_imputed(sweep, population, censored(statistics[Counts], population, settings))
+                best = _first_best(sweep, _candidates(sweep, reject_all=True), point.beta)
+            else:
+                candidates = _candidates(sweep, reject_all=settings.compat != "kwseval")
+                best = best_place(statistics, reference, population, sweep, candidates, point)
+            p_miss, p_fa = sweep.p_miss[best], sweep.p_fa[best]
+            yield from population.overall(
+                {
+                    "mtwv": twv(p_miss, p_fa, point.beta),
+                    "mtwv_threshold": sweep.thresholds[best],
+                    "mtwv_rejected_threshold": sweep.rejected[best],
+                    "mtwv_p_miss": p_miss,
+                    "mtwv_p_fa": p_fa,
+                }
+            )
+
+
+def _first_best(sweep: Sweep, places: I64, beta: float) -> int:
+    value = twv(sweep.p_miss[places], sweep.p_fa[places], beta)
+    return int(places[np.argmax(value >= value.max() - _HAIR)])
+
+
+def _candidates(sweep: Sweep, *, reject_all: bool) -> I64:
+    chosen = sweep.step.copy()
+    chosen[-1 if reject_all else sweep.top] = True
+    return np.flatnonzero(chosen)
+
+
+class SupremumTwv:
+    """stwv, stwv_p_miss."""
+
+    names: ClassVar[tuple[str, ...]] = ("stwv", "stwv_p_miss")
+    needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall and per query."""
+        for population in populations(reference):
+            counts: Counts = statistics[Counts]
+            misses = population.targets - outcomes(counts, population).mapped
+            defined = undefined_without(settings.compat != "kwseval" or has_trials(counts, population))
+            p_miss = population.rates_of(misses, np.zeros_like(misses))[0] * defined
+            yield from population.overall({"stwv": 1.0 - p_miss, "stwv_p_miss": p_miss})
+            p_miss_of = ratio(misses, population.targets) * defined
+            yield from population.by_query(reference, {"stwv": 1.0 - p_miss_of, "stwv_p_miss": p_miss_of})
+
+
+class OperatingPoint:
+    """beta, effective_prior, bayes_threshold."""
+
+    names: ClassVar[tuple[str, ...]] = ("beta", "effective_prior", "bayes_threshold")
+    needs: ClassVar[tuple[type[Statistic], ...]] = ()
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall; the same in every condition."""
+        point = weights(reference, settings)
+        for population in populations(reference):
+            yield from population.overall({name: getattr(point, name) for name in self.names})

@@ -1,13 +1,22 @@
-"""What term discovery is scored against and on: a corpus of phones and words, and fragments that systems found.
+"""The corpus of term discovery and what a system found in it.
+
+What term discovery is scored against and on: a corpus of phones and words, and fragments that systems found.
 
 Times are ticks of 0.1 ms (int32). Alignments and class files have at most four decimals, so `ticks / 10_000` is the
 very double that an official tool parses, and its arithmetic can be followed to the last digit.
+
+The tables that term discovery reads, in the order of their files: before any definition is applied.
+
+Times are ticks of 0.1 ms. `line` is the line of the file that a row was read from, for messages; it is content of no
+table. The metadata's `rounded` counts the times that were finer than a tick.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
+
+import pyarrow as pa
 
 from swsdask.model.trials import I16, I32, I64, Bool
 
@@ -167,3 +176,56 @@ class Discovered:
 
     def __len__(self) -> int:
         return len(self.file)
+
+
+_NAME = pa.dictionary(pa.int32(), pa.string())
+
+ALIGNMENT = pa.schema(
+    [
+        pa.field("file", _NAME, nullable=False),
+        pa.field("start", pa.int32(), nullable=False),
+        pa.field("end", pa.int32(), nullable=False),
+        pa.field("label", _NAME, nullable=False),
+        pa.field("line", pa.int64(), nullable=False),
+    ]
+)
+"""One row per phone, or per word."""
+
+STRETCHES = pa.schema(
+    [
+        pa.field("file", _NAME, nullable=False),
+        pa.field("start", pa.int32(), nullable=False),
+        pa.field("end", pa.int32(), nullable=False),
+        pa.field("fold", pa.int32(), nullable=False),
+        pa.field("line", pa.int64(), nullable=False),
+    ]
+)
+"""One row per stretch of speech (`fold` 0), or per stretch of a fold, numbered in the order of the file."""
+
+SPEAKERS = pa.schema(
+    [
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("speaker", pa.string(), nullable=False),
+        pa.field("line", pa.int64(), nullable=False),
+    ]
+)
+"""One row per file: who speaks in it."""
+
+CLASSES = pa.schema(
+    [
+        pa.field("class", pa.string(), nullable=False),
+        pa.field("line", pa.int64(), nullable=False),
+    ]
+)
+"""One row per class, empty ones too: what stands behind `Class`, in the order of the file."""
+
+FRAGMENTS = pa.schema(
+    [
+        pa.field("cluster", pa.int32(), nullable=False),
+        pa.field("file", _NAME, nullable=False),
+        pa.field("start", pa.int32(), nullable=False),
+        pa.field("end", pa.int32(), nullable=False),
+        pa.field("line", pa.int64(), nullable=False),
+    ]
+)
+"""One row per fragment as it was read; `cluster` is a row of the classes."""

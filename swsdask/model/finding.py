@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, Self
 
 from swsdask.model.settings import EvaluationSettings, TextFilter
-from swsdask.model.ticks import whole_ticks
+from swsdask.model.units import whole_ticks
 
 Finder = Literal["own", "kwseval", "stdeval"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from swsdask.errors import SettingsError
+from swsdask.model.errors import SettingsError
 from swsdask.model.settings import Settings, build_settings, merge_layers
 
 KEPT_NONE = "The archive keeps no settings: an earlier release made it."

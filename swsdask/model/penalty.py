@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.model.ticks import TICKS_PER_SECOND
+from swsdask.model.units import TICKS_PER_SECOND
 
 F64 = NDArray[np.float64]
 

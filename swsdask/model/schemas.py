@@ -1,14 +1,24 @@
-"""The Arrow schemas of an archive's tables. Times are ticks of 0.1 ms (see `model.ticks`).
+"""Schemas of the tables, and the runs that fill them.
+
+The Arrow schemas of an archive's tables. Times are ticks of 0.1 ms (see `model.units`).
 
 In `detections`, `query` is a row number of the table `queries`, `document` one of the list of documents: the distinct
 ones of the table `documents` in its order, then those that only `words` has, sorted; any other document is -1. Rows of
 a fragment are sorted by (query, document, channel, start, duration, score descending, decision), so that the order of
 the input never shows.
+
+A run as it is read: pieces of rows with dictionaries of their own, before an archive gives them its codes.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdask.model.resources import Resources
 
 DOCUMENTS = pa.schema(
     [
@@ -91,5 +101,52 @@ DETECTION_COLUMNS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=
     pa.field("unknown_document", pa.int64(), nullable=False)
 )
 """With the columns that only some detections have. `position` is there where the order in a run's files counts
-(`archive.file_order`), in which it ascends. `unknown_document` is there where documents are -1: the hash of the id
-(`model.ids.id_hash`), by which such a document is named, 0 for the others. No number depends on it."""
+(`archive.sources`), in which it ascends. `unknown_document` is there where documents are -1: the hash of the id
+(`model.units.id_hash`), by which such a document is named, 0 for the others. No number depends on it."""
+
+
+@dataclass(frozen=True)
+class RunHeader:
+    """What a run says of itself. `attributes` holds everything else the file's root element or metadata gives.
+
+    `resources` are what the file beside it tells, if there is one.
+    """
+
+    system: str
+    declared_scores: tuple[float, float] | None = None
+    attributes: dict[str, str] = field(default_factory=dict)
+    resources: Resources | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RunPiece:
+    """Some rows of one run, in file order.
+
+    `queries`, `documents` are this piece's dictionaries (document ids already without directory and extension, or whole
+    if they are `judged` documents), with the line where each first stands (None: the format has no lines). The columns:
+    `query`, `document` int32 codes, `channel` int8, `start`, `duration` int32 ticks, `score` float64 finite, `decision`
+    int8 (1 YES, 0 NO, -1 absent). `rounded` counts times finer than a tick. `listed` are the queries the file lists,
+    with or without rows; all of them are among `queries`. `position` int64, where it counts, ascends with the rows of
+    all pieces (see `archive.sources`).
+    """
+
+    header: RunHeader
+    file: str
+    queries: tuple[str, ...]
+    query_lines: tuple[int | None, ...]
+    documents: tuple[str, ...]
+    document_lines: tuple[int | None, ...]
+    query: NDArray[np.int32]
+    document: NDArray[np.int32]
+    channel: NDArray[np.int8]
+    start: NDArray[np.int32]
+    duration: NDArray[np.int32]
+    score: NDArray[np.float64]
+    decision: NDArray[np.int8]
+    rounded: int = 0
+    listed: tuple[str, ...] = ()
+    position: NDArray[np.int64] | None = None
+    judged: bool = False
+
+    def __len__(self) -> int:
+        return len(self.query)

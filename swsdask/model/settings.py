@@ -1,17 +1,26 @@
-"""What can move a number: the `[evaluation]` settings, checked. How it runs is `EngineSettings`, which cannot.
+"""Settings of an evaluation, the presets that hold them, and what follows from them.
+
+What can move a number: the `[evaluation]` settings, checked. How it runs is `EngineSettings`, which cannot.
 
 A settings file is TOML with the tables `[evaluation]`, `[discovery]` and `[engine]`, and may begin with `notes`,
 sentences that are shown beside the numbers; a preset is such a file in `conf/`. The layers, later ones winning:
 defaults, preset, what `compat` implies, explicit settings.
+
+The application of an evaluation: its operating point in numbers, and the thresholds it asks about.
+
+Presets: the settings files in `conf/`, installed with the package.
 """
 
 from __future__ import annotations
 
 import difflib
 import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import (
@@ -24,10 +33,10 @@ from pydantic import (
     model_validator,
 )
 
-from swsdask.errors import SettingsError
 from swsdask.model.discovery_settings import DiscoverySettings
-from swsdask.model.gap_settings import GapSettings
-from swsdask.model.ranking import AveragePrecisionSettings
+from swsdask.model.errors import SettingsError
+from swsdask.model.retrieval import AveragePrecisionSettings, GapSettings
+from swsdask.model.trials import Reference
 
 TextFilter = Literal["charsplit", "notascii", "deletehyphens"]
 Compat = Literal["none", "kwseval", "stdeval", "mediaeval"]
@@ -304,3 +313,75 @@ def _explain(error: Any) -> str:
 
 _PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type": "Input should be a table of keys"}
 """What the library says in words of Python."""
+
+
+_CUT = 10**7
+
+
+def weights(reference: Reference, settings: EvaluationSettings) -> Weights:
+    """The operating point, resolved with N_true and N of the condition "all"; every condition uses the same one.
+
+    QUIRK, under `compat = "mediaeval"`: its tool is given the effective prior, cut to seven decimals: .0741289, beta
+    12.490015, for the 12.49 of QUESST. It moves TWV in the sixth decimal.
+
+    Raises `SettingsError` where the data cannot give it (see `OperatingPoint.resolve`).
+    """
+    whole = reference.conditions[0]
+    n_true = int(reference.condition_targets(whole).sum())
+    point = settings.operating_point.resolve(n_true, whole.n_trials)
+    return _with_cut_prior(point) if settings.compat == "mediaeval" else point
+
+
+def asked_thresholds(reference: Reference, settings: EvaluationSettings) -> tuple[float, ...]:
+    """What `Reference.thresholds` must hold, ascending: the settings' thresholds, Bayes' and the number `impute`."""
+    asked = {*settings.thresholds, weights(reference, settings).bayes_threshold}
+    if isinstance(settings.impute, float):
+        asked.add(settings.impute)
+    return tuple(sorted(threshold + 0.0 for threshold in asked))
+
+
+def _with_cut_prior(point: Weights) -> Weights:
+    prior = Fraction(int(_CUT / (1 + point.exact_beta)), _CUT)
+    if not 0 < prior < 1:
+        raise SettingsError("setting evaluation.operating_point: compat=mediaeval needs an effective prior above 1e-7.")
+    return Weights.of(prior, Fraction(1), Fraction(1))
+
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def conf_directory() -> Path:
+    """Where `conf/` is: inside an installed package, beside the package in a checkout."""
+    installed = _PACKAGE / "conf"
+    return installed if installed.is_dir() else _PACKAGE.parent / "conf"
+
+
+def preset_names() -> list[str]:
+    """The names of all presets, sorted."""
+    return sorted(path.stem for path in conf_directory().glob("*.toml"))
+
+
+def load_preset(name: str) -> dict[str, Any]:
+    """A preset as it stands in its file, or several joined by commas, of which later ones win.
+
+    Raises `SettingsError` with the nearest name if there is none such.
+    """
+    return reduce(merge_layers, map(_load_one, name.split(",")))
+
+
+def _load_one(name: str) -> dict[str, Any]:
+    names = preset_names()
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
+        raise SettingsError(f"preset {name!r} is unknown. Nearest: {near[0]}. Known: {', '.join(names)}.")
+    return load_settings_file(conf_directory() / f"{name}.toml")
+
+
+def load_settings_file(path: Path) -> dict[str, Any]:
+    """A settings file as a dictionary. Raises `SettingsError` if it cannot be read or is not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: the settings file cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path}: not a TOML file: {error}") from None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdask.model.penalty import DEFAULT_REPLAY, ReplayRule
-from swsdask.model.ranking import DEFAULT_RANKING, RankRule
+from swsdask.model.retrieval import DEFAULT_RANKING, RankRule
 
 I8 = NDArray[np.int8]
 I16 = NDArray[np.int16]

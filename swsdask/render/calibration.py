@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.render import ece
-from swsdask.render.board import Board
-from swsdask.render.faces import face, shown
+from swsdask.render.labels import face, shown
+from swsdask.render.tables import Board
 
 COLUMNS = (
     "cnxe",

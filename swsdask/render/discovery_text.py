@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from swsdask.model.errors import counted
 from swsdask.model.results import Result
-from swsdask.model.wording import counted
 from swsdask.render.discovery import COUNTS, FAMILIES, SINGLE, WORDS, Scores, shown
 
 _UNBOUNDED = 10_000

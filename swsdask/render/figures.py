@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.render import det
-from swsdask.render.board import Board
-from swsdask.render.cubes import number
+from swsdask.render.tables import Board, number
 
 KINDS = {"det": "averaged over queries", "det_pooled": "all trials as one set"}
 """The curves that are drawn, and what their rates are."""

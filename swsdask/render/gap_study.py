@@ -17,9 +17,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from swsdask.model.gap_study import GapStudy
-from swsdask.render.pages import environment, style
-from swsdask.render.replacing import replacing
+from swsdask.model.results import GapStudy
+from swsdask.render.pages import environment, replacing, style
 
 TAU = pa.schema(
     [

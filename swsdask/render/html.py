@@ -15,24 +15,19 @@ from typing import Any
 
 from markupsafe import Markup
 
-from swsdask.model.merit import merit
-from swsdask.model.rank_correlation import RankCorrelation
-from swsdask.model.results import Result
-from swsdask.model.wording import counted
-from swsdask.render.board import Board, board
+from swsdask.model.errors import counted
+from swsdask.model.measures import merit
+from swsdask.model.results import RankCorrelation, Result
 from swsdask.render.calibration import calibration
-from swsdask.render.cubes import by_condition, by_query
 from swsdask.render.discovery import page as discovery_page
 from swsdask.render.ece import KINDS
-from swsdask.render.faces import LEADERBOARD, distinct_headings, face, shown
 from swsdask.render.figures import figures
-from swsdask.render.load import processing_load
-from swsdask.render.pages import TEMPLATES, environment, style
-from swsdask.render.provenance import provenance, runs
+from swsdask.render.labels import LEADERBOARD, distinct_headings, face, shown
+from swsdask.render.pages import TEMPLATES, environment, provenance, replacing, runs, style
 from swsdask.render.rank_correlation import compared
-from swsdask.render.replacing import replacing
 from swsdask.render.retrieval import CURVES as PRECISION_RECALL
-from swsdask.render.retrieval import retrieval
+from swsdask.render.retrieval import processing_load, retrieval
+from swsdask.render.tables import Board, board, by_condition, by_query
 
 _BAR_WIDTH = 140
 

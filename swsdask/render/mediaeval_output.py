@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from swsdask.model.results import Result
-from swsdask.render.replacing import replacing
+from swsdask.render.pages import replacing
 
 _OF_THE_TOOL = {
     "mediaeval_atwv": "atwv",

@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdask.errors import InputError, Problem
-from swsdask.model.rank_correlation import RankCorrelation
-from swsdask.model.results import ALIGNMENT, CURVES, SCORES, Result
+from swsdask.model.errors import InputError, Problem
+from swsdask.model.results import ALIGNMENT, CURVES, SCORES, RankCorrelation, Result
 from swsdask.render.html import page
-from swsdask.render.replacing import replacing
+from swsdask.render.pages import replacing
 
 _ROWS_PER_GROUP = 1_000_000
 

@@ -1,13 +1,24 @@
-"""Where pages come from: templates that make one HTML file with everything in it."""
+"""What all pages share: templates, provenance, and atomic writing.
+
+Where pages come from: templates that make one HTML file with everything in it.
+
+Where the numbers come from: the manifest of a result as tables of names and values.
+
+Files that are never half-written.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from swsdask.model.wording import counted
+from swsdask.model.errors import counted
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -29,3 +40,84 @@ def environment() -> Environment:
 def style() -> Markup:
     """The style sheet of all pages."""
     return Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))
+
+
+_ELSEWHERE = ("signature", "swsdask", "runs", "notes")
+
+OUTSIDE = {
+    "drop": "Detections outside the evaluated excerpts are dropped.",
+    "false_alarm": "Detections outside the evaluated excerpts are false alarms unless they match an occurrence.",
+    "error": "Detections outside the evaluated excerpts are refused.",
+}
+"""What the setting `outside` means."""
+
+COUNTS = {
+    "rows": "Detections",
+    "outside": "Outside the excerpts",
+    "unknown_documents": "In unknown documents",
+    "unknown_queries": "Of unknown queries, dropped",
+    "rounded": "Times rounded to 0.1 ms",
+}
+"""What a manifest counts of each run. Those in unknown documents are among those outside the excerpts."""
+
+
+def provenance(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One table per entry of the manifest that holds others, and one for those that stand alone."""
+    entries = {name: value for name, value in manifest.items() if name not in _ELSEWHERE}
+    alone = {name: value for name, value in entries.items() if not isinstance(value, Mapping)}
+    groups = {name: value for name, value in entries.items() if isinstance(value, Mapping) and value}
+    tables = [*([("scored", alone)] if alone else []), *groups.items()]
+    return [
+        {
+            "name": name.replace("_", " ").capitalize(),
+            "rows": [{"name": key, "value": text} for key, text in _flat(value)],
+        }
+        for name, value in tables
+    ]
+
+
+def runs(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What was read of each run, and what was dropped or rounded: a row per system and a column per `COUNTS`."""
+    return {
+        "outside": OUTSIDE.get(manifest.get("settings", {}).get("outside"), ""),
+        "columns": list(COUNTS.values()),
+        "rows": [
+            {
+                "system": system,
+                "counts": [f"{_total(run.get(name, 0)):,}" for name in COUNTS],
+                "files": [str(file) for file in run.get("files", ())],
+            }
+            for system, run in manifest.get("runs", {}).items()
+        ],
+    }
+
+
+def _total(count: int | Mapping[str, int]) -> int:
+    """A number, or the sum of those that are counted by id."""
+    return sum(count.values()) if isinstance(count, Mapping) else count
+
+
+def _flat(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Every value with its path; lists on one line. What is not set or empty is left out."""
+    for name, value in entries.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list | tuple):
+            if value:
+                yield f"{prefix}{name}", ", ".join(map(str, value))
+        elif value is not None:
+            yield f"{prefix}{name}", str(value)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that takes the place of `path` once it is whole, and leaves no trace if it never is."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

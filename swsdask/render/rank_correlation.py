@@ -15,12 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdask.model.rank_correlation import RankCorrelation
-from swsdask.model.wording import counted
-from swsdask.render.board import Board
-from swsdask.render.faces import distinct_headings, shown
-from swsdask.render.pages import environment, style
-from swsdask.render.replacing import replacing
+from swsdask.model.errors import counted
+from swsdask.model.results import RankCorrelation
+from swsdask.render.labels import distinct_headings, shown
+from swsdask.render.pages import environment, replacing, style
+from swsdask.render.tables import Board
 
 WIDTH, HEIGHT, LETTER = 42, 30, 7.2
 """Of a box of the matrix, and about of a letter of its labels."""

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from swsdask.model.results import Result
-from swsdask.render.replacing import replacing
+from swsdask.render.pages import replacing
 
 VERSION = "0.2.1"
 """The version of tde whose numbers `tde2015` gives."""

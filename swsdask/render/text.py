@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.results import Result
-from swsdask.render.board import FACTS, Board, board
-from swsdask.render.faces import LEADERBOARD, face, shown
+from swsdask.render.labels import LEADERBOARD, face, shown
+from swsdask.render.tables import FACTS, Board, board
 
 _UNBOUNDED = 10_000
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.model import schemas
-from swsdask.model.ticks import TICKS_PER_SECOND
 from swsdask.model.trials import F64, I32, I64, Detections
+from swsdask.model.units import TICKS_PER_SECOND
 
 _JITTER = TICKS_PER_SECOND // 10
 _WORD = (3_000, 7_000)

@@ -12,10 +12,18 @@ from numpy.typing import NDArray
 
 from swsdask.model import schemas
 from swsdask.model.trials import I64
-from swsdask.simulate.lexicon import LANGUAGES
-from swsdask.simulate.queries import Occurrences, Queries, choose, find
-from swsdask.simulate.speech import FILLED_PAUSE, Recordings, Words, lexicon, record, talk
-from swsdask.simulate.systems import SYSTEMS, TICKS_PER_MS, SystemModel, Task, detect
+from swsdask.simulate.speech import FILLED_PAUSE, LANGUAGES, Recordings, Words, lexicon, record, talk
+from swsdask.simulate.systems import (
+    SYSTEMS,
+    TICKS_PER_MS,
+    Occurrences,
+    Queries,
+    SystemModel,
+    Task,
+    choose,
+    detect,
+    find,
+)
 
 
 @dataclass(frozen=True, eq=False)

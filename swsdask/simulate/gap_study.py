@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swsdask.kernels.gap_study import gap_of_lists, ranked_lists
-from swsdask.model.gap_study import GapStudy
+from swsdask.kernels.onsets import gap_of_lists, ranked_lists
 from swsdask.model.penalty import Penalty, gaussian, rectangular, triangular
+from swsdask.model.results import GapStudy
 from swsdask.model.trials import F64, I64
 
 if TYPE_CHECKING:
-    from swsdask.engine.executor import Executor
+    from swsdask.execution.executor import Executor
 
 N_POINTS = 600
 N_SYSTEMS = 100

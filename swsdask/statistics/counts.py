@@ -1,18 +1,95 @@
-"""How many trials each query has, by outcome and decision, and the scores at which decisions change."""
+"""Counts of outcomes by stratum: queries and groups of documents.
+
+How many trials each query has, by outcome and decision, and the scores at which decisions change.
+
+What conditions know of the classes that `Reference.class_of` makes of strata (query, group of documents).
+
+Trials as stretches of rows that share their query and their group of documents.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from swsdask.kernels.counts import count_decisions
-from swsdask.model.trials import F64, I64, Reference, Trials
-from swsdask.statistics.base import Statistic
-from swsdask.statistics.stretches import groups, stretches
+from swsdask.kernels.rates import count_decisions
+from swsdask.kernels.trials import stretch_begins
+from swsdask.model.trials import F64, I16, I32, I64, Bool, Condition, Reference, Trials
+from swsdask.statistics.statistic import Statistic
+
+
+def members(condition: Condition) -> Bool:
+    """The strata of a condition: bool [n_queries, n_groups]."""
+    return condition.queries[:, np.newaxis] & condition.groups
+
+
+@lru_cache(maxsize=2)
+def class_targets(reference: Reference) -> I64:
+    """N_act of a class's queries in every condition: int64 [n_conditions, n_classes], -1 where it holds none of them.
+
+    Raises `ValueError` if a condition does tell strata of one class apart: it holds some of them only, or their
+    queries differ in N_act.
+    """
+    table = np.full((len(reference.conditions), reference.n_classes), -1, np.int64)
+    counted = reference.class_of >= 0
+    for targets, condition in zip(table, reference.conditions, strict=True):
+        inside = counted & members(condition)
+        n_act = np.broadcast_to(reference.condition_targets(condition)[:, np.newaxis], inside.shape)
+        targets[reference.class_of[inside]] = n_act[inside]
+        shown = np.where(inside, n_act, -1)
+        if (targets[reference.class_of[counted]] != shown[counted]).any():
+            raise ValueError(f"condition {condition.name} tells strata of one class apart")
+    table.flags.writeable = False
+    return table
+
+
+def class_layers(reference: Reference) -> tuple[I32, int]:
+    """The layer of every class, int32 [n_classes], and how many there are: classes of the same conditions share one."""
+    presence = class_targets(reference) >= 0
+    if reference.n_classes == 0:
+        return np.empty(0, np.int32), 0
+    kinds, layer = np.unique(presence, axis=1, return_inverse=True)
+    return layer.reshape(-1).astype(np.int32), kinds.shape[1]
+
+
+_KNOWN: WeakKeyDictionary[Trials, Stretches] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Rows bounds[i] .. bounds[i + 1] of `score` belong to `query` [i] and `group` [i].
+
+    A query may have several stretches: trials that are clustered by query merely make them long.
+    """
+
+    bounds: I64
+    query: I32
+    group: I16
+    score: F64
+
+
+def groups(trials: Trials, rows: I64) -> I16:
+    """The group of some trials; trials without the column are all of group 0."""
+    return np.zeros(len(rows), np.int16) if trials.group is None else trials.group[rows]
+
+
+def stretches(trials: Trials) -> Stretches:
+    """The stretches of a cell's trials, in the order of rows. They are found once for all statistics."""
+    if trials not in _KNOWN:
+        query = np.ascontiguousarray(trials.query)
+        group = np.empty(0, np.int16) if trials.group is None else np.ascontiguousarray(trials.group)
+        begins = stretch_begins(query, group)
+        bounds = np.append(begins, len(trials))
+        score = np.ascontiguousarray(trials.score)
+        _KNOWN[trials] = Stretches(bounds, query[begins], groups(trials, begins), score)
+    return _KNOWN[trials]
+
 
 NO, YES, NONE = 0, 1, -1
 """Places of the last axis of `Counts.mapped` and `Counts.unmapped`: the decision of the trials counted there."""

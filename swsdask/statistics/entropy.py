@@ -1,4 +1,9 @@
-"""The logarithmic costs of scores that are taken for log-likelihood ratios: exact sums, trial by trial."""
+"""Exact sums of the logarithmic cost of scores.
+
+The logarithmic costs of scores that are taken for log-likelihood ratios: exact sums, trial by trial.
+
+Sums of floating-point numbers without rounding: wide integers, one per stratum, that merge in any order.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,87 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from swsdask.kernels.entropy import add_costs
+from swsdask.kernels.entropy import DIGIT, add_costs
 from swsdask.kernels.softplus import softplus
-from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
-from swsdask.statistics.base import Statistic
-from swsdask.statistics.exact_sums import ExactSums, room
-from swsdask.statistics.stretches import groups, stretches
+from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
+from swsdask.statistics.counts import groups, stretches
+from swsdask.statistics.statistic import Statistic
+
+_LOWEST = 1074
+"""The lowest bit of a float is worth 2^-1074."""
+
+_OUTGROWN = 4
+"""Digits from that of the lowest bit of the largest number on: 128 bits, 31 below it, 53 of it and 44 for the sum."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactSums:
+    """Sums of numbers >= 0, one in each stratum, with all their bits.
+
+    `digits` is uint32 [n_queries, n_groups, n_digits], the lowest first: a sum is that of digits[..., d] * 2^(32 *
+    (first + d) - 1074). The outermost digits are not 0 everywhere (without any `first` is 0), so equal sums have equal
+    arrays. The number inf counts as 2^1024: a sum with it is infinite, and finite again once it is taken away.
+    """
+
+    first: int
+    digits: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, first: int, digits: I64) -> Self:
+        """From int64 digits, 0 .. 2^32 - 1, the outermost of which may be 0 everywhere."""
+        used = np.flatnonzero(digits.any(axis=(0, 1)))
+        begin, end = (int(used[0]), int(used[-1]) + 1) if len(used) else (-first, -first)
+        return cls(first + begin, digits[..., begin:end].astype(np.uint32))
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both parts together."""
+        first = min(self.first, other.first)
+        end = max(self._end, other._end)
+        digits = np.zeros((*self.digits.shape[:2], end - first + 1), np.int64)
+        for part in (self, other):
+            digits[..., part.first - first : part._end - first] += part.digits
+        for place in range(end - first):
+            digits[..., place + 1] += digits[..., place] >> DIGIT
+            digits[..., place] &= 2**DIGIT - 1
+        return self.of(first, digits)
+
+    def total(self, strata: Bool) -> float:
+        """The sum over some strata, bool [n_queries, n_groups], rounded once, to the nearest float."""
+        return self._rounded(self.digits[strata].sum(axis=0, dtype=np.int64).tolist())
+
+    def by_query(self, groups: Bool) -> F64:
+        """The sum of every query over some groups of documents, bool [n_groups], each rounded once: [n_queries]."""
+        sums = self.digits[:, groups].sum(axis=1, dtype=np.int64)
+        return np.array([self._rounded(each) for each in sums.tolist()], np.float64)
+
+    @property
+    def _end(self) -> int:
+        return self.first + int(self.digits.shape[2])
+
+    def _rounded(self, digits: list[int]) -> float:
+        whole = 0
+        for digit in reversed(digits):
+            whole = (whole << DIGIT) + digit
+        exponent = DIGIT * self.first - _LOWEST
+        try:
+            return float(whole << exponent) if exponent >= 0 else whole / (1 << -exponent)
+        except OverflowError:
+            return float("inf")
+
+
+def room(ends: F64) -> tuple[int, int]:
+    """The first digit, and how many, that sums of numbers between some `ends` need, all >= 0 and inf allowed.
+
+    Numbers may lie beyond the ends by a rounding; none but 0 lies below the least if that is 0.
+    """
+    if len(ends) == 0:
+        return 0, 0
+    exponent = ends.view(np.int64) >> 52
+    first = max(int(exponent.min()) - 2, 0) // DIGIT
+    return first, int(exponent.max()) // DIGIT + _OUTGROWN - first
+
 
 _TARGET, _NONTARGET = -1, 1
 """The sign of the score in the cost of a trial."""

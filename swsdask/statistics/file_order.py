@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdask.model.trials import F64, I8, I16, I32, I64, Bool, Reference, Trials
-from swsdask.statistics.base import OfDetections, Statistic
-from swsdask.statistics.stretches import groups
+from swsdask.statistics.counts import groups
+from swsdask.statistics.statistic import OfDetections, Statistic
 
 
 @dataclass(frozen=True, eq=False)

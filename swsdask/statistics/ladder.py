@@ -1,8 +1,14 @@
-"""The ladder: how many trials lie between the scores at which a threshold can be best.
+"""The ladder: hits at each rung and false alarms between them, together and by query.
+
+The ladder: how many trials lie between the scores at which a threshold can be best.
 
 Between the scores of two hits lie only false alarms, so TWV as a function of the threshold can peak only at the score
 of a hit. Hits are known from the first round; the second counts all trials against the rungs from their scores alone,
 and what is not a hit is a false alarm: no alignment and no sorting.
+
+The scores of the trials that are mapped to a target: few, and they decide every threshold measure.
+
+The ladder of every query on its own: what the best threshold per query and rankings per query need.
 """
 
 from __future__ import annotations
@@ -13,13 +19,51 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from swsdask.kernels.sweep import count_slots
-from swsdask.model.trials import F64, I32, I64, Reference, Trials
-from swsdask.statistics.base import Statistic
-from swsdask.statistics.counts import Counts
-from swsdask.statistics.hits import Hits
-from swsdask.statistics.strata import class_layers, members
-from swsdask.statistics.stretches import stretches
+from swsdask.kernels.ladder import count_own_slots, count_slots, merge_order
+from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
+from swsdask.statistics.counts import Counts, class_layers, groups, members, stretches
+from swsdask.statistics.statistic import Statistic
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The multiset of one system's hits, whatever their decision.
+
+    `score` (0.0 for -0.0), `query` and `group` are equally long and sorted by (score, query, group).
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = ()
+    aligned: ClassVar[bool] = True
+
+    score: F64
+    query: I32
+    group: I16
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+        """Nothing is needed."""
+        return ()
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
+        """The hits of one aligned cell."""
+        if trials.hit is None:
+            raise ValueError("hits need aligned trials")
+        score, query, group = trials.score[trials.hit] + 0.0, trials.query[trials.hit], groups(trials, trials.hit)
+        order = np.lexsort((group, query, score))
+        return cls(score[order], query[order], group[order])
+
+    def merge(self, other: Self) -> Self:
+        """The hits of both parts together."""
+        order = merge_order(self.score, self.query, self.group, other.score, other.query, other.group)
+        return type(self)(
+            np.concatenate([self.score, other.score])[order],
+            np.concatenate([self.query, other.query])[order],
+            np.concatenate([self.group, other.group])[order],
+        )
+
+    def __len__(self) -> int:
+        return len(self.score)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,3 +140,58 @@ def _ends(counts: Counts, reference: Reference) -> Iterator[float]:
         strata = members(condition)
         yield float(counts.lowest[strata].min(initial=np.inf))
         yield float(counts.highest[strata].max(initial=-np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRungs:
+    """The rungs of query q are rungs[offsets[q] : offsets[q + 1]]; offsets int64 [n_queries + 1]."""
+
+    rungs: F64
+    offsets: I64
+
+
+@dataclass(frozen=True, eq=False)
+class QueryLadder:
+    """Trials of one system between rungs, query by query.
+
+    The rungs of a query are ascending distinct scores with inf behind them: of its hits, its highest score in each
+    group of documents, and `Reference.thresholds`. Those of query q are rungs[offsets[q] : offsets[q + 1]], and
+    `counts` int64 [len(rungs), n_groups] holds in the same rows its trials with a score >= the rung before (none: any)
+    and < this one.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits)
+    aligned: ClassVar[bool] = False
+
+    rungs: F64
+    offsets: I64
+    counts: I64
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> OwnRungs:
+        """The rungs of every query of a system."""
+        hits: Hits = found[Hits]
+        highest: F64 = found[Counts].highest
+        every_query = np.arange(reference.n_queries, dtype=np.int64)
+        tops, _ = np.nonzero(np.isfinite(highest))
+        everywhere = np.append(np.asarray(reference.thresholds, np.float64), np.inf)
+        query = np.concatenate([hits.query.astype(np.int64), tops, np.repeat(every_query, len(everywhere))])
+        score = np.concatenate([hits.score, highest[np.isfinite(highest)], np.tile(everywhere, reference.n_queries)])
+        order = np.lexsort((score, query))
+        query, score = query[order], score[order]
+        new = np.ones(len(query), np.bool_)
+        new[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1])
+        return OwnRungs(score[new], np.searchsorted(query[new], np.arange(reference.n_queries + 1)))
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: OwnRungs) -> Self:
+        """The trials of one cell between the rungs of their queries."""
+        rungs, offsets = prepared.rungs, prepared.offsets
+        parts = stretches(trials)
+        counts = np.zeros((len(rungs), reference.n_groups), np.int64)
+        count_own_slots(parts.bounds, parts.query, parts.group, parts.score, offsets, rungs, counts)
+        return cls(rungs, offsets, counts)
+
+    def merge(self, other: Self) -> Self:
+        """The trials of both parts together."""
+        return type(self)(self.rungs, self.offsets, self.counts + other.counts)

@@ -20,8 +20,8 @@ import numpy as np
 
 from swsdask.kernels.onsets import count_before, near_onsets, use_onsets
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
-from swsdask.statistics.base import OfDetections, Statistic
-from swsdask.statistics.stretches import groups
+from swsdask.statistics.counts import groups
+from swsdask.statistics.statistic import OfDetections, Statistic
 
 _COLUMNS = ("document", "start")
 

@@ -1,26 +1,42 @@
-"""How many trials lie between the hits of a ranking, and how many share the score of one: of each query, and of all.
+"""Ranks of relevant trials and events, ties included.
+
+How many trials lie between the hits of a ranking, and how many share the score of one: of each query, and of all.
 
 Hits are known from the first round; precision changes for the better at hits only, so the second round counts all
 trials between the scores of hits. Equal scores are counted apart as well, since what a tie is worth is a convention.
 Where rankings have a floor, scores below it are raised to it, and where they compare in single precision, scores are
 rounded to the nearest (half to even; those beyond its range count as its largest), before anything is counted.
+
+`statistics.ranks` of the events of rankings (`alignment.trials`), where these are not the evaluation's own trials.
+
+Elsewhere none of this is needed, and nothing is paid for it.
+
+Which events of equal score come first, where a rule orders them: by document or as in the run.
+
+Only the false alarms in front of hits matter, and only those of a hit's own score are not counted by `statistics.ranks`
+already. So the first round takes the places of hits among equal scores, the second counts false alarms between these.
+
+Trials here are the events of rankings (`alignment.trials`). The place of one is that of its document, then that of its
+start; or that of its best detection in the run's files. Of equal places targets come first. In the ranking of all
+queries equal places are ordered by query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from swsdask.kernels.ranks import count_ranks
-from swsdask.model.ranking import RankRule
-from swsdask.model.trials import F64, I32, I64, Reference, Trials
-from swsdask.statistics.base import Statistic
-from swsdask.statistics.hits import Hits
-from swsdask.statistics.strata import class_layers
-from swsdask.statistics.stretches import stretches
+from swsdask.alignment.trials import ranked_events
+from swsdask.kernels.ladder import count_ranks
+from swsdask.model.retrieval import RankRule
+from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
+from swsdask.statistics.counts import class_layers, groups, stretches
+from swsdask.statistics.ladder import Hits
+from swsdask.statistics.statistic import OfDetections, Statistic
 
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
@@ -127,3 +143,271 @@ def _counted(
         score = ranked(score, reference.ranking)
     count_ranks(bounds, ranking, line.astype(np.int32), score, offsets, rungs, counts, tied)
     return rungs, offsets, counts, tied
+
+
+class OfEvents(OfDetections):
+    """A statistic of events: it needs outcomes, and the order in the run's files where that makes events."""
+
+    aligned: ClassVar[bool] = True
+    columns: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def columns_for(cls, reference: Reference) -> tuple[str, ...]:
+        """With the order in the run's files where it counts."""
+        return (*cls.columns, "position") if reference.ranking.duplicates == "first" else cls.columns
+
+
+@dataclass(frozen=True, eq=False)
+class EventHits(OfEvents):
+    """The hits among one system's events; `further` counts the detections beside one of their event."""
+
+    after: ClassVar[tuple[type[Statistic], ...]] = ()
+
+    hits: Hits
+    further: int
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()] | None:
+        """None where events are the evaluation's own trials."""
+        return None if reference.ranking.duplicates is None else ()
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
+        """The events of one aligned cell."""
+        events, further = ranked_events(trials, reference)
+        return cls(Hits.from_trials(events, reference, ()), further)
+
+    def merge(self, other: Self) -> Self:
+        """The events of both parts together."""
+        return type(self)(self.hits.merge(other.hits), self.further + other.further)
+
+
+class EventQueryRanks(OfEvents, QueryRanks):
+    """The ranking of every query's events."""
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (EventHits,)
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs | None:
+        """The rungs of every query of a system; None where events are the evaluation's own trials."""
+        return query_rungs(found[EventHits].hits, reference) if EventHits in found else None
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: RankRungs) -> Self:
+        """The events of one aligned cell between the rungs of their queries."""
+        return super().from_trials(ranked_events(trials, reference)[0], reference, prepared)
+
+
+class EventPooledRanks(OfEvents, PooledRanks):
+    """One ranking of the events of all queries."""
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (EventHits,)
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs | None:
+        """The rungs of a system; None where events are the evaluation's own trials."""
+        return pooled_rungs(found[EventHits].hits, reference) if EventHits in found else None
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: RankRungs) -> Self:
+        """The events of one aligned cell between the rungs."""
+        return super().from_trials(ranked_events(trials, reference)[0], reference, prepared)
+
+
+class _OfPlaces(OfEvents):
+    columns: ClassVar[tuple[str, ...]] = ("document", "start")
+
+    @classmethod
+    def columns_for(cls, reference: Reference) -> tuple[str, ...]:
+        """With the order in the run's files where it counts."""
+        columns = super().columns_for(reference)
+        return (*columns, "position") if reference.ranking.order == "input" else columns
+
+
+@dataclass(frozen=True, eq=False)
+class HitPlaces(_OfPlaces):
+    """The multiset of one system's hits with their places, sorted by (score, place, query, group)."""
+
+    after: ClassVar[tuple[type[Statistic], ...]] = ()
+
+    score: F64
+    place: I64
+    query: I32
+    group: I16
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()] | None:
+        """None where no rule orders equal scores."""
+        return None if reference.ranking.order is None else ()
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
+        """The hits of one aligned cell."""
+        trials, _ = ranked_events(trials, reference)
+        if trials.hit is None:
+            raise ValueError("hits need aligned trials")
+        score = ranked(trials.score[trials.hit], reference.ranking)
+        return cls._sorted(
+            score, _places(trials, trials.hit, reference), trials.query[trials.hit], groups(trials, trials.hit)
+        )
+
+    @classmethod
+    def _sorted(cls, score: F64, place: I64, query: I32, group: I16) -> Self:
+        order = np.lexsort((group, query, place, score))
+        return cls(score[order], place[order], query[order], group[order])
+
+    def merge(self, other: Self) -> Self:
+        """The hits of both parts together."""
+        names = ("score", "place", "query", "group")
+        return self._sorted(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
+
+
+@dataclass(frozen=True, eq=False)
+class TieKeys:
+    """Where hits stand among trials of equal score, as sorted distinct integers: of one query, and of all.
+
+    `scores` are the distinct scores of hits, `places` their distinct places, `points` the distinct (place, query).
+    A key is (tie, point), a tie being a score or, in `own`, a (query, score): `own_ties`.
+    """
+
+    scores: F64
+    places: I64
+    points: I64
+    own_ties: I64
+    own: I64
+    pooled: I64
+    n_queries: int
+
+    @classmethod
+    def of(cls, hits: HitPlaces, n_queries: int) -> Self:
+        """The keys of some hits."""
+        none = np.empty(0, np.int64)
+        bare = cls(np.unique(hits.score), np.unique(hits.place), none, none, none, none, n_queries)
+        at = np.searchsorted(bare.scores, hits.score)
+        point, tie = bare._point(hits.place, hits.query), bare._own_tie(at, hits.query)
+        points, own_ties = np.unique(point), np.unique(tie)
+        n = len(points) + 1
+        point = np.searchsorted(points, point)
+        own = np.unique(np.searchsorted(own_ties, tie) * n + point)
+        return cls(bare.scores, bare.places, points, own_ties, own, np.unique(at * n + point), n_queries)
+
+    @property
+    def tie_of_own(self) -> I64:
+        """The tie of every key in `own`."""
+        return self.own // (len(self.points) + 1)
+
+    @property
+    def tie_of_pooled(self) -> I64:
+        """The tie of every key in `pooled`."""
+        return self.pooled // (len(self.points) + 1)
+
+    def pooled_keys(self, score: F64, place: I64, query: I32) -> I64:
+        """The number in `pooled` of each hit."""
+        return np.searchsorted(self.pooled, self._keys(np.searchsorted(self.scores, score), place, query))
+
+    def own_keys(self, score: F64, place: I64, query: I32) -> I64:
+        """The number in `own` of each hit."""
+        tie = np.searchsorted(self.own_ties, self._own_tie(np.searchsorted(self.scores, score), query))
+        return np.searchsorted(self.own, self._keys(tie, place, query))
+
+    def in_front(self, score: F64, place: I64, query: I32) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
+        """Of false alarms: (rows, the first key behind each), those that have one; in `own`, and in `pooled`."""
+        at = np.minimum(np.searchsorted(self.scores, score), max(len(self.scores) - 1, 0))
+        tied = np.flatnonzero(self.scores[at] == score) if len(self.scores) else np.empty(0, np.int64)
+        at, place, query = at[tied], place[tied], query[tied]
+        wanted = self._own_tie(at, query)
+        tie = np.minimum(np.searchsorted(self.own_ties, wanted), max(len(self.own_ties) - 1, 0))
+        own = np.flatnonzero(self.own_ties[tie] == wanted)
+        of_own, row_own = self._behind(self.own, tie[own], place[own], query[own])
+        of_all, row_all = self._behind(self.pooled, at, place, query)
+        return (tied[own[row_own]], of_own), (tied[row_all], of_all)
+
+    def _behind(self, keys: I64, tie: I64, place: I64, query: I32) -> tuple[I64, I64]:
+        n = len(self.points) + 1
+        point = np.searchsorted(self.points, self._point(place, query), "right")
+        key = np.searchsorted(keys, tie * n + point)
+        there = np.flatnonzero(np.append(keys // n, -1)[key] == tie)
+        return key[there], there
+
+    def _keys(self, tie: I64, place: I64, query: I32) -> I64:
+        keys: I64 = tie * (len(self.points) + 1) + np.searchsorted(self.points, self._point(place, query))
+        return keys
+
+    def _own_tie(self, at: I64, query: I32) -> I64:
+        ties: I64 = query.astype(np.int64) * len(self.scores) + at
+        return ties
+
+    def _point(self, place: I64, query: I32) -> I64:
+        """(place, query) as one integer, in order; a place that no hit has is in front of the next that one has."""
+        at = np.searchsorted(self.places, place)
+        exact = np.append(self.places, -1)[at] == place
+        points: I64 = (2 * at + exact) * self.n_queries + np.where(exact, query, 0)
+        return points
+
+
+@dataclass(frozen=True, eq=False)
+class TiedRanks(_OfPlaces):
+    """False alarms of one system between hits of equal score.
+
+    `own` int64 [n_own_keys, n_groups] counts those in front of each of `keys.own` and behind the one before it of the
+    same query and score; `pooled` int64 [n_pooled_keys, n_layers] the same of all queries, by layer of classes.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (HitPlaces,)
+
+    keys: TieKeys
+    own: I64
+    pooled: I64
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> TieKeys | None:
+        """The keys of a system's hits; None where no rule orders equal scores."""
+        return TieKeys.of(found[HitPlaces], reference.n_queries) if HitPlaces in found else None
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: TieKeys) -> Self:
+        """The false alarms of one aligned cell."""
+        trials, _ = ranked_events(trials, reference)
+        if trials.hit is None:
+            raise ValueError("false alarms need aligned trials")
+        layer, n_layers = class_layers(reference)
+        own = np.zeros((len(prepared.own), reference.n_groups), np.int64)
+        pooled = np.zeros((len(prepared.pooled), n_layers), np.int64)
+        rows = np.delete(np.arange(len(trials)), trials.hit)
+        query, group = trials.query[rows], groups(trials, rows)
+        score = ranked(trials.score[rows], reference.ranking)
+        (row, key), (row_all, key_all) = prepared.in_front(score, _places(trials, rows, reference), query)
+        np.add.at(own, (key, group[row]), 1)
+        line = np.append(layer, np.int32(-1))[reference.class_of[query[row_all], group[row_all]]]
+        np.add.at(pooled, (key_all[line >= 0], line[line >= 0]), 1)
+        return cls(prepared, own, pooled)
+
+    def merge(self, other: Self) -> Self:
+        """The false alarms of both parts together."""
+        return type(self)(self.keys, self.own + other.own, self.pooled + other.pooled)
+
+
+def _places(trials: Trials, rows: I64, reference: Reference) -> I64:
+    """What comes first among equal scores: the place of some trials, not negative, distinct for distinct rows."""
+    detections = trials.detections
+    if detections is None or detections.document is None or detections.start is None:
+        raise ValueError("documents and starts of detections were not read")
+    rows = rows if trials.row is None else trials.row[rows]
+    if reference.ranking.order == "input":
+        if detections.position is None:
+            raise ValueError("positions of detections were not read")
+        return detections.position[rows]
+    places: I64 = _document_places(reference)[detections.document[rows]] << 32 | detections.start[rows]
+    return places
+
+
+@lru_cache(maxsize=2)
+def _document_places(reference: Reference) -> I64:
+    """The place of every document by its id, int64 [n_documents + 1]; the last is that of unknown ones, of id ""."""
+    ids = np.array([*reference.document_ids, ""], object)
+    order = np.argsort(ids, kind="stable")
+    if reference.ranking.order == "document-descending":
+        order = order[::-1]
+    places = np.empty(len(ids), np.int64)
+    places[order] = np.arange(len(ids))
+    return places

@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 
 from swsdask.alignment.trials import make_trials, trial_columns
-from swsdask.archive.base import Run
+from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import StoredArchive, open_archive
-from swsdask.engine.plan import ROWS_PER_CELL
-from swsdask.measures.affine_calibration import affine
-from swsdask.measures.censoring import censored
-from swsdask.measures.population import populations
+from swsdask.measures.averages import populations
+from swsdask.measures.calibration import affine
+from swsdask.measures.cross_entropy import censored
 from swsdask.model.trials import Reference, Trials
-from swsdask.statistics.base import Statistic
+from swsdask.scoring.rounds import ROWS_PER_CELL
 from swsdask.statistics.counts import Counts
-from swsdask.statistics.hits import Hits
-from swsdask.statistics.moments import Moments, ZoomedMoments
-from swsdask.statistics.overlap import Overlap
+from swsdask.statistics.ladder import Hits
+from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments
+from swsdask.statistics.statistic import Statistic
 from tests.bench import in_sklearn
 from tests.bench.cost import cost, in_turn
 from tests.bench.data import Archived, Data

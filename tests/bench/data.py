@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from swsdask.archive.base import Run
-from swsdask.archive.change import Change
-from swsdask.archive.fragment import write_fragment
-from swsdask.archive.layout import BUCKETS, Layout, fragment_name
+from swsdask.archive.fragments import Fragment, StoredRun, write_fragment
+from swsdask.archive.protocols import Run
+from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
-from swsdask.archive.stored_runs import Fragment, StoredRun
-from swsdask.archive.tables import ReferenceTables
-from swsdask.archive.writing import write_runs
-from swsdask.errors import Problems
-from swsdask.model.runs import RunHeader, RunPiece
-from swsdask.model.schemas import SEGMENTS
+from swsdask.archive.versions import BUCKETS, Layout, fragment_name
+from swsdask.archive.write import Change, write_runs
+from swsdask.model.errors import Problems
+from swsdask.model.schemas import SEGMENTS, RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections, ScoreRange
 from swsdask.simulate.detections import DetectionBlocks, detections

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import swsdask as sws
-from swsdask.simulate.discovery_corpus import Discoverer, simulate_classes, simulate_corpus
-from swsdask.simulate.discovery_files import write_classes, write_corpus
+from swsdask.simulate.discovery import Discoverer, simulate_classes, simulate_corpus, write_classes, write_corpus
 from tests.bench.cost import Cost, cost
 from tests.bench.data import SEED, Data
 from tests.bench.process import run_process

@@ -10,15 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import ReferenceTables
-from swsdask.archive.writing import write_runs
-from swsdask.errors import Problems
-from swsdask.model.runs import RunHeader, RunPiece
-from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS
+from swsdask.archive.write import write_runs
+from swsdask.model.errors import Problems
+from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings
-from swsdask.model.ticks import TICKS_PER_SECOND
 from swsdask.model.trials import I64
+from swsdask.model.units import TICKS_PER_SECOND
 from tests.bench.cost import cost
 from tests.bench.data import SEED, Archived
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
-from swsdask.engine.score import score_archive
-from swsdask.engine.serial import SerialExecutor
+from swsdask.execution.local import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.settings import build_settings
+from swsdask.scoring.score import score_archive
 
 
 def mean_average_precision(url: str) -> Callable[[], dict[str, float]]:

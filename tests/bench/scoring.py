@@ -8,11 +8,10 @@ from typing import Any
 from swsdask.alignment.trials import trial_columns
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
-from swsdask.engine.score import score_archive
-from swsdask.engine.serial import SerialExecutor
+from swsdask.execution.local import SerialExecutor
 from swsdask.measures import select
-from swsdask.model.presets import load_preset
-from swsdask.model.settings import Settings, build_settings
+from swsdask.model.settings import Settings, build_settings, load_preset
+from swsdask.scoring.score import score_archive
 from tests.bench.cost import in_turn
 from tests.bench.data import Data
 from tests.bench.floor import read_columns

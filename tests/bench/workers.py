@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
-from swsdask.engine.open import open_executor
-from swsdask.engine.score import score_archive
+from swsdask.execution.open import open_executor
 from swsdask.measures import select
 from swsdask.model.settings import EngineSettings
+from swsdask.scoring.score import score_archive
 from tests.bench.cost import cost, peak_memory
 from tests.bench.data import Archived, Data
 from tests.bench.scoring import FEW, settings

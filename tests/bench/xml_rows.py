@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from swsdask.archive.fragment import as_table
-from swsdask.errors import Problems
-from swsdask.formats.runs import read_run
+from swsdask.archive.fragments import as_table
+from swsdask.formats.runs.read import read_run
+from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS
 from swsdask.simulate.detections import detections
 from swsdask.simulate.evaluation import SimulatedEvaluation

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import swsdask as sws
-from swsdask.errors import Problems
-from swsdask.formats.runs import read_run
+from swsdask.formats.runs.read import read_run
+from swsdask.model.errors import Problems
 from swsdask.simulate.evaluation import simulate
 from swsdask.simulate.files import write
 from tests.cli.conftest import RUN, Files, Outcome, long_form

@@ -11,8 +11,7 @@ from shutil import copytree
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.calibration.file import Calibration
-from swsdask.calibration.maps import AffineMap
+from swsdask.calibration.maps import AffineMap, Calibration
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
 from swsdask.model.schemas import DETECTIONS
 from tests.cli.conftest import RTTM, RUN, Files, Outcome, long_form

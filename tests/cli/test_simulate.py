@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.engine.serial import SerialExecutor
-from swsdask.model.gap_study import GapStudy
+from swsdask.execution.local import SerialExecutor
+from swsdask.model.results import GapStudy
 from swsdask.render.gap_study import numbers, page
 from swsdask.simulate.gap_study import study
 from tests.cli.conftest import Outcome

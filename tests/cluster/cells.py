@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from swsdask.discovery.score import Task
-from swsdask.errors import InputError, Problem
+from swsdask.model.errors import InputError, Problem
 from swsdask.model.trials import Detections
 from tests.engines import MemoryCell
 

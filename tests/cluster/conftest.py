@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from swsdask.clusters import LocalProcesses
-from swsdask.engine.dask import DaskExecutor
+from swsdask.execution.clusters import LocalProcesses
+from swsdask.execution.dask import DaskExecutor
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,11 +10,11 @@ import dask
 import pytest
 
 import swsdask
-from swsdask.clusters import LocalProcesses, RunningAt, RunningByFile
-from swsdask.engine.dask import DaskExecutor
-from swsdask.engine.executor import TASKS_AHEAD
-from swsdask.engine.open import cluster
-from swsdask.errors import ClusterError, ExecutionError
+from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
+from swsdask.execution.dask import DaskExecutor
+from swsdask.execution.executor import TASKS_AHEAD
+from swsdask.execution.open import cluster
+from swsdask.model.errors import ClusterError, ExecutionError
 from tests.cluster import cells
 from tests.cluster.conftest import Elsewhere, killing
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from swsdask.discovery import score
-from swsdask.engine.dask import DaskExecutor
-from swsdask.engine.serial import SerialExecutor
-from swsdask.errors import ExecutionError
+from swsdask.execution.dask import DaskExecutor
+from swsdask.execution.local import SerialExecutor
 from swsdask.model.corpus import DEFAULT_READINGS, Definition, Readings
+from swsdask.model.errors import ExecutionError
 from tests.cluster import cells
 from tests.cluster.conftest import killing
 from tests.discoveries import DEFINITIONS, corpus_of, scored

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swsdask.engine.dask import DaskExecutor
-from swsdask.engine.serial import SerialExecutor
+from swsdask.execution.dask import DaskExecutor
+from swsdask.execution.local import SerialExecutor
 from swsdask.simulate.gap_study import study
 
 pytestmark = pytest.mark.cluster

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from swsdask.engine import plan
-from swsdask.engine.dask import DaskExecutor
-from swsdask.engine.score import score_archive
-from swsdask.engine.serial import SerialExecutor
-from swsdask.engine.threads import ThreadExecutor
-from swsdask.errors import ExecutionError, InputError
+from swsdask.execution.dask import DaskExecutor
+from swsdask.execution.local import SerialExecutor, ThreadExecutor
 from swsdask.measures import select
-from swsdask.model.ranking import RankRule
+from swsdask.model.errors import ExecutionError, InputError
+from swsdask.model.retrieval import RankRule
+from swsdask.scoring import rounds
+from swsdask.scoring.score import score_archive
 from tests import engines
 from tests.cluster import cells
 from tests.cluster.conftest import killing
@@ -51,8 +50,8 @@ def evaluated() -> Any:
 
 @pytest.fixture(autouse=True)
 def _small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "FEW_ROWS", 1)
-    monkeypatch.setattr(plan, "MOST_SYSTEMS", 2)
+    monkeypatch.setattr(rounds, "FEW_ROWS", 1)
+    monkeypatch.setattr(rounds, "MOST_SYSTEMS", 2)
 
 
 @pytest.mark.parametrize("fan_in", [2, 8])

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from swsdask.alignment.segment import Spans, segment_targets, tile
-from swsdask.model.ids import document_id
-from swsdask.model.ticks import ticks
+from swsdask.model.units import document_id, ticks
 from tests.alignment import pairs, reference, trials
 
 

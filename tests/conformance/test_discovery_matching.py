@@ -15,10 +15,9 @@ import pytest
 from swsdask.discovery.corpus import read_corpus
 from swsdask.discovery.counting.gold import gold
 from swsdask.discovery.fragments import read_fragments
-from swsdask.discovery.measures.matching import MatchedWindows, Matching
-from swsdask.discovery.measures.matching_tde import PairedWindows, WeightedMatching, counted
-from swsdask.discovery.placing.locate import locate
-from swsdask.kernels.diagonals import pair_up
+from swsdask.discovery.measures.matching import MatchedWindows, Matching, PairedWindows, WeightedMatching, counted
+from swsdask.discovery.placing import locate
+from swsdask.kernels.matching import pair_up
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from tests.literal_matching import Pairs, Rule, alignments, flat, fold_of
 

@@ -16,9 +16,9 @@ from swsdask.discovery.corpus import read_corpus
 from swsdask.discovery.counting.per_fold import things_counted
 from swsdask.discovery.fragments import read_fragments
 from swsdask.discovery.measures import select
-from swsdask.discovery.measures.coverage_tde import gold_ticks
+from swsdask.discovery.measures.coverage import gold_ticks
 from swsdask.discovery.measures.types import spellings
-from swsdask.discovery.placing.locate import locate
+from swsdask.discovery.placing import locate
 from swsdask.model.corpus import Corpus, Definition, Discovered, Fragments
 
 NAMES = {

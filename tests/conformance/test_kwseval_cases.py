@@ -29,7 +29,7 @@ MORE_OF_QUERY = "otwv_p_fa otwv_p_miss otwv - - stwv_p_miss stwv - ap%".split()
 
 def compare(values: dict[str, float], names: list[str], cells: list[str], with_inc: bool) -> None:
     for name, cell in zip(names, cells, strict=True):
-        # With -inc KWSEval has no OTWV, or that of some of the queries (QUIRK of `measures.optimum_twv`).
+        # With -inc KWSEval has no OTWV, or that of some of the queries (QUIRK of `measures.optimum`).
         if name != "-" and cell and not (with_inc and name.startswith("otwv")):
             value = values[name.rstrip("%")] * (100 if name.endswith("%") else 1)
             assert math.isnan(value) if cell == "NA" else as_printed(value, cell) == cell, (name, value, cell)

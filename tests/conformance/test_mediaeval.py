@@ -12,7 +12,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.cli import main
-from swsdask.errors import InputError
+from swsdask.model.errors import InputError
 
 IMPUTE = {"base": None, "tie_tarfirst": None, "tie_tarlast": None, "inc_def": 5.0, "decinc": -10.0, "alltar": -10.0}
 """The default score that each run was scored with; None: it gives every trial."""

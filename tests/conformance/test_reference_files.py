@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.errors import Problem, Problems
-from swsdask.formats.ecf import read_ecf
-from swsdask.formats.queries import read_queries
-from swsdask.formats.reference import find_reference
-from swsdask.formats.rttm import read_rttm
+from swsdask.formats.reference.ecf import read_ecf
+from swsdask.formats.reference.files import find_reference
+from swsdask.formats.reference.queries import read_queries
+from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.validate import validate
+from swsdask.model.errors import Problem, Problems
 
 COUNTS = {
     "kwseval/synthetic": (20, 100, 114_814, 2_879),

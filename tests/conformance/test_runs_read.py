@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdask.errors import Problem, Problems
-from swsdask.formats.runs import read_run
-from swsdask.model.runs import RunPiece
+from swsdask.formats.runs.read import read_run
+from swsdask.model.errors import Problem, Problems
+from swsdask.model.schemas import RunPiece
 
 
 def read(file: Path) -> tuple[list[RunPiece], list[Problem]]:

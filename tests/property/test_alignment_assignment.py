@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
-from swsdask.kernels.assignment import assign
-from swsdask.kernels.ties import settle
+from swsdask.kernels.assignment import assign, settle
 from tests.alignment import pairs, reference, trials
 
 WHOLE = 2**20

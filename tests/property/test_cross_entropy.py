@@ -19,11 +19,9 @@ from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from swsdask.measures import curves
-from swsdask.measures.affine_calibration import AffineCalibration
+from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy
-from swsdask.measures.pav_calibration import PavCalibration
-from swsdask.model.application import weights
-from swsdask.model.settings import EvaluationSettings
+from swsdask.model.settings import EvaluationSettings, weights
 from swsdask.model.trials import Condition, Reference
 from tests.recalibration import exact_minimum, min_max_shares, overlapping
 from tests.worlds import Row, make_reference, settings, statistics, with_thresholds

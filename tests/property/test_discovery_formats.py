@@ -9,13 +9,13 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.errors import Problems
-from swsdask.formats import run_text, timed_text
-from swsdask.formats.blank_separated import tidy
-from swsdask.formats.class_file import read_classes
-from swsdask.formats.lines import Lines
-from swsdask.formats.run_values import FormatError
-from swsdask.formats.stretch_files import read_folds
+from swsdask.formats.discovery import timed_text
+from swsdask.formats.discovery.classes import read_classes
+from swsdask.formats.discovery.corpus import read_folds
+from swsdask.formats.files import Lines, tidy
+from swsdask.formats.runs import text as run_text
+from swsdask.formats.values import FormatError
+from swsdask.model.errors import Problems
 
 BLANKS = st.sampled_from([" ", " ", " ", "  ", "\t", " \t "])
 NAMES = st.sampled_from(["s01a", "s01b", "ä", "<NA>", '"x', "NA", "null", "Classic"])

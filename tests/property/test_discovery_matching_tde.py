@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.measures.matching_tde import PairedWindows, WeightedMatching, counted
+from swsdask.discovery.measures.matching import PairedWindows, WeightedMatching, counted
 from swsdask.model.corpus import Corpus, Discovered
 from tests.literal_matching import Pairs, Rule, corpora, flat, make_corpus, make_discovered, systems
 

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdask.discovery.counting.pair_sets import PairSets
-from swsdask.discovery.measures.grouping import Grouping
-from swsdask.discovery.measures.grouping_tde import GroupingTde
+from swsdask.discovery.measures.grouping import Grouping, GroupingTde
 from swsdask.discovery.measures.ned import EditDistances, Ned
-from swsdask.discovery.placing.locate import locate
+from swsdask.discovery.placing import locate
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from tests.discovery_worlds import World, worlds
 from tests.literal_pairs import DEFINITIONS, Literal, corpora, corpus_of, exact, system_of, systems

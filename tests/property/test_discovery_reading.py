@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.fragments import read_fragments
-from swsdask.formats.corpus_files import read_corpus_files
+from swsdask.formats.discovery.corpus import read_corpus_files
 from tests.discovery_worlds import World, worlds
 
 GIVEN = ("split", "folds", "within", "speakers")

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdask.discovery import score
-from swsdask.engine.serial import SerialExecutor
-from swsdask.engine.threads import ThreadExecutor
+from swsdask.execution.local import SerialExecutor, ThreadExecutor
 from swsdask.model.corpus import Definition, Readings
 from tests.discoveries import DEFINITIONS, corpus_of, scored
 from tests.discovery_worlds import World, worlds

@@ -12,10 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import swsdask as sws
-from swsdask.archive.ingest import ingest
-from swsdask.archive.layout import Layout
-from swsdask.archive.reading import RunFile
-from swsdask.formats.reference import find_reference
+from swsdask.archive.memory import RunFile
+from swsdask.archive.versions import Layout
+from swsdask.archive.write import ingest
+from swsdask.formats.reference.files import find_reference
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from tests.document_trials import Literal, World
 from tests.literal_mediaeval import tool_numbers

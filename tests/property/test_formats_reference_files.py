@@ -14,10 +14,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.errors import Problems
-from swsdask.formats.ecf import read_ecf
-from swsdask.formats.queries import read_queries
-from swsdask.formats.rttm import read_rttm
+from swsdask.formats.reference.ecf import read_ecf
+from swsdask.formats.reference.queries import read_queries
+from swsdask.formats.reference.rttm import read_rttm
+from swsdask.model.errors import Problems
 
 Read = TypeVar("Read")
 

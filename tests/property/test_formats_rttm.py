@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.errors import Problems
-from swsdask.formats import rttm_records, run_text
-from swsdask.formats.lines import Lines
-from swsdask.formats.rttm import read_rttm
-from swsdask.formats.rttm_records import read_records
-from swsdask.formats.run_values import FormatError
+from swsdask.formats.files import Lines
+from swsdask.formats.reference import rttm
+from swsdask.formats.reference.rttm import read_records, read_rttm
+from swsdask.formats.runs import text as run_text
+from swsdask.formats.values import FormatError
+from swsdask.model.errors import Problems
 
 BLANKS = st.sampled_from([" ", " ", " ", "  ", "\t", " \t "])
 TYPES = st.sampled_from(["LEXEME", "LEXEME", "LEXEME", "SPEAKER", "NOSCORE", "SPKR-INFO", "A/P"])
@@ -104,9 +104,9 @@ def test_a_right_file_is_read_as_the_format_says(text: str) -> None:
 def test_all_at_once_and_line_by_line_agree(text: str) -> None:
     lines = Lines(7, text.encode())
     problems = Problems()
-    singly = rttm_records._read_singly(lines, "x", problems)
+    singly = rttm._read_singly(lines, "x", problems)
     try:
-        together = rttm_records._read_together(lines)
+        together = rttm._read_together(lines)
     except (ValueError, FormatError):
         return
     assert not problems
@@ -116,7 +116,7 @@ def test_all_at_once_and_line_by_line_agree(text: str) -> None:
 
 @given(st.lists(records(17).map(lambda fields: " ".join([*fields[:8], "1"])), min_size=1, max_size=30))
 def test_most_files_are_read_all_at_once(rows: list[str]) -> None:
-    table, _ = rttm_records._read_together(Lines(1, "".join(f"{row}\n" for row in rows).encode()))
+    table, _ = rttm._read_together(Lines(1, "".join(f"{row}\n" for row in rows).encode()))
     assert len(table) == sum(row.startswith(("LEXEME", "SPEAKER")) for row in rows)
 
 

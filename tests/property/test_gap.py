@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdask.engine.executor import Executor
-from swsdask.engine.progress import Unseen
-from swsdask.engine.score import score_systems
-from swsdask.engine.serial import SerialExecutor
-from swsdask.engine.threads import ThreadExecutor
+from swsdask.execution.executor import Executor, Unseen
+from swsdask.execution.local import SerialExecutor, ThreadExecutor
 from swsdask.measures import interpretation
 from swsdask.measures.gap import GeneralisedAveragePrecision
 from swsdask.model.penalty import Penalty, ReplayRule, gaussian, rectangular, table, triangular
 from swsdask.model.settings import EngineSettings, EvaluationSettings
 from swsdask.model.trials import Condition, Reference
+from swsdask.scoring.score import score_systems
 from tests import engines
 from tests.alignment import Row
 from tests.literal_gap import earnings, gap_of

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.engine.serial import SerialExecutor
-from swsdask.engine.threads import ThreadExecutor
-from swsdask.kernels.gap_study import gap_of_lists, ranked_lists
-from swsdask.model.gap_study import GapStudy
+from swsdask.execution.local import SerialExecutor, ThreadExecutor
+from swsdask.kernels.onsets import gap_of_lists, ranked_lists
 from swsdask.model.penalty import Penalty, gaussian, rectangular, table, triangular
+from swsdask.model.results import GapStudy
 from swsdask.simulate.gap_study import FUNCTIONS, kendall, study
 from tests.literal_gap import gap, value
 

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdask.measures import MEASURES, curves
-from swsdask.model.application import weights
-from swsdask.model.settings import EvaluationSettings
+from swsdask.model.settings import EvaluationSettings, weights
 from swsdask.model.trials import Reference
 from tests.property.worlds import World, cells, worlds
 from tests.worlds import settings as evaluation

@@ -8,9 +8,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from swsdask.kernels.decimal_text import MAX_DIGITS, nearest_float, nearest_tick, scan_number
-from swsdask.kernels.text_columns import read_scores, read_ticks
-from swsdask.model.ticks import MAX_TICKS, ticks
+from swsdask.kernels.text import MAX_DIGITS, nearest_float, nearest_tick, read_scores, read_ticks, scan_number
+from swsdask.model.units import MAX_TICKS, ticks
 
 numbers = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from swsdask.errors import InputError, Problem
-from swsdask.formats import run_text
-from swsdask.formats.run_text import Window, read_blocks, utf8_blocks
-from swsdask.formats.run_values import FormatError
+from swsdask.formats.runs import text as run_text
+from swsdask.formats.runs.text import Window, read_blocks, utf8_blocks
+from swsdask.formats.values import FormatError
+from swsdask.model.errors import InputError, Problem
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60)
 

@@ -10,12 +10,11 @@ from fsspec import filesystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdask.errors import InputError, Problems
-from swsdask.formats.run_write import write_kwslist, write_stdlist, write_table
-from swsdask.formats.runs import read_run
-from swsdask.model.ids import document_fault, document_id, id_fault
-from swsdask.model.runs import RunHeader, RunPiece
-from swsdask.model.ticks import MAX_TICKS
+from swsdask.formats.runs.read import read_run
+from swsdask.formats.runs.write import write_kwslist, write_stdlist, write_table
+from swsdask.model.errors import InputError, Problems
+from swsdask.model.schemas import RunHeader, RunPiece
+from swsdask.model.units import MAX_TICKS, document_fault, document_id, id_fault
 
 texts = st.sampled_from(['"', '"a', 'a"b', '"a"', ",", "a,b"]) | st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=8

@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from swsdask.errors import Problem, Problems
-from swsdask.formats import run_builder, run_parts
-from swsdask.formats.run_text import read_blocks, utf8_blocks
-from swsdask.formats.run_xml import read_xml_run, xml_window
-from swsdask.formats.runs import read_run, split_run
-from swsdask.kernels.xml_rows import ODD
-from swsdask.model.ids import document_id
-from swsdask.model.runs import RunPiece
+from swsdask.formats.runs import builder
+from swsdask.formats.runs import parts as run_parts
+from swsdask.formats.runs.read import read_run, split_run
+from swsdask.formats.runs.text import read_blocks, utf8_blocks
+from swsdask.formats.runs.xml import read_xml_run, xml_window
+from swsdask.kernels.xml import ODD
+from swsdask.model.errors import Problem, Problems
+from swsdask.model.schemas import RunPiece
+from swsdask.model.units import document_id
 
 DIALECTS = {
     "kwslist": ("detected_kwlist", "kw", "kwid", "search_time", "oov_count"),
@@ -42,7 +43,7 @@ def cut(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 @contextmanager
 def only_lxml() -> Iterator[None]:
-    with patch.object(run_builder, "scan_rows", lambda *_: ODD):
+    with patch.object(builder, "scan_rows", lambda *_: ODD):
         yield
 
 

@@ -10,11 +10,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdask.statistics.counts import Counts
-from swsdask.statistics.hits import Hits
-from swsdask.statistics.ladder import Ladder
-from swsdask.statistics.query_ladder import QueryLadder
-from swsdask.statistics.strata import class_layers, class_targets, members
+from swsdask.statistics.counts import Counts, class_layers, class_targets, members
+from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
 from tests.engines import plain
 from tests.property.worlds import World, cells, worlds
 from tests.worlds import statistics

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from swsdask.kernels.softplus import softplus
 from swsdask.model.trials import F64, Reference
-from swsdask.statistics.bins import Bins, Scores, Zoom
-from swsdask.statistics.hits import Hits
+from swsdask.statistics.bins import Bins, Points, Scores, Zoom, quadrature
+from swsdask.statistics.counts import members
+from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Moments, ZoomedMoments, nontarget_points
-from swsdask.statistics.quadrature import Points, quadrature
-from swsdask.statistics.strata import members
 from tests.engines import plain
 from tests.property.worlds import World, cells, worlds
 from tests.worlds import make_reference, make_trials, unaligned

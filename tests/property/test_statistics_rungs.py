@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from swsdask.kernels.sweep import count_slots
+from swsdask.kernels.ladder import count_slots
 from swsdask.model.trials import F64
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)

@@ -16,16 +16,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import swsdask as sws
-from swsdask.measures.actual_twv import ActualTwv
-from swsdask.measures.detection_cost import DetectionCost
-from swsdask.measures.error_rates import ErrorRates
-from swsdask.measures.maximum_twv import MaximumTwv
-from swsdask.measures.occurrence_value import OccurrenceWeightedValue
-from swsdask.measures.operating_point import OperatingPoint
-from swsdask.measures.optimum_twv import OptimumTwv
-from swsdask.measures.supremum_twv import SupremumTwv
-from swsdask.measures.threshold_twv import ThresholdTwv
-from swsdask.measures.totals import Totals
+from swsdask.measures.optimum import OptimumTwv
+from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeightedValue, Totals
+from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, SupremumTwv, ThresholdTwv
 from tests import literal
 from tests.literal import Detection, Evaluation, Excerpt, Occurrence, Query, Rules, Turn, Word
 

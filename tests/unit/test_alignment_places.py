@@ -3,9 +3,8 @@ import pytest
 
 from swsdask.alignment.segment import Spans, tile
 from swsdask.alignment.trials import make_trials, trial_columns
-from swsdask.errors import InputError
-from swsdask.kernels.best import best_rows
-from swsdask.kernels.targets import pairs_ascend
+from swsdask.kernels.trials import best_rows, pairs_ascend
+from swsdask.model.errors import InputError
 from swsdask.model.trials import AlignmentRule
 from tests.alignment import NAMES, detections, pairs, reference, score_range, trials
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from swsdask.alignment.trials import make_trials, trial_columns
-from swsdask.errors import InputError
+from swsdask.model.errors import InputError
 from swsdask.model.trials import AlignmentRule, ScoreRange
 from tests.alignment import NAMES, detections, pairs, reference, score_range, trials
 

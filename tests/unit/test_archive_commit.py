@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from swsdask.archive.layout import Layout
-from swsdask.archive.manifest import versions
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive, vacuum
-from swsdask.archive.writing import write_runs
-from swsdask.errors import ArchiveError
+from swsdask.archive.versions import Layout, versions
+from swsdask.archive.write import write_runs
+from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import Pieces, as_rows, excerpt, queries, source, tables
@@ -142,7 +141,7 @@ CHILD = """
     import os, random, signal, sys, time
     from pathlib import Path
     from swsdask.archive.storage import Storage
-    from swsdask.errors import ArchiveError
+    from swsdask.model.errors import ArchiveError
     from tests.archives import source
     from tests.unit.test_archive_commit import rows, write
 

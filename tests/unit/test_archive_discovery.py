@@ -10,14 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import swsdask.archive.discovery_ingest as discovery_ingest
-from swsdask.archive.discovery import open_discovery, vacuum_discovery
-from swsdask.archive.discovery_ingest import content_of, ingest_discovery
+import swsdask.archive.discovery as discovery_ingest
+from swsdask.archive.discovery import content_of, ingest_discovery, open_discovery, vacuum_discovery
 from swsdask.archive.store import open_archive
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.fragments import build_fragments, read_fragments
-from swsdask.errors import ArchiveError, InputError
-from swsdask.formats.corpus_files import CorpusFiles, CorpusTables, read_corpus_files
+from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_corpus_files
+from swsdask.model.errors import ArchiveError, InputError
 from tests.discovery_worlds import random_world
 from tests.property.test_discovery_reading import same
 

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 import swsdask as sws
-from swsdask.archive.ingest import ingest
-from swsdask.archive.layout import Layout
-from swsdask.archive.memory import read_into_memory
-from swsdask.archive.reading import RunFile, read_reference, sources_of
+from swsdask.archive.memory import RunFile, read_into_memory, read_reference, sources_of
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
-from swsdask.archive.writing import write_runs
-from swsdask.errors import ArchiveError, InputError
-from swsdask.formats.reference import find_reference
+from swsdask.archive.versions import Layout
+from swsdask.archive.write import ingest, write_runs
+from swsdask.formats.reference.files import find_reference
+from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import Pieces, Row, excerpt, piece, queries, tables, words
 from tests.document_trials import World

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.archive import reading
-from swsdask.archive.ingest import ingest
-from swsdask.archive.memory import read_into_memory
-from swsdask.archive.reading import ReferenceFiles, RunFile, read_reference, sources_of
+from swsdask.archive import memory as reading
+from swsdask.archive.memory import ReferenceFiles, RunFile, read_into_memory, read_reference, sources_of
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import is_archive, open_archive
-from swsdask.errors import InputError
+from swsdask.archive.write import ingest
+from swsdask.model.errors import InputError
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import as_rows
 from tests.unit.test_archive_store import COLUMNS

@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.archive.content import RowSum
-from swsdask.archive.excerpts import Excerpts
-from swsdask.archive.order import cut, in_order, joined, pair_starts
-from swsdask.model.runs import RunHeader
-from swsdask.model.schemas import DOCUMENTS
+from swsdask.archive.reference_tables import Excerpts
+from swsdask.archive.rows import RowSum, cut, in_order, joined, pair_starts
+from swsdask.model.schemas import DOCUMENTS, RunHeader
 from swsdask.model.trials import Detections
 from tests.archives import as_rows, excerpt, piece, table
 

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdask.archive.check_runs import check_runs
+from swsdask.archive.fragments import RUNS
 from swsdask.archive.memory import MemoryArchive, read_into_memory
-from swsdask.archive.policy import check_runs
-from swsdask.archive.stored_runs import RUNS
-from swsdask.archive.tables import table_hash
-from swsdask.errors import ArchiveError, InputError
-from swsdask.model.runs import RunHeader
+from swsdask.archive.reference_tables import table_hash
+from swsdask.model.errors import ArchiveError, InputError
+from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import Pieces, Row, as_rows, excerpt, piece, queries, source, tables, words
 

@@ -16,8 +16,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive, open_archive
-from swsdask.archive.writing import write_runs
-from swsdask.errors import ArchiveError
+from swsdask.archive.write import write_runs
+from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import as_rows, source
 from tests.unit.test_archive_store import COLUMNS, TABLES, rows

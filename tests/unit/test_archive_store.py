@@ -11,17 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from swsdask.archive import store
-from swsdask.archive.base import Run
-from swsdask.archive.layout import Layout, buckets_of
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.occurrences import finder_of
+from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, StoredCell, is_archive, open_archive, vacuum
-from swsdask.archive.writing import write_runs
-from swsdask.errors import ArchiveError, InputError
+from swsdask.archive.versions import Layout, buckets_of
+from swsdask.archive.write import write_runs
+from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.finding import FindRule
-from swsdask.model.runs import RunHeader
+from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
 from tests.archives import Pieces, Row, as_rows, excerpt, piece, queries, source, tables, words

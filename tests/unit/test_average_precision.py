@@ -11,9 +11,8 @@ import pytest
 import pytrec_eval
 from sklearn.metrics import average_precision_score
 
-from swsdask.measures import precision_steps
-from swsdask.model.presets import load_preset
-from swsdask.model.settings import EvaluationSettings, build_settings
+from swsdask.measures import rankings
+from swsdask.model.settings import EvaluationSettings, build_settings, load_preset
 from tests.rankings import Event, scored, tables_of
 
 PRESETS = ("simplekwseval", "kws-assessment", "trec", "sklearn", "kwseval")
@@ -109,7 +108,7 @@ def test_long_ties_are_taken_in_blocks(monkeypatch: pytest.MonkeyPatch, interpol
     asked = with_options(ties="expected", interpolation=interpolation, integration=integration)
     documents = [f"D{n}" for n in range(30)]
     whole = [scored(asked, 4, documents, random_run(seed)) for seed in range(5)]
-    monkeypatch.setattr(precision_steps, "_BLOCK", 7)
+    monkeypatch.setattr(rankings, "_BLOCK", 7)
     for seed, values in enumerate(whole):
         for key, value in scored(asked, 4, documents, random_run(seed)).items():
             assert value == pytest.approx(values[key], abs=1e-14, nan_ok=True)

@@ -14,16 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from swsdask.archive.base import Run
+from swsdask.archive.protocols import Run
 from swsdask.calibration.applying import apply_to_runs
-from swsdask.calibration.file import Calibration, FittedOn
 from swsdask.calibration.fitting import step_map
-from swsdask.calibration.maps import AffineMap, StepMap
-from swsdask.errors import InputError, Problems
-from swsdask.formats.run_dialect import DIALECTS
-from swsdask.formats.run_write import write_kwslist, write_lists, write_table
-from swsdask.formats.runs import read_run
+from swsdask.calibration.maps import AffineMap, Calibration, FittedOn, StepMap
+from swsdask.formats.runs.read import read_run
+from swsdask.formats.runs.write import write_kwslist, write_lists, write_table
+from swsdask.formats.runs.xml import DIALECTS
 from swsdask.measures.isotonic import isotonic_blocks
+from swsdask.model.errors import InputError, Problems
 from swsdask.model.trials import ScoreRange
 from tests.cli.conftest import RUN
 from tests.property.test_run_write import rows

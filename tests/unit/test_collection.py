@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swsdask.archive.collection import collection_statistics
+from swsdask.archive.check_runs import collection_statistics
 from swsdask.archive.memory import MemoryArchive
 from swsdask.archive.reference import build_reference
 from swsdask.model.schemas import WORDS

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.discovery.corpus import read_corpus
-from swsdask.discovery.folding import equal_parts
+from swsdask.discovery.folds import equal_parts
 from swsdask.discovery.fragments import read_fragments, system_of
-from swsdask.errors import InputError, SettingsError
 from swsdask.model.corpus import Corpus
-from swsdask.model.ticks import MAX_TICKS
+from swsdask.model.errors import InputError, SettingsError
+from swsdask.model.units import MAX_TICKS
 
 PHONES = "g 1.0 1.1 c\nf 0.2 0.3 b\nf 0.1 0.2 SIL\nf 0.5 0.6 SPN\n"
 WORDS = "f 0.2 0.3 be\nf 0.1 0.2 SIL\ng 1.0 1.1 see\n"

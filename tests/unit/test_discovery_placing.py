@@ -12,14 +12,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from swsdask.discovery.counting.corpus_cache import per_corpus
 from swsdask.discovery.counting.per_fold import by_fold, distinct_things, ratio, things_counted
-from swsdask.discovery.counting.remembered import per_corpus
-from swsdask.kernels.containment import holding, sharing_most
-from swsdask.kernels.cover import add_union
-from swsdask.kernels.partners import have_partner
-from swsdask.kernels.placing import place_document, place_tde, place_tdev2
-from swsdask.kernels.sequences import find_sequences, number_sequences
-from swsdask.kernels.words import most_covered, same_labels
+from swsdask.kernels.ngrams import find_sequences, number_sequences
+from swsdask.kernels.pairs import have_partner, holding, sharing_most
+from swsdask.kernels.placing import add_union, most_covered, place_document, place_tde, place_tdev2, same_labels
 from swsdask.model.corpus import Corpus
 from tests import literal_discovery as literal
 from tests.discovery_worlds import World

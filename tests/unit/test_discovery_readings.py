@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import swsdask as sws
-from swsdask.discovery.folding import parts_of_time
+from swsdask.discovery.folds import parts_of_time
 from swsdask.model.corpus import Tokens
-from swsdask.model.ticks import MAX_TICKS
+from swsdask.model.units import MAX_TICKS
 
 TENTHS = "{} {:.1f} {:.1f} {}\n"
 """A line of an alignment."""

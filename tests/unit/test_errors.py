@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from swsdask.errors import SHOWN, InputError, Problems
+from swsdask.model.errors import SHOWN, InputError, Problems
 
 
 def test_a_problem_says_where_what_and_what_to_do() -> None:

@@ -10,14 +10,18 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from swsdask.errors import Problems
-from swsdask.formats import run_text
-from swsdask.formats.alignment_file import read_alignment
-from swsdask.formats.class_file import read_classes
-from swsdask.formats.corpus_files import CorpusFiles, read_corpus_files
-from swsdask.formats.speaker_map import read_speakers
-from swsdask.formats.stretch_files import read_folds, read_stretches
-from swsdask.model.corpus_schemas import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
+from swsdask.formats.discovery.classes import read_classes
+from swsdask.formats.discovery.corpus import (
+    CorpusFiles,
+    read_alignment,
+    read_corpus_files,
+    read_folds,
+    read_speakers,
+    read_stretches,
+)
+from swsdask.formats.runs import text as run_text
+from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
+from swsdask.model.errors import Problems
 
 Reader = Callable[[str, Problems], pa.Table]
 

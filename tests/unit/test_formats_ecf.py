@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.errors import Problem, Problems
-from swsdask.formats.ecf import read_ecf
+from swsdask.formats.reference.ecf import read_ecf
+from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import DOCUMENTS
 
 

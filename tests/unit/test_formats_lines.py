@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.errors import InputError
-from swsdask.formats import run_text
-from swsdask.formats.lines import MAX_LINE, Lines, read_lines
+from swsdask.formats.files import MAX_LINE, Lines, read_lines
+from swsdask.formats.runs import text
+from swsdask.model.errors import InputError
 
 
 def numbered(path: Path) -> list[tuple[int, bytes]]:
@@ -25,7 +25,7 @@ def test_lines_are_numbered_whatever_the_blocks(tmp_path: Path, monkeypatch: pyt
     path.write_bytes(b"\xef\xbb\xbfa\n\nb\xc3\xa4\r\n" + b"c" * 30 + b"\nlast")
     expected = [(1, b"a"), (2, b""), (3, b"b\xc3\xa4\r"), (4, b"c" * 30), (5, b"last")]
     assert numbered(path) == expected
-    monkeypatch.setattr(run_text, "BLOCK", 3)
+    monkeypatch.setattr(text, "BLOCK", 3)
     assert numbered(path) == expected
 
 

@@ -9,8 +9,8 @@ import fsspec
 import pytest
 import zstandard
 
-from swsdask.errors import InputError
-from swsdask.formats.opening import open_bytes
+from swsdask.formats.files import open_bytes
+from swsdask.model.errors import InputError
 
 TEXT = b"one line\nand another\n" * 500
 COMPRESSED = {"gzip": gzip.compress(TEXT, mtime=0), "zstd": zstandard.compress(TEXT)}
@@ -102,7 +102,7 @@ def test_a_path_needs_no_fsspec(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(COMPRESSED["gzip"])
     code = (
-        "import sys; from swsdask.formats.opening import open_bytes\n"
+        "import sys; from swsdask.formats.files import open_bytes\n"
         f"with open_bytes({str(path)!r}) as source: source.read()\n"
         "sys.exit('fsspec' in sys.modules)"
     )

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.errors import Problem, Problems
-from swsdask.formats.queries import read_queries
+from swsdask.formats.reference.queries import read_queries
+from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import QUERIES
 
 KWLIST = """<?xml version="1.0" encoding="UTF-8"?>

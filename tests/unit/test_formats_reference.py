@@ -7,8 +7,8 @@ import fsspec
 import pytest
 import zstandard
 
-from swsdask.errors import InputError
-from swsdask.formats.reference import ReferenceFiles, find_reference
+from swsdask.formats.reference.files import ReferenceFiles, find_reference
+from swsdask.model.errors import InputError
 
 ECF = b"<ecf><excerpt audio_filename='a' channel='1' tbeg='0' dur='9'/></ecf>"
 RTTM = b"LEXEME a 1 0 1 x lex ann <NA>\n"

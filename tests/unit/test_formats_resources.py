@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.errors import InputError, Problems
-from swsdask.formats.resources import MAX_BYTES, read_resources
-from swsdask.formats.run_files import find_runs
-from swsdask.formats.run_resources import find_resources, resources_of_runs
+from swsdask.formats.find import find_runs
+from swsdask.formats.runs.resources import MAX_BYTES, find_resources, read_resources, resources_of_runs
 from swsdask.formats.sniff import Format, sniff
 from swsdask.formats.validate import validate
+from swsdask.model.errors import InputError, Problems
 
 GOOD = """# What it took.
 query_seconds = [1.5, 2]

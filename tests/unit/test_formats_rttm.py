@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from swsdask.errors import Problem, Problems
-from swsdask.formats.rttm import read_rttm
+from swsdask.formats.reference.rttm import read_rttm
+from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import SEGMENTS, WORDS
 
 RTTM = """;; a comment

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.errors import InputError
 from swsdask.formats.sniff import RUNS, Format, expect, sniff
+from swsdask.model.errors import InputError
 
 CONTENTS = {
     "ecf": ("<!-- x --><ecf/>", Format.ECF),

@@ -9,9 +9,9 @@ import pytest
 import pytrec_eval
 
 import swsdask as sws
-from swsdask.errors import ArchiveError, InputError, Problems, SettingsError
-from swsdask.formats.runs import read_run
-from swsdask.formats.trec import read_judgments
+from swsdask.formats.reference.trec import read_judgments
+from swsdask.formats.runs.read import read_run
+from swsdask.model.errors import ArchiveError, InputError, Problems, SettingsError
 
 QRELS = "7 0 D1 1\n7 0 D2 0\n8 0 D1 2\n8 0 D3 -1\n"
 RUN = "7 Q0 D2 1 0.5 tag\n7 Q0 D9 2 0.25 tag\n7 Q0 D1 3 0.125 tag\n8 Q0 D1 1 3e-1 tag\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.formats.reference import ReferenceFiles
+from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.formats.sniff import Format
 from swsdask.formats.validate import CheckedFile, Report, validate
 

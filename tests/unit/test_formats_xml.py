@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from swsdask.errors import InputError
 from swsdask.formats.xml_stream import End, Start, read_elements
+from swsdask.model.errors import InputError
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from swsdask.errors import SettingsError
+from swsdask.model.errors import SettingsError
 from swsdask.model.penalty import DEFAULT_REPLAY, ReplayRule
 from tests.literal_gap import value
 from tests.worlds import settings

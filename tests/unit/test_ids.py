@@ -1,6 +1,6 @@
 import pytest
 
-from swsdask.model.ids import document_fault, document_id, id_fault
+from swsdask.model.units import document_fault, document_id, id_fault
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.kernels import cache
+from swsdask.kernels import compilation
 
-PACKAGE = Path(cache.__file__).parents[1]
+PACKAGE = Path(compilation.__file__).parents[1]
 SUM_OF_COSTS = """
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -66,7 +66,7 @@ def imported_by_kernels() -> Iterator[tuple[str, str]]:
 
 
 def test_all_that_kernels_are_compiled_from_is_known() -> None:
-    known = {".".join(("swsdask", *file.relative_to(PACKAGE).with_suffix("").parts)) for file in cache.SOURCES}
+    known = {".".join(("swsdask", *file.relative_to(PACKAGE).with_suffix("").parts)) for file in compilation.SOURCES}
     types = {("swsdask.model.trials", name) for name in ("I8", "I16", "I32", "I64", "F64", "Bool")}
     others = {(module, name) for module, name in imported_by_kernels() if module.split(".")[0] == "swsdask"}
     assert {(module, name) for module, name in others if module not in known} <= types
@@ -79,24 +79,24 @@ def test_all_that_kernels_are_compiled_from_is_known() -> None:
 def test_all_that_code_is_made_from_is_in_its_version(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = cache.version()
-    assert cache.version() == before
+    before = compilation.version()
+    assert compilation.version() == before
     if what == "source":
         (tmp_path / "more.py").touch()
-        monkeypatch.setattr(cache, "SOURCES", (*cache.SOURCES, tmp_path / "more.py"))
+        monkeypatch.setattr(compilation, "SOURCES", (*compilation.SOURCES, tmp_path / "more.py"))
     elif what == "numpy":
-        monkeypatch.setattr(cache.np, "__version__", "1.0")
+        monkeypatch.setattr(compilation.np, "__version__", "1.0")
     elif what == "python":
-        monkeypatch.setattr(cache.sys, "version", "3.99")
+        monkeypatch.setattr(compilation.sys, "version", "3.99")
     else:
-        codegen = cache.cpu_target.target_context.codegen()
+        codegen = compilation.cpu_target.target_context.codegen()
         monkeypatch.setattr(type(codegen), "magic_tuple", lambda _: ("triple", "another", ""))
-    assert cache.version() != before
+    assert compilation.version() != before
 
 
 def test_folders_that_nobody_uses_are_removed_but_for_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1e9
-    monkeypatch.setattr(cache.time, "time", lambda: now)
+    monkeypatch.setattr(compilation.time, "time", lambda: now)
 
     def used(n: int, seconds_ago: float) -> None:
         for number in range(n):
@@ -110,37 +110,37 @@ def test_folders_that_nobody_uses_are_removed_but_for_the_last(tmp_path: Path, m
     (tmp_path / "another").mkdir()
     used(10, 60)
     used(1, 7200)
-    cache._remove_unused(tmp_path)
+    compilation._remove_unused(tmp_path)
     assert left() == ["another", *(f"swsdask-60-{number}" for number in range(10))]
     now += 7200
-    cache._remove_unused(tmp_path)
+    compilation._remove_unused(tmp_path)
     assert left() == ["another", *(f"swsdask-60-{number}" for number in range(2, 10))]
 
 
 def test_functions_of_others_are_left_to_numba() -> None:
-    assert cache._Locator.from_function(test_functions_of_others_are_left_to_numba, __file__) is None
+    assert compilation._Locator.from_function(test_functions_of_others_are_left_to_numba, __file__) is None
 
 
 def test_a_place_is_found_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache._caching.CacheImpl, "_locator_classes", [cache._Locator])
-    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
-    found = cache._parent()
+    monkeypatch.setattr(compilation._caching.CacheImpl, "_locator_classes", [compilation._Locator])
+    monkeypatch.setattr(compilation.tempfile, "gettempdir", lambda: str(tmp_path))
+    found = compilation._parent()
     (folder,) = tmp_path.iterdir()
     assert found.parent == folder
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_the_place_lasts(tmp_path: Path) -> None:
-    assert cache._private_folder(tmp_path) == cache._private_folder(tmp_path)
+    assert compilation._private_folder(tmp_path) == compilation._private_folder(tmp_path)
 
 
 def test_a_place_that_others_can_write_is_not_used(tmp_path: Path) -> None:
-    cache._private_folder(tmp_path).chmod(0o777)
-    assert cache._private_folder(tmp_path).parent != tmp_path
+    compilation._private_folder(tmp_path).chmod(0o777)
+    assert compilation._private_folder(tmp_path).parent != tmp_path
 
 
 def test_compiling_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    announcement = cache._Announcement()
+    announcement = compilation._Announcement()
     with caplog.at_level(logging.WARNING, "swsdask"):
         for _ in range(3):
             announcement.on_start(None)

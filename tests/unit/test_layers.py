@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from swsdask.errors import SettingsError
+from swsdask.model.errors import SettingsError
 from swsdask.model.layers import KEPT_NONE, Layers, Settled, overrides
-from swsdask.model.presets import load_preset
+from swsdask.model.settings import load_preset
 
 
 def given(preset: str | None = None, compat: str | None = None, **evaluation: Any) -> Layers:

@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from swsdask.measures import interpretation, system_notes
-from swsdask.measures.affine_calibration import AffineCalibration
+from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy
-from swsdask.measures.pav_calibration import PavCalibration
-from swsdask.model.application import weights
+from swsdask.model.settings import weights
 from swsdask.model.trials import Reference
-from swsdask.statistics.moments import ZoomedMoments
-from swsdask.statistics.overlap import Overlap
+from swsdask.statistics.moments import Overlap, ZoomedMoments
 from tests.worlds import Row, make_reference, settings, statistics, with_thresholds
 
 FAMILIES = (CrossEntropy(), AffineCalibration(), PavCalibration())

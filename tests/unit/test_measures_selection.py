@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from swsdask.errors import SettingsError
 from swsdask.measures import MEASURES, interpretation, select, system_notes, with_points
-from swsdask.model.application import asked_thresholds, weights
+from swsdask.model.errors import SettingsError
+from swsdask.model.settings import asked_thresholds, weights
 from swsdask.statistics.counts import Counts
 from tests.worlds import make_reference, make_trials, settings, statistics
 

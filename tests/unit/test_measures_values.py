@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from swsdask.measures import MEASURES, curves
-from swsdask.measures.sweep import sweeps
-from swsdask.measures.twv import iso_twv, twv
+from swsdask.measures.sweep import iso_twv, sweeps, twv
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
 from tests.worlds import Row, make_reference, settings, statistics, with_thresholds

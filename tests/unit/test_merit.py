@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from swsdask.measures import MEASURES
-from swsdask.model.merit import BALANCED, merit, named, ranking_measures
+from swsdask.model.measures import BALANCED, merit, named, ranking_measures
 from swsdask.model.results import SCORES
-from swsdask.render.board import board
+from swsdask.render.tables import board
 from tests.results import table
 
 NEITHER = set(
@@ -17,7 +17,7 @@ NEITHER = set(
     "map_n_averaged map_n_no_relevant map_n_missing mediaeval_threshold mediaeval_offset_threshold mediaeval_min_score "
     "mediaeval_max_score".split()
 )
-"""Measures without an order of merit. A new measure is in `model.merit` or here."""
+"""Measures without an order of merit. A new measure is in `model.measures` or here."""
 
 NAMES = [name for family in MEASURES for name in family.names]
 

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.archive.occurrences import FINDER_VERSION, find_occurrences
-from swsdask.archive.tables import table_hash
-from swsdask.archive.text import spelled, units
-from swsdask.errors import InputError
+from swsdask.archive.occurrences import FINDER_VERSION, find_occurrences, spelled, units
+from swsdask.archive.reference_tables import table_hash
+from swsdask.model.errors import InputError
 from swsdask.model.finding import Finder, FindRule
 from swsdask.model.schemas import FOUND_OCCURRENCES, WORDS
 from swsdask.model.settings import TextFilter

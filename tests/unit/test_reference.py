@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.archive.audio import HALF_TICKS_PER_SECOND, audio_time, virtual_trials
 from swsdask.archive.reference import build_reference, queries_without_targets
-from swsdask.archive.tables import ReferenceTables
-from swsdask.errors import SettingsError
+from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, ReferenceTables, audio_time, virtual_trials
+from swsdask.model.errors import SettingsError
 from swsdask.model.schemas import DOCUMENTS, WORDS
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference

@@ -12,8 +12,8 @@ from scipy.stats import norm
 
 from swsdask.model.results import CURVES, SCORES
 from swsdask.render import det
-from swsdask.render.board import board
 from swsdask.render.figures import figures
+from swsdask.render.tables import board
 from tests.results import table, three_systems
 
 FRAME = det.frame(1.0)

@@ -14,8 +14,7 @@ import pytest
 from rich.console import Console
 
 from swsdask.model.results import CURVES, SCORES, Result
-from swsdask.render.discovery import Scores, page
-from swsdask.render.discovery_figures import spread_panels
+from swsdask.render.discovery import Scores, page, spread_panels
 from swsdask.render.discovery_text import print_discovery
 from swsdask.render.html import page as report
 

@@ -11,10 +11,10 @@ import pytest
 import swsdask.render.calibration as rendered
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render import ece
-from swsdask.render.board import board
 from swsdask.render.calibration import COLUMNS, calibration
-from swsdask.render.faces import FACES, shown
 from swsdask.render.html import page
+from swsdask.render.labels import FACES, shown
+from swsdask.render.tables import board
 from tests.results import table, three_systems
 
 GRID = np.linspace(-10.0, 10.0, 81).tolist()

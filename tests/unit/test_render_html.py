@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import swsdask.render.cubes as cubes
+import swsdask.render.tables as cubes
 from swsdask.model.results import CURVES, SCORES, Result
-from swsdask.render.board import board
-from swsdask.render.faces import LEADERBOARD, shown
 from swsdask.render.html import page, write_report
+from swsdask.render.labels import LEADERBOARD, shown
+from swsdask.render.tables import board
 from tests.results import MANIFEST, made_up, made_up_result, table, three_systems
 
 HOSTILE = (

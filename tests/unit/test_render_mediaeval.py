@@ -10,7 +10,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.cli import main
-from swsdask.errors import SettingsError
+from swsdask.model.errors import SettingsError
 from swsdask.render.mediaeval_output import java_float
 from tests.document_trials import World
 

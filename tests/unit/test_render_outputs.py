@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import swsdask.render.outputs as outputs
-from swsdask.errors import InputError
+from swsdask.model.errors import InputError
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES, Result
 from swsdask.render.outputs import read_outputs, scores_json, write_outputs
-from swsdask.render.replacing import replacing
+from swsdask.render.pages import replacing
 from tests.results import MANIFEST, table, three_systems
 
 ODD = [

@@ -9,9 +9,9 @@ import pytest
 
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render import ece
-from swsdask.render.board import board
 from swsdask.render.html import page
 from swsdask.render.retrieval import retrieval
+from swsdask.render.tables import board
 from tests.rankings import Event, tables_of
 from tests.results import table, three_systems
 from tests.unit.test_average_precision import with_options

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from swsdask.model.results import SCORES, Result
-from swsdask.render.board import board
-from swsdask.render.faces import LEADERBOARD, face, shown
+from swsdask.render.labels import LEADERBOARD, face, shown
+from swsdask.render.tables import board
 from swsdask.render.text import print_leaderboard
 from tests.results import MANIFEST, table, three_systems
 

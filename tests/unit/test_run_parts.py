@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdask.errors import Problems
-from swsdask.formats import run_parts
-from swsdask.formats.runs import RunPart, read_part, read_run, split_run
+from swsdask.formats.runs import parts as run_parts
+from swsdask.formats.runs.read import RunPart, read_part, read_run, split_run
+from swsdask.model.errors import Problems
 
 ROW = '<kw file="d{0}" channel="1" tbeg="{0}.5" dur="0.25" score="-{0}.5" decision="YES"/>\n'
 

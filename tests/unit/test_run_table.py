@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.errors import Problem, Problems
-from swsdask.formats.runs import read_run
-from swsdask.model.runs import RunPiece
+from swsdask.formats.runs.read import read_run
+from swsdask.model.errors import Problem, Problems
+from swsdask.model.schemas import RunPiece
 
 HEAD = "query,document,start,duration,score\n"
 

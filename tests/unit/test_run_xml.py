@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from swsdask.errors import Problem, Problems
-from swsdask.formats import run_text, run_xml
-from swsdask.formats.run_text import utf8_blocks
-from swsdask.formats.run_xml import read_xml_run, xml_window
-from swsdask.formats.runs import read_run
-from swsdask.model.runs import RunPiece
+from swsdask.formats.runs import text as run_text
+from swsdask.formats.runs import xml
+from swsdask.formats.runs.read import read_run
+from swsdask.formats.runs.text import utf8_blocks
+from swsdask.formats.runs.xml import read_xml_run, xml_window
+from swsdask.model.errors import Problem, Problems
+from swsdask.model.schemas import RunPiece
 
 ROW = '<kw file="d1" channel="1" tbeg="1.5" dur="0.25" score="-0.5" decision="YES"/>\n'
 
@@ -80,7 +81,7 @@ def test_a_run_as_it_stands(read: Read) -> None:
 )
 def test_ordinary_rows_are_the_scanner_s(read: Read, monkeypatch: pytest.MonkeyPatch, row: str) -> None:
     expected = read(kwslist(ROW * 3))[0][0]
-    monkeypatch.delattr(run_xml, "OddReader")
+    monkeypatch.delattr(xml, "OddReader")
     (piece,), problems = read(kwslist(row * 3))
     assert not problems
     for name in ("query", "document", "channel", "start", "duration", "score", "decision"):

@@ -2,9 +2,15 @@ from fractions import Fraction
 
 import pytest
 
-from swsdask.errors import SettingsError
-from swsdask.model.presets import load_preset, load_settings_file, preset_names
-from swsdask.model.settings import EvaluationSettings, OperatingPoint, build_settings
+from swsdask.model.errors import SettingsError
+from swsdask.model.settings import (
+    EvaluationSettings,
+    OperatingPoint,
+    build_settings,
+    load_preset,
+    load_settings_file,
+    preset_names,
+)
 
 
 @pytest.mark.parametrize(

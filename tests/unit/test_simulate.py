@@ -11,7 +11,7 @@ import pytest
 from lxml import etree
 
 from swsdask.model import schemas
-from swsdask.model.ticks import ticks
+from swsdask.model.units import ticks
 from swsdask.simulate.detections import DetectionBlocks, detections
 from swsdask.simulate.evaluation import SimulatedEvaluation, simulate
 from swsdask.simulate.files import write

@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 
 from swsdask.discovery.corpus import build_corpus
-from swsdask.errors import Problems
-from swsdask.formats.class_file import read_classes
-from swsdask.formats.corpus_files import CorpusFiles, CorpusTables, read_corpus_files
-from swsdask.simulate.discovery_corpus import (
+from swsdask.formats.discovery.classes import read_classes
+from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_corpus_files
+from swsdask.model.errors import Problems
+from swsdask.simulate.discovery import (
     DISCOVERERS,
     Discoverer,
     SimulatedCorpus,
     simulate_classes,
     simulate_corpus,
+    write_classes,
+    write_corpus,
 )
-from swsdask.simulate.discovery_files import write_classes, write_corpus
 
 N_PHONES = 6_000
 

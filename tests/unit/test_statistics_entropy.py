@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from swsdask.kernels.softplus import softplus
-from swsdask.statistics.entropy import Entropy
-from swsdask.statistics.exact_sums import ExactSums
+from swsdask.statistics.entropy import Entropy, ExactSums
 from tests.engines import plain
 from tests.worlds import make_reference, make_trials, unaligned
 

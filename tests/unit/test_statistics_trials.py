@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from swsdask.model.trials import Trials
-from swsdask.statistics.counts import NO, YES, Counts
-from swsdask.statistics.hits import Hits
-from swsdask.statistics.ladder import Ladder
-from swsdask.statistics.query_ladder import QueryLadder
-from swsdask.statistics.strata import class_targets
+from swsdask.statistics.counts import NO, YES, Counts, class_targets
+from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
 from tests.worlds import make_reference, make_trials, statistics, unaligned
 
 REFERENCE = make_reference([[2], [1], [0]], {"all": ([True, True, False], [True], 100)})

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.model.ticks import TICKS_PER_SECOND, seconds, ticks
+from swsdask.model.units import TICKS_PER_SECOND, seconds, ticks
 
 
 @given(st.decimals(min_value=0, max_value=200_000, places=7))

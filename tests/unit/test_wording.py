@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swsdask.model.wording import counted
+from swsdask.model.errors import counted
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from swsdask.discovery.counting.corpus_cache import per_corpus
 from swsdask.discovery.counting.per_fold import most_folds
-from swsdask.discovery.counting.remembered import per_corpus
-from swsdask.discovery.counting.windows import LENGTHS, LONGEST, Windows, windows
-from swsdask.kernels.gold import add_apart, add_partnered, covered
-from swsdask.kernels.ngrams import SHORTEST, U8, refine, starts_within, trigrams
+from swsdask.discovery.counting.rows import LENGTHS, LONGEST, Windows, windows
+from swsdask.kernels.ngrams import SHORTEST, U8, add_apart, add_partnered, covered, refine, starts_within, trigrams
 from swsdask.model.corpus import Corpus
 from swsdask.model.trials import I16, I32, I64
 

@@ -26,18 +26,22 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.counting.counted_pairs import CountedPairs, counted, counted_alone, in_several, keys_of
 from swsdask.discovery.counting.pairs import (
+    CountedPairs,
     Products,
     batches,
     bounds_of,
+    counted,
+    counted_alone,
     distinct_pairs,
+    in_several,
+    keys_of,
     members_twice,
     of_one_type,
     pairs_within,
 )
 from swsdask.discovery.counting.per_fold import most_folds
-from swsdask.kernels.fragment_pairs import ANY_TIME, MOST_OF_THE_SHORTER, NEAR, NEAR_OR_ANY_TIME
+from swsdask.kernels.pairs import ANY_TIME, MOST_OF_THE_SHORTER, NEAR, NEAR_OR_ANY_TIME
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.trials import I64
 

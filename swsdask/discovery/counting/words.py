@@ -1,23 +1,52 @@
-"""The words of a set of folds, and which of them a fragment is near or lies on.
+"""Words of the corpus, and fragments by file.
+
+The words of a set of folds, and which of them a fragment is near or lies on.
 
 A word counts in a fold as a fragment does: if it lies entirely inside one of the fold's stretches.
+
+Cells that are ranges of files, for what is counted file by file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from swsdask.discovery.counting.by_file import FileRange, rows_of
-from swsdask.discovery.placing.numbering import first_rows
-from swsdask.discovery.placing.restriction import folds_of
-from swsdask.discovery.placing.transcription import segments_of
-from swsdask.kernels.placing import place_tde, place_touching
-from swsdask.kernels.words import most_covered, same_labels
+from swsdask.discovery.placing import first_rows, folds_of, segments_of
+from swsdask.kernels.placing import most_covered, place_tde, place_touching, same_labels
 from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
-from swsdask.model.ticks import TICKS_PER_SECOND
 from swsdask.model.trials import I16, I32, I64, Bool
+from swsdask.model.units import TICKS_PER_SECOND
+
+_STEPS_PER_FRAGMENT = 32
+
+
+class FileRange(NamedTuple):
+    """A cell: the files low:high."""
+
+    low: int
+    high: int
+
+
+def file_ranges(corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
+    """Ranges of files, all of them once, each of about `work` steps or one file."""
+    fragments = np.searchsorted(discovered.file, np.arange(len(corpus.files) + 1))
+    steps = corpus.phones.first + corpus.words.first + _STEPS_PER_FRAGMENT * fragments
+    low = 0
+    while low < len(corpus.files):
+        high = max(low + 1, int(np.searchsorted(steps, steps[low] + work, side="right")) - 1)
+        yield FileRange(low, high)
+        low = high
+
+
+def rows_of(files: FileRange, file: I32) -> slice:
+    """The rows of a range of files in a column of files that is sorted."""
+    low, high = np.searchsorted(file, files).tolist()
+    return slice(low, high)
+
 
 NO_WORD = -1
 _EDGE_SECONDS = 0.03

@@ -9,10 +9,10 @@ import difflib
 from collections.abc import Iterable
 from importlib import import_module
 
-from swsdask.discovery.base import Measure
-from swsdask.discovery.measures.sizes import NAMES as SIZES
-from swsdask.errors import SettingsError
+from swsdask.discovery.measures.tokens import NAMES as SIZES
+from swsdask.discovery.statistic import Measure
 from swsdask.model.corpus import Definition
+from swsdask.model.errors import SettingsError
 
 _ENDINGS = ("precision", "recall", "f_score")
 
@@ -29,10 +29,10 @@ _NAMES: dict[str, tuple[str, ...]] = {
 
 _HOMES: dict[str, str | dict[Definition, str]] = {
     "ned": "ned:Ned",
-    "coverage": {"document": "coverage:Coverage", "tde2015": "coverage_tde:TimeCoverage", "tdev2": "coverage:Coverage"},
-    "matching": {"document": "matching:Matching", "tde2015": "matching_tde:WeightedMatching"},
-    "grouping": {"document": "grouping:Grouping", "tde2015": "grouping_tde:GroupingTde", "tdev2": "grouping:Grouping"},
-    "type": {"document": "types:Type", "tde2015": "types_tde:SpelledType", "tdev2": "types:Type"},
+    "coverage": {"document": "coverage:Coverage", "tde2015": "coverage:TimeCoverage", "tdev2": "coverage:Coverage"},
+    "matching": {"document": "matching:Matching", "tde2015": "matching:WeightedMatching"},
+    "grouping": {"document": "grouping:Grouping", "tde2015": "grouping:GroupingTde", "tdev2": "grouping:Grouping"},
+    "type": {"document": "types:Type", "tde2015": "types:SpelledType", "tdev2": "types:Type"},
     "token": "tokens:Token",
     "boundary": "boundaries:Boundary",
 }

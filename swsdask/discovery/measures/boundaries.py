@@ -24,13 +24,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from swsdask.discovery.counting.by_file import FileRange, file_ranges, rows_of
-from swsdask.discovery.counting.per_fold import Agreement, by_fold
-from swsdask.discovery.counting.sets import common, distinct
-from swsdask.discovery.counting.words import words_of
+from swsdask.discovery.counting.per_fold import Agreement, by_fold, common, distinct
+from swsdask.discovery.counting.words import FileRange, file_ranges, rows_of, words_of
 from swsdask.model.corpus import Corpus, Definition, Discovered
-from swsdask.model.ticks import TICKS_PER_SECOND
 from swsdask.model.trials import F64, I32, I64, Bool
+from swsdask.model.units import TICKS_PER_SECOND
 
 _NEAR_TICKS = 300
 _NEAR_SECONDS = 0.03

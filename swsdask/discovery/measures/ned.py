@@ -30,6 +30,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from swsdask.discovery.counting.corpus_cache import per_corpus
 from swsdask.discovery.counting.pairs import (
     Products,
     batches,
@@ -42,9 +43,8 @@ from swsdask.discovery.counting.pairs import (
     slots_of,
 )
 from swsdask.discovery.counting.per_fold import most_folds
-from swsdask.discovery.counting.remembered import per_corpus
 from swsdask.kernels.edit_distance import WORD, Types, add_distances, edit_distances
-from swsdask.kernels.fragment_pairs import MOST_OF_THE_SHORTER, NEAR
+from swsdask.kernels.pairs import MOST_OF_THE_SHORTER, NEAR
 from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered
 from swsdask.model.trials import F64, I32, I64
 

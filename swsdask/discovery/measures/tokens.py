@@ -1,4 +1,6 @@
-"""Token precision and recall: how many words were found, one by one.
+"""Tokens: precision and recall of the words found, and sizes of what was found.
+
+Token precision and recall: how many words were found, one by one.
 
 document: |F_disc ∩ F_goldLex| over |F_disc|, and over |F_goldLex|, of the measures document of the Zero Resource
 challenge. A fragment is known by its phones (file, first, last), a word too, both transcribed by the one rule of
@@ -12,6 +14,12 @@ word are counted twice, in recall too, which may exceed 1. QUIRK: words labelled
 
 tdev2: the distinct words that fragments are (see `words.words_spelled`: the word of which it covers the largest share,
 if their phones have equal labels), over the distinct fragments, and over the words. QUIRK: times are not compared.
+
+How much a system found: n_classes, n_fragments and n_words, of a set of folds and of each fold.
+
+A class counts where one of its fragments does; fragments are distinct ones; words are the distinct transcriptions of
+fragments, as the challenge's later toolbox counts them, without the empty one. What lies in no fold of the set does not
+count. Over a set of folds these are numbers of distinct things, so they are not the sums over its folds.
 """
 
 from __future__ import annotations
@@ -21,12 +29,20 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from swsdask.discovery.counting.by_file import FileRange, file_ranges, rows_of
-from swsdask.discovery.counting.per_fold import Agreement, by_fold, rows_counted
-from swsdask.discovery.counting.sets import common, distinct
-from swsdask.discovery.counting.words import NO_WORD, Words, words_matched, words_near, words_of, words_spelled
-from swsdask.discovery.placing.transcription import phones_of
-from swsdask.model.corpus import Corpus, Discovered
+from swsdask.discovery.counting.per_fold import Agreement, by_fold, common, distinct, rows_counted
+from swsdask.discovery.counting.words import (
+    NO_WORD,
+    FileRange,
+    Words,
+    file_ranges,
+    rows_of,
+    words_matched,
+    words_near,
+    words_of,
+    words_spelled,
+)
+from swsdask.discovery.placing import phones_of
+from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I64
 
 _SIZE_BITS = 31
@@ -97,3 +113,29 @@ class Token:
 def _elements(first: I64, last: I64) -> I64:
     """What fragments or words are known by: their phones; those without have numbers of their own, below 0."""
     return np.where(last > first, (first << _SIZE_BITS) | (last - first), -1 - np.arange(len(first)))
+
+
+NAMES = ("n_classes", "n_fragments", "n_words")
+
+
+def sizes(discovered: Discovered, corpus: Corpus, fold_set: int) -> tuple[dict[str, float], dict[str, F64]]:
+    """The numbers over a set of folds, and for each name those of its folds, float64 [n_folds]."""
+    fold = discovered.fold[fold_set].astype(np.int64)
+    member_fold = fold[discovered.member_fragment]
+    transcribed = np.flatnonzero(discovered.last > discovered.first)
+    things = {
+        "n_classes": (member_fold, discovered.member_cluster.astype(np.int64)),
+        "n_fragments": (fold, np.arange(len(discovered))),
+        "n_words": (fold[transcribed], discovered.type[transcribed].astype(np.int64)),
+    }
+    n_folds = len(corpus.folds[fold_set].names)
+    counted = {name: _distinct(*columns, n_folds) for name, columns in things.items()}
+    return {name: total for name, (total, _) in counted.items()}, {name: each for name, (_, each) in counted.items()}
+
+
+def _distinct(fold: I64, thing: I64, n_folds: int) -> tuple[float, F64]:
+    """How many distinct things are in any fold, and in each."""
+    inside = fold != NO_FOLD
+    fold, thing = fold[inside], thing[inside]
+    pairs = np.unique(thing * n_folds + fold)
+    return float(len(np.unique(thing))), np.bincount(pairs % n_folds, minlength=n_folds).astype(np.float64)

@@ -1,0 +1,172 @@
+"""Places of trials: documents and segments, the best detection of each, and what lies outside.
+
+Trials that stand for all detections that fall into them: the best one speaks for the others.
+
+The group of documents that a trial belongs to.
+
+What becomes of detections that do not lie inside an evaluated excerpt.
+
+The rule `outside` says it: "drop" makes no trials of them and counts them (KWSEval drops them silently), "false_alarm"
+leaves them ordinary detections, aligned like the rest (STDEval without its -E option: false alarms where they match
+nothing), "error" refuses them.
+
+QUIRK, under `compat = "kwseval"`: a detection that ends exactly at the end of an excerpt is outside if begin + duration
+in double precision lies behind it (`alignment.doubles`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdask.kernels.trials import best_rows, target_rows
+from swsdask.model.errors import SHOWN, InputError, Problem
+from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
+from swsdask.model.units import seconds
+
+
+def groups_of(document: I32 | None, rows: I64 | slice, reference: Reference) -> I16 | None:
+    """The group of the document (-1: unknown) in each of the rows, or None where no condition tells documents apart."""
+    if reference.n_groups == 1:
+        return None
+    if document is None:
+        raise ValueError("the column `document` was not read")
+    return reference.group_of_document[document[rows]]
+
+
+OUTSIDE = "outside"
+"""The reason under which `Trials.dropped` counts detections outside the evaluated excerpts."""
+
+
+def evaluated_rows(detections: Detections, reference: Reference, source: str) -> I64 | None:
+    """The rows that are evaluated, ascending int64; None: all of them.
+
+    Raises `InputError` if the rule is "error" and a detection lies outside; `source` says where the rows come from.
+    """
+    if reference.rule.outside == "false_alarm":
+        return None
+    if detections.inside is None:
+        raise ValueError("the column `inside` was not read")
+    if detections.inside.all():
+        return None
+    if reference.rule.outside == "error":
+        outside = np.flatnonzero(detections.inside == 0)
+        problems = (_problem(detections, reference, source, row) for row in outside[:SHOWN].tolist())
+        raise InputError(*problems, total=len(outside))
+    return np.flatnonzero(detections.inside != 0)
+
+
+def dropped_outside(detections: Detections, rows: I64 | None) -> dict[str, int]:
+    """The count for `Trials.dropped`; no entry without a row that was dropped."""
+    return {} if rows is None else {OUTSIDE: len(detections) - len(rows)}
+
+
+def _problem(detections: Detections, reference: Reference, source: str, row: int) -> Problem:
+    found = f"a detection of query {reference.query_ids[detections.query[row]]}"
+    if detections.document is not None:
+        code = int(detections.document[row])
+        found += f" in {reference.document_ids[code] if code >= 0 else 'a document without excerpts'}"
+    if detections.start is not None and detections.duration is not None:
+        start, duration = int(detections.start[row]), int(detections.duration[row])
+        found += f" at {seconds(start)} - {seconds(start + duration)} s"
+    return Problem(
+        file=source,
+        line=None,
+        expected="detections inside the evaluated excerpts",
+        found=found,
+        remedy='Take it out, or set outside = "drop" or "false_alarm".',
+    )
+
+
+Scalar = TypeVar("Scalar", np.int8, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """What the trials of a query are: documents or segments, numbered from 0.
+
+    `of_detection` is the number of the place that each detection lies in, -1 where it lies in none, which `otherwise`
+    names in `Trials.dropped`. `targets` are the target trials, sorted pairs (query, place); None for unaligned trials.
+    """
+
+    of_detection: I64
+    number: int
+    targets: tuple[I32, I64] | None
+    otherwise: str
+
+
+def distinct_pairs(query: I32, place: I32 | I64) -> tuple[I32, I64]:
+    """The pairs (query, place), each once, sorted; places are not negative."""
+    pairs = np.unique(query.astype(np.int64) << 32 | place.astype(np.int64))
+    return (pairs >> 32).astype(np.int32), pairs & (2**32 - 1)
+
+
+def best_trials(detections: Detections, reference: Reference, places: Places, evaluated: I64 | None) -> Trials:
+    """One trial per (query, place) with an evaluated detection, by query as the rows have it, then by place.
+
+    A trial has the score and decision of its best detection; of equal scores that is the one with the earlier start,
+    then the longer, then on the lower channel, then YES before NO, then the earlier row. An unaligned trial's `row` is
+    that of any detection with the best score. `evaluated` are the rows that count; None: all.
+    """
+    return trials_of_highest(detections.score, detections, reference, places, evaluated)
+
+
+def trials_of_highest(
+    worth: F64, detections: Detections, reference: Reference, places: Places, evaluated: I64 | None
+) -> Trials:
+    """As `best_trials`, but the best detection is the one of highest `worth`."""
+    n_rows = len(detections)
+    place = evaluated_places(places, evaluated)
+    outside = dropped_outside(detections, evaluated)
+    nowhere = int((place < 0).sum()) - sum(outside.values())
+    rows = best_rows(
+        detections.query,
+        place,
+        worth,
+        _or_zeros(detections.start, np.int32, n_rows),
+        _or_zeros(detections.duration, np.int32, n_rows),
+        _or_zeros(detections.channel, np.int8, n_rows),
+        _or_zeros(detections.decision, np.int8, n_rows),
+        reference.n_queries,
+        places.number,
+    )
+    aligned = places.targets is not None
+    query = detections.query[rows]
+    hit, occurrence = (
+        (None, None)
+        if places.targets is None
+        else hits(query, place[rows], places.targets, reference.n_queries, places.number)
+    )
+    return Trials(
+        query=query,
+        score=detections.score[rows],
+        decision=detections.decision[rows] if aligned and detections.decision is not None else None,
+        group=groups_of(detections.document, rows, reference),
+        row=rows,
+        hit=hit,
+        occurrence=occurrence,
+        dropped=outside | ({places.otherwise: nowhere} if nowhere else {}),
+        detections=detections,
+    )
+
+
+def hits(query: I32, place: I32 | I64, targets: tuple[I32, I64], n_queries: int, n_places: int) -> tuple[I64, I32]:
+    """The trials that are targets, ascending, and the number of the target of each."""
+    of_query = np.searchsorted(targets[0], np.arange(n_queries + 1))
+    return target_rows(query, place, of_query, targets[1], n_places)
+
+
+def evaluated_places(places: Places, evaluated: I64 | None) -> I64:
+    """The place of every detection, -1 also where it does not count."""
+    if evaluated is None:
+        return places.of_detection
+    place = np.full(len(places.of_detection), -1, np.int64)
+    place[evaluated] = places.of_detection[evaluated]
+    return place
+
+
+def _or_zeros(column: NDArray[Scalar] | None, dtype: type[Scalar], length: int) -> NDArray[Scalar]:
+    return np.zeros(length, dtype) if column is None else column

@@ -1,0 +1,128 @@
+"""Checks of a collection of runs: names, contents, and the policy for faults.
+
+What of an archive's runs the settings of a scoring refuse, and what a reader of its numbers must be told.
+
+An archive may have been made under other settings than it is scored with: what its ingest kept or dropped is judged
+again.
+
+What a collection holds to search in, before any system: the counts of the thesis's table 5.5.
+
+An event is a (query, document): each may be relevant, if the document holds an evaluated occurrence of the query, or
+not. Queries out of vocabulary are those with an attribute `oov` (in small or capital letters) that is yes, true or 1;
+where no query has the attribute, nothing is said of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from swsdask.archive.protocols import Run
+from swsdask.model.errors import SHOWN, Problems, counted
+from swsdask.model.finding import FindRule
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import Bool, Reference
+
+
+def check_runs(runs: Iterable[Run], settings: EvaluationSettings) -> tuple[str, ...]:
+    """Sentences about the runs that belong beside their numbers: what is dropped, rounded, or counted unusually.
+
+    Raises `InputError` with every run that has unknown queries, unknown documents or detections outside the evaluated
+    excerpts where the settings call these errors.
+    """
+    problems = Problems()
+    notes: list[str] = []
+    for run in runs:
+        _refuse(run, settings, problems)
+        notes += _notes(run, settings)
+    problems.raise_if_any()
+    return tuple(notes)
+
+
+def check_words(words: pa.Table, settings: EvaluationSettings) -> tuple[str, ...]:
+    """Sentences about the words of the reference that belong beside the numbers."""
+    said = {name.decode(): value.decode() for name, value in (words.schema.metadata or {}).items()}
+    notes = []
+    if "repeated" in said:
+        own = FindRule.of(settings).finder == "own"
+        fate = "they count once" if own else f"compat={settings.compat} counts them again"
+        notes.append(f"The reference repeats {counted(int(said['repeated']), 'records of words')}: {fate}.")
+    if "unknown_types" in said:
+        notes.append(f"Passed over in the reference, of types that RTTM does not have: {said['unknown_types']}.")
+    return tuple(notes)
+
+
+def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:
+    where = ", ".join(run.files) or run.system
+    if run.unknown_queries and settings.unknown_queries == "error":
+        found = _listed("rows", "of unknown queries", run.unknown_queries)
+        problems.add(where, None, "only queries of the list", found, "Mend the ids, or set unknown_queries=drop.")
+    if run.unknown_documents and settings.unknown_documents == "error":
+        found = _listed("rows", "in unknown documents", run.unknown_documents)
+        problems.add(where, None, "only documents of the ECF", found, "Mend the ids, or set unknown_documents=outside.")
+    if run.outside and settings.outside == "error":
+        found = f"{run.outside} outside them"
+        problems.add(
+            where, None, "only detections inside evaluated excerpts", found, "Set outside=drop or outside=false_alarm."
+        )
+
+
+def _notes(run: Run, settings: EvaluationSettings) -> list[str]:
+    fate = "false alarms unless they match an occurrence" if settings.outside == "false_alarm" else "dropped"
+    elsewhere = run.outside - sum(run.unknown_documents.values())
+    notes = []
+    if run.unknown_queries:
+        notes.append(f"dropped: {_listed('detections', 'of unknown queries', run.unknown_queries)}")
+    if run.unknown_documents:
+        where = "in documents that the evaluation does not know"
+        notes.append(f"{fate}: {_listed('detections', where, run.unknown_documents)}")
+    if elsewhere and settings.compat != "mediaeval":
+        notes.append(f"{fate}: {counted(elsewhere, 'detections')} outside the evaluated excerpts")
+    if run.rounded:
+        notes.append(f"rounded: {counted(run.rounded, 'times')} finer than 0.1 ms")
+    return [f"{run.system}: {note}." for note in notes]
+
+
+def _listed(things: str, which: str, rows: Mapping[str, int]) -> str:
+    """How many things, and the first ids with theirs."""
+    first = [f"{name} ({count})" for name, count in list(rows.items())[:SHOWN]]
+    more = f" and {counted(len(rows) - SHOWN, 'more ids')}" if len(rows) > SHOWN else ""
+    return f"{counted(sum(rows.values()), things)} {which}: {', '.join(first)}{more}"
+
+
+_YES = {"1", "yes", "true", "oov"}
+
+
+def collection_statistics(queries: pa.Table, reference: Reference) -> dict[str, int]:
+    """Documents, queries, events, relevant events and occurrences, and of these what is out of vocabulary."""
+    evaluated = reference.n_documents - reference.n_without_excerpts
+    inside = reference.document < evaluated
+    pairs = np.unique(reference.query[inside].astype(np.int64) << 32 | reference.document[inside])
+    counts = {
+        "documents": evaluated,
+        "queries": reference.n_queries,
+        "events": evaluated * reference.n_queries,
+        "relevant_events": len(pairs),
+        "occurrences": len(reference.query),
+    }
+    oov = _out_of_vocabulary(queries)
+    if oov is not None:
+        counts |= {
+            "oov_queries": int(oov.sum()),
+            "oov_events": evaluated * int(oov.sum()),
+            "relevant_oov_events": int(oov[pairs >> 32].sum()),
+            "oov_occurrences": int(oov[reference.query].sum()),
+        }
+    return counts
+
+
+def _out_of_vocabulary(queries: pa.Table) -> Bool | None:
+    said = [
+        {name.lower(): value.strip().lower() for name, value in attributes}.get("oov")
+        for attributes in queries["attributes"].to_pylist()
+    ]
+    if all(value is None for value in said):
+        return None
+    return np.array([value in _YES for value in said], np.bool_)

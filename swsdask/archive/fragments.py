@@ -1,0 +1,345 @@
+"""Detections on storage: partitioned, spilled, sorted, and written as fragments.
+
+Fragments: Parquet files of sorted detections, written once and read by row groups.
+
+From the rows of a run, spilled by bucket, to its fragments: each sorted and written on its own.
+
+Neighbouring buckets share a fragment as long as it stays small enough to sort in memory. A bucket that is too large
+by itself is divided into ranges of (query, document), which are about even unless a (query, document) alone is too
+large.
+
+Rows on their way to where they belong: spilled to temporary files, taken up again partition by partition.
+
+A spill file is an Arrow IPC file with one record batch per partition, so that each partition is read without the
+others.
+
+The table `runs` of an archive on storage: what each run is and which files hold its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from swsdask.archive.protocols import Run
+from swsdask.archive.rows import cut, in_order, joined, pair_starts
+from swsdask.archive.sources import FileOrder
+from swsdask.archive.storage import Storage
+from swsdask.archive.versions import TEMPORARY, Layout, fragment_name, new_token
+from swsdask.model.resources import Resources
+from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS
+from swsdask.model.trials import I64, Detections, ScoreRange
+
+_DICTIONARY = ["query", "document", "channel", "decision", "inside", "unknown_document"]
+_ENCODINGS = {
+    "start": "DELTA_BINARY_PACKED",
+    "duration": "DELTA_BINARY_PACKED",
+    "score": "BYTE_STREAM_SPLIT",
+    "position": "DELTA_BINARY_PACKED",
+}
+_DTYPES = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in DETECTION_COLUMNS}
+
+
+def as_table(rows: Detections) -> pa.Table:
+    """All columns that some rows have as an Arrow table, without a copy."""
+    schema = pa.schema([field for field in DETECTION_COLUMNS if getattr(rows, field.name) is not None])
+    return pa.Table.from_arrays([pa.array(getattr(rows, name)) for name in schema.names], schema=schema)
+
+
+def write_fragment(rows: Detections, rows_per_group: int, codec: str) -> tuple[pa.Buffer, list[int]]:
+    """The bytes of a Parquet file of `rows`, which are in canonical order, and the rows of each of its row groups.
+
+    Groups have about equal size, at most `rows_per_group` rows unless a (query, document) alone has more; none is cut.
+    """
+    table = as_table(rows)
+    groups = cut(pair_starts(rows), len(rows), rows_per_group)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        table.schema,
+        compression=codec,
+        use_dictionary=[name for name in _DICTIONARY if name in table.schema.names],
+        column_encoding={name: _ENCODINGS[name] for name in table.schema.names if name in _ENCODINGS},
+        write_statistics=True,
+    ) as writer:
+        for group in groups:
+            size = group.stop - group.start
+            writer.write_table(table.slice(group.start, size), row_group_size=size)
+    return sink.getvalue(), [group.stop - group.start for group in groups]
+
+
+def read_groups(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> dict[str, list[NDArray[Any]]]:
+    """The named columns of some row groups, one array per group.
+
+    A column of integers whose statistics say that all values of the group are one is not read but filled; one that the
+    file does not have is filled with 0.
+    """
+    found: dict[str, list[NDArray[Any]]] = {name: [] for name in columns}
+    place = {name: file.schema_arrow.get_field_index(name) for name in columns}
+    for group in groups:
+        metadata = file.metadata.row_group(group)
+        constant = {name: value for name in columns if (value := _constant(metadata, place[name])) is not None}
+        read = [name for name in columns if name not in constant]
+        table = file.read_row_group(group, columns=read, use_threads=False)
+        for name in columns:
+            if name in constant:
+                found[name].append(np.full(metadata.num_rows, constant[name], _DTYPES[name]))
+            else:
+                found[name].append(_array(table[name], _DTYPES[name]))
+    return found
+
+
+def _constant(metadata: pq.RowGroupMetaData, place: int) -> int | None:
+    """The one value of a column, 0 for one that the file does not have; None if there may be others."""
+    if place < 0:
+        return 0
+    column = metadata.column(place)
+    statistics = column.statistics
+    if column.path_in_schema == "score" or statistics is None or not statistics.has_min_max:
+        return None
+    return int(statistics.min) if statistics.min == statistics.max else None
+
+
+def _array(column: pa.ChunkedArray, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The values without a copy where they lie in one piece."""
+    pieces = [
+        np.frombuffer(chunk.buffers()[1], dtype, len(chunk), chunk.offset * dtype.itemsize) for chunk in column.chunks
+    ]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+@dataclass(frozen=True)
+class SpillFile:
+    """A temporary file and how many rows of each partition are in it."""
+
+    name: str
+    rows: tuple[int, ...]
+
+
+def temporary_folder() -> str:
+    """A new name for a folder of spill files."""
+    return f"{TEMPORARY}/{new_token()}"
+
+
+def spill(
+    storage: Storage, folder: str, rows: Detections, partition: NDArray[np.integer], partitions: int
+) -> SpillFile:
+    """Write `rows`, all columns, to a new file in `folder`; `partition` is that of every row, below `partitions`."""
+    order = np.argsort(partition.astype(np.min_scalar_type(max(partitions - 1, 0))), kind="stable")
+    counts = np.bincount(partition, minlength=partitions)
+    batch = pa.RecordBatch.from_struct_array(as_table(rows.take(order)).to_struct_array().combine_chunks())
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        for end, count in zip(np.cumsum(counts).tolist(), counts.tolist(), strict=True):
+            writer.write_batch(batch.slice(end - count, count))
+    name = f"{folder}/{new_token()}.arrow"
+    storage.write_temporary(name, sink.getvalue())
+    return SpillFile(name, tuple(counts.tolist()))
+
+
+def take_up(storage: Storage, files: Iterable[SpillFile], partitions: Sequence[int]) -> Detections:
+    """All rows of some partitions, in no particular order."""
+    parts = []
+    for file in files:
+        wanted = [number for number in partitions if file.rows[number]]
+        if wanted:
+            reader = pa.ipc.open_file(storage.open_arrow(file.name))
+            parts += [_as_rows(reader.get_batch(number)) for number in wanted]
+    return joined(parts or [_no_rows()])
+
+
+def _as_rows(batch: pa.RecordBatch) -> Detections:
+    return Detections(**{name: batch[name].to_numpy() for name in batch.schema.names})
+
+
+def _no_rows() -> Detections:
+    return Detections(**{field.name: np.zeros(0, field.type.to_pandas_dtype()) for field in DETECTIONS})
+
+
+RUNS = pa.schema(
+    [
+        pa.field("system", pa.string(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("content", pa.string(), nullable=False),
+        pa.field("has_decisions", pa.bool_(), nullable=False),
+        pa.field("declared_scores", pa.list_(pa.float64())),
+        pa.field("scores", pa.list_(pa.float64()), nullable=False),
+        pa.field("files", pa.list_(pa.string()), nullable=False),
+        pa.field("attributes", pa.map_(pa.string(), pa.string()), nullable=False),
+        pa.field("unknown_documents", pa.map_(pa.string(), pa.int64()), nullable=False),
+        pa.field("unknown_queries", pa.map_(pa.string(), pa.int64()), nullable=False),
+        pa.field("rounded", pa.int64(), nullable=False),
+        pa.field("outside", pa.int64(), nullable=False),
+        pa.field("resources", pa.string()),
+        pa.field(
+            "fragments", pa.list_(pa.struct({"file": pa.string(), "groups": pa.list_(pa.int64())})), nullable=False
+        ),
+    ]
+)
+"""One row per run, sorted by system. A fragment's `groups` are the rows of each of its row groups; `resources` is the
+JSON of `model.resources`, null where none are told. No list is of fixed size: pyarrow before 26
+cannot read its nulls."""
+
+_AS_THEY_ARE = ("system", "rows", "content", "has_decisions", "rounded", "outside")
+_MAPS = ("attributes", "unknown_documents", "unknown_queries")
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A file of detections of one run and the rows of each of its row groups."""
+
+    file: str
+    groups: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run and the files of its rows, in order."""
+
+    run: Run
+    fragments: tuple[Fragment, ...]
+
+
+def to_table(runs: Iterable[StoredRun]) -> pa.Table:
+    """The table of some runs."""
+    return pa.Table.from_pylist([_record(each) for each in sorted(runs, key=lambda each: each.run.system)], RUNS)
+
+
+def from_table(table: pa.Table) -> list[StoredRun]:
+    """The runs of a table, in its order."""
+    return [_stored_run(record) for record in table.to_pylist()]
+
+
+def _record(stored: StoredRun) -> dict[str, Any]:
+    run = stored.run
+    return {
+        **{name: getattr(run, name) for name in _AS_THEY_ARE},
+        **{name: list(getattr(run, name).items()) for name in _MAPS},
+        "declared_scores": run.scores.declared,
+        "scores": run.scores.run,
+        "files": run.files,
+        "resources": None if run.resources is None else run.resources.to_json(),
+        "fragments": [{"file": each.file, "groups": each.groups} for each in stored.fragments],
+    }
+
+
+def _stored_run(record: dict[str, Any]) -> StoredRun:
+    declared = record["declared_scores"]
+    low, high = record["scores"]
+    told = record.get("resources")
+    said = {name: record[name] for name in _AS_THEY_ARE} | {name: dict(record[name]) for name in _MAPS}
+    run = Run(
+        **said,
+        scores=ScoreRange(None if declared is None else (declared[0], declared[1]), (low, high)),
+        files=tuple(record["files"]),
+        resources=None if told is None else Resources.from_json(told),
+    )
+    return StoredRun(run, tuple(Fragment(each["file"], tuple(each["groups"])) for each in record["fragments"]))
+
+
+_MOST_BINS = 1 << 22
+
+
+@dataclass(frozen=True)
+class Share:
+    """Some neighbouring buckets of one run, to be written as a fragment, or as several if it is one large bucket."""
+
+    system: str
+    content: str
+    first: int
+    last: int
+    files: tuple[SpillFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows they have."""
+        return sum(sum(file.rows[self.first : self.last + 1]) for file in self.files)
+
+
+@dataclass(frozen=True, eq=False)
+class FragmentWriter:
+    """How fragments are written; `bucket_of_query` and `n_documents` are the archive's.
+
+    Where the file order counts, `in_files`, every trial must be there once.
+    """
+
+    storage: Storage
+    folder: str
+    bucket_of_query: I64
+    n_documents: int
+    layout: Layout
+    in_files: FileOrder | None = None
+
+    def write(self, share: Share) -> list[Fragment]:
+        """Write the rows of a share; its fragments in canonical order of their rows."""
+        if share.rows <= self.layout.rows_per_fragment:
+            rows = take_up(self.storage, share.files, range(share.first, share.last + 1))
+            return [self._fragment(share, 0, rows)]
+        ranges = _Ranges(np.flatnonzero(self.bucket_of_query == share.first), self.n_documents)
+        part_of_bin = self._parts(share, ranges)
+        parts = int(part_of_bin.max()) + 1
+        finer = []
+        for file in share.files:
+            rows = take_up(self.storage, [file], [share.first])
+            finer.append(spill(self.storage, self.folder, rows, part_of_bin[ranges.bins(rows)], parts))
+        return [self._fragment(share, part, take_up(self.storage, finer, [part])) for part in range(parts)]
+
+    def _parts(self, share: Share, ranges: _Ranges) -> I64:
+        """The part of every bin: neighbouring bins share one until it is full (a bin without rows: any)."""
+        rows_of_bin = np.zeros(ranges.n_bins, np.int64)
+        for file in share.files:
+            rows = take_up(self.storage, [file], [share.first])
+            rows_of_bin += np.bincount(ranges.bins(rows), minlength=ranges.n_bins)
+        held = np.flatnonzero(rows_of_bin)
+        last_row = np.cumsum(rows_of_bin[held]) - 1
+        part_of_bin = np.zeros(ranges.n_bins, np.int64)
+        part_of_bin[held] = np.unique(last_row // self.layout.rows_per_fragment, return_inverse=True)[1]
+        return part_of_bin
+
+    def _fragment(self, share: Share, part: int, rows: Detections) -> Fragment:
+        name = fragment_name(share.content, share.first, share.last, part)
+        ordered = in_order(rows)
+        if self.in_files:
+            self.in_files.check_once(share.system, ordered)
+        content, groups = write_fragment(ordered, self.layout.rows_per_group, self.layout.codec)
+        self.storage.write(name, content)
+        return Fragment(name, tuple(groups))
+
+
+class _Ranges:
+    """The (query, document) pairs of some queries in bins of neighbours, few enough to count rows by."""
+
+    def __init__(self, queries: I64, n_documents: int) -> None:
+        self.queries = queries
+        self.n_documents = n_documents
+        pairs = len(queries) * (n_documents + 1)
+        self.stride = -(-pairs // _MOST_BINS)
+        self.n_bins = -(-pairs // self.stride)
+
+    def bins(self, rows: Detections) -> I64:
+        """The bin of every row, ascending with (query, document)."""
+        assert rows.document is not None
+        pair = np.searchsorted(self.queries, rows.query) * (self.n_documents + 1) + (rows.document.astype(np.int64) + 1)
+        bins: I64 = pair // self.stride
+        return bins
+
+
+def shares(system: str, content: str, files: Sequence[SpillFile], rows_per_fragment: int) -> list[Share]:
+    """The buckets of a run as shares of at most `rows_per_fragment` rows, or of one bucket."""
+    rows = np.array([file.rows for file in files], np.int64).sum(axis=0) if files else np.zeros(0, np.int64)
+    found: list[Share] = []
+    held = 0
+    for bucket in np.flatnonzero(rows).tolist():
+        held += int(rows[bucket])
+        if found and held <= rows_per_fragment:
+            found[-1] = replace(found[-1], last=bucket)
+        else:
+            found.append(Share(system, content, bucket, bucket, tuple(files)))
+            held = int(rows[bucket])
+    return found

@@ -1,0 +1,105 @@
+"""What scoring sees of an archive, on storage or in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from swsdask.model.finding import FindRule
+from swsdask.model.resources import Resources
+from swsdask.model.trials import Detections, ScoreRange
+
+
+@dataclass(frozen=True)
+class Run:
+    """One system's run in an archive.
+
+    `content` is the hash of what was read (see `archive.rows`), `rows` counts the rows of known queries, `scores` is
+    their range. Of these, `outside` do not lie inside an excerpt, those in `unknown_documents` (rows by document id)
+    among them. `unknown_queries` counts the rows that were dropped, by query id; `rounded` the times finer than a tick.
+    `resources` are what the system took, where that is told.
+    """
+
+    system: str
+    rows: int
+    content: str
+    has_decisions: bool
+    scores: ScoreRange
+    files: tuple[str, ...] = ()
+    attributes: dict[str, str] = field(default_factory=dict)
+    unknown_documents: dict[str, int] = field(default_factory=dict)
+    unknown_queries: dict[str, int] = field(default_factory=dict)
+    rounded: int = 0
+    outside: int = 0
+    resources: Resources | None = None
+
+
+class Cell(Protocol):
+    """The unit of work: detections of one system such that every (query, document) lies in one cell. Picklable."""
+
+    @property
+    def system(self) -> str:
+        """Whose detections they are."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Where the rows come from, for messages."""
+        ...
+
+    def read(self, columns: Sequence[str]) -> Detections:
+        """The named columns of `model.schemas.DETECTIONS`; `query` and `score` are always read."""
+        ...
+
+
+class Archive(Protocol):
+    """One evaluation: its tables and its runs, at one committed version."""
+
+    @property
+    def documents(self) -> pa.Table:
+        """The evaluated excerpts (`model.schemas.DOCUMENTS`)."""
+        ...
+
+    @property
+    def queries(self) -> pa.Table:
+        """The query list (`model.schemas.QUERIES`), its header in the schema's metadata."""
+        ...
+
+    @property
+    def words(self) -> pa.Table:
+        """What was spoken (`model.schemas.WORDS`)."""
+        ...
+
+    @property
+    def segments(self) -> pa.Table:
+        """Who spoke when (`model.schemas.SEGMENTS`)."""
+        ...
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs, sorted by system."""
+        ...
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Content hashes of the reference, by role (ecf, rttm, queries)."""
+        ...
+
+    def occurrences(self, rule: FindRule) -> pa.Table:
+        """Where the queries were spoken (`model.schemas.FOUND_OCCURRENCES`) by a rule."""
+        ...
+
+    def cells(self, system: str, rows_per_task: int) -> Iterator[Cell]:
+        """The cells of one run, of about `rows_per_task` rows (a (query, document) is never cut).
+
+        Raises `ArchiveError` for a system that the archive does not hold.
+        """
+        ...

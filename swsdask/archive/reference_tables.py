@@ -1,0 +1,304 @@
+"""The tables that a reference is made from: excerpts, audio, judgements.
+
+The tables of an evaluation: and what they say, hashed.
+
+A reference made of judgments: documents of a collection that are relevant to queries or not.
+
+Every judged document and every document of the runs is one excerpt, and every query one word, spoken in the documents
+that are relevant to it: so judgments are tables like those of any reference, for trials that are documents.
+
+The evaluated excerpts: which documents there are, and which stretches of time lie inside one excerpt.
+
+Audio time: how many seconds were searched, and so how many trials a query has.
+
+By default the excerpts of a document are united, whatever their channels (as NIST: two channels of one call count
+once), and the lengths are summed over documents. Time that only `splitcts` excerpts cover counts half.
+
+Quirks of the official tools, each under its `compat` only:
+
+- `kwseval` does not unite: it sorts a document's excerpts by start, then by end, and cuts each at the next one's start;
+  different for nested excerpts alone. N is T divided by the trials per second, not multiplied.
+- `stdeval` adds up the excerpts of channel 1, overlapping or not; `splitcts` counts whole.
+- Both add up seconds in double precision, so that T = 92.5 s can make 93 trials; so does `trial_counter`. It adds up
+  documents in the order of the ECF, where KWSEval has that of a hash table.
+
+The ECF's own total is never used. Otherwise all arithmetic is exact: half ticks of 0.05 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, reduce
+from operator import add
+from typing import NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+from numpy.typing import NDArray
+
+from swsdask.formats.reference.trec import read_judgments
+from swsdask.formats.runs.read import read_run
+from swsdask.model.errors import Problems
+from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS
+from swsdask.model.settings import Compat
+from swsdask.model.trials import I8, I32, I64, UNKNOWN_DOCUMENT, Bool
+from swsdask.model.units import TICKS_PER_SECOND, DocumentCodes
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceTables:
+    """The tables of `model.schemas` that do not depend on any run."""
+
+    documents: pa.Table
+    queries: pa.Table
+    words: pa.Table
+    segments: pa.Table
+
+    @cached_property
+    def inputs(self) -> dict[str, str]:
+        """Content hashes by role. They do not depend on the files' compression or layout."""
+        return {
+            "ecf": table_hash(self.documents),
+            "rttm": table_hash(self.words, self.segments),
+            "queries": table_hash(self.queries),
+        }
+
+
+def table_hash(*tables: pa.Table) -> str:
+    """32 hexadecimal digits: of the names, values and metadata of some tables, whatever their layout in memory."""
+    state = xxhash.xxh3_128()
+    for table in tables:
+        metadata = sorted((table.schema.metadata or {}).items())
+        state.update(repr((table.num_rows, metadata)).encode())
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            state.update(f"{name} {column.type} {_column_hash(column)}".encode())
+    return state.hexdigest()
+
+
+def _column_hash(column: pa.ChunkedArray) -> str:
+    values, lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
+    for chunk in column.chunks:
+        if pa.types.is_string(chunk.type):
+            _, offsets, characters = chunk.buffers()
+            edges = np.frombuffer(offsets, np.int32, len(chunk) + 1, chunk.offset * 4)
+            lengths.update(np.diff(edges).tobytes())
+            values.update(characters[edges[0] : edges[-1]] if characters is not None else b"")
+        elif pa.types.is_integer(chunk.type):
+            values.update(chunk.to_numpy().tobytes())
+        else:
+            values.update("".join(f"{value!r}\n" for value in chunk.to_pylist()).encode())
+    return f"{values.hexdigest()} {lengths.hexdigest()}"
+
+
+@dataclass(frozen=True)
+class JudgedFiles:
+    """A file of judgments, and the runs whose documents are of the collection as well, judged or not."""
+
+    qrels: str
+    runs: tuple[str, ...] = ()
+
+
+def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
+    """The tables that judgments make; whatever is wrong with the judgments is added to `problems`.
+
+    What is wrong with the runs is told where they are read as such.
+    """
+    judged = read_judgments(files.qrels, problems)
+    documents = sorted({*judged.documents, *_others(files.runs, DocumentCodes(judged.documents))})
+    return ReferenceTables(
+        documents=_table(DOCUMENTS, ((name, 1, 0, TICKS_PER_SECOND, "", "") for name in documents)),
+        queries=_table(QUERIES, ((name, name, []) for name in judged.queries)),
+        words=_table(WORDS, ((name, 1, query, 0, TICKS_PER_SECOND, query, "lex") for query, name in judged.relevant)),
+        segments=SEGMENTS.empty_table(),
+    )
+
+
+def _others(runs: Iterable[str], codes: DocumentCodes) -> set[str]:
+    """The documents of runs that are not those with codes."""
+    pieces = (piece for run in runs for piece in read_run(run, Problems()))
+    return {name for piece in pieces for name in piece.documents if codes.get(name, judged=piece.judged) is None}
+
+
+def _table(schema: pa.Schema, rows: Iterable[tuple[object, ...]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, schema, strict=True)], schema=schema)
+
+
+_TRACK_BITS = 32
+
+
+def document_ids(documents: pa.Table) -> tuple[str, ...]:
+    """The distinct documents in the order of the table `documents`: a document's code is its place here."""
+    return tuple(dict.fromkeys(documents["document"].to_pylist()))
+
+
+def spoken_elsewhere(documents: pa.Table, words: pa.Table) -> tuple[str, ...]:
+    """The documents with words that the table `documents` does not have, sorted. Their codes follow those it has."""
+    return tuple(sorted(set(words["document"].unique().to_pylist()) - set(document_ids(documents))))
+
+
+def document_codes(ids: tuple[str, ...], column: pa.ChunkedArray) -> I32:
+    """The codes of a column of document ids, int32; -1 for documents that are not among `ids`."""
+    found = pc.fill_null(pc.index_in(column, value_set=pa.array(ids, pa.string())), UNKNOWN_DOCUMENT)
+    codes: I32 = found.to_numpy().astype(np.int32)
+    return codes
+
+
+@dataclass(frozen=True, eq=False)
+class Excerpts:
+    """The excerpts, ready for looking up.
+
+    `begins` are (document, channel, start) packed in an int64, ascending; `reaches` the latest end of an excerpt of
+    that (document, channel) that begins no later, packed likewise.
+    """
+
+    begins: I64
+    reaches: I64
+
+    @classmethod
+    def of(cls, documents: pa.Table) -> Self:
+        """The excerpts of a table of `model.schemas.DOCUMENTS`."""
+        codes = document_codes(document_ids(documents), documents["document"])
+        channel = documents["channel"].to_numpy()
+        begins = _packed(codes, channel, documents["start"].to_numpy())
+        ends = _packed(codes, channel, documents["end"].to_numpy())
+        order = np.argsort(begins, kind="stable")
+        return cls(begins[order], np.maximum.accumulate(ends[order]))
+
+    def contain(self, document: I32, channel: I8, start: I32, end: NDArray[np.signedinteger]) -> Bool:
+        """Whether each [start, end] (ticks) lies entirely inside one excerpt of its (document, channel), ends
+        inclusive.
+
+        An excerpt that holds it begins no later, and of those the one that reaches farthest decides.
+        """
+        if not len(self.begins):
+            return np.zeros(len(document), bool)
+        last = np.searchsorted(self.begins, _packed(document, channel, start), "right") - 1
+        inside: Bool = (last >= 0) & (self.reaches[last] >= _packed(document, channel, end))
+        return inside
+
+
+def _packed(document: I32, channel: I8, time: NDArray[np.signedinteger]) -> I64:
+    track = document.astype(np.int64) * 256 + (channel.astype(np.int64) + 128)
+    return (track << _TRACK_BITS) + time
+
+
+HALF = "splitcts"
+HALF_TICKS_PER_SECOND = 2 * TICKS_PER_SECOND
+_STDEVAL_CHANNEL = 1
+
+
+class _Excerpts(NamedTuple):
+    """Columns by excerpt, those of a document together and by start; `worth` is what a tick counts for."""
+
+    document: I64
+    channel: I64
+    start: I64
+    end: I64
+    worth: I64
+
+    def chosen(self, rows: Bool) -> _Excerpts:
+        return _Excerpts(*(column[rows] for column in self))
+
+
+def audio_time(documents: pa.Table, compat: Compat) -> dict[str, int]:
+    """T of every document in half ticks, in the order of the table `documents` (`model.schemas.DOCUMENTS`)."""
+    ids, excerpts = _sorted(documents)
+    counted = _MEASURES.get(compat, _united)(excerpts)
+    totals = np.zeros(len(ids), np.int64)
+    np.add.at(totals, excerpts.document, counted)
+    return dict(zip(ids, totals.tolist(), strict=True))
+
+
+def trial_counter(documents: pa.Table, trials_per_second: float, compat: Compat) -> Callable[[Collection[str]], int]:
+    """What gives N, the number of virtual trials of one query (Eq. 2), in some of the documents, by their ids."""
+    if compat in _COUNTERS:
+        return _COUNTERS[compat](documents, trials_per_second)
+    time = audio_time(documents, compat)
+    return lambda within: virtual_trials(trials_per_second, (time[document] for document in within))
+
+
+def _counter_of_kwseval(documents: pa.Table, trials_per_second: float) -> Callable[[Collection[str]], int]:
+    ids, excerpts = _sorted(documents)
+    seconds = _ends_cut_at_the_next(excerpts) / TICKS_PER_SECOND - excerpts.start / TICKS_PER_SECOND
+    rows = list(zip(excerpts.document.tolist(), (seconds * (excerpts.worth / 2)).tolist(), strict=True))
+    return lambda within: round(_added(each for number, each in rows if ids[number] in within) / trials_per_second)
+
+
+def _counter_of_stdeval(documents: pa.Table, trials_per_second: float) -> Callable[[Collection[str]], int]:
+    first = documents.filter(pc.equal(documents["channel"], _STDEVAL_CHANNEL))
+    seconds = (first["end"].to_numpy() - first["start"].to_numpy()) / TICKS_PER_SECOND
+    rows = list(zip(first["document"].to_pylist(), seconds.tolist(), strict=True))
+    return lambda within: round(trials_per_second * _added(each for document, each in rows if document in within))
+
+
+_COUNTERS: dict[Compat, Callable[[pa.Table, float], Callable[[Collection[str]], int]]] = {
+    "kwseval": _counter_of_kwseval,
+    "stdeval": _counter_of_stdeval,
+}
+
+
+def _added(seconds: Iterable[float]) -> float:
+    """The sum in double precision, one by one: `sum` is more exact from Python 3.12 on."""
+    return reduce(add, seconds, 0.0)
+
+
+def _sorted(documents: pa.Table) -> tuple[list[str], _Excerpts]:
+    """The distinct documents in order of appearance; their excerpts by (document, start, end)."""
+    ids = documents["document"].combine_chunks().dictionary_encode()
+    document, channel, start, end = (
+        column.to_numpy(zero_copy_only=False).astype(np.int64)
+        for column in (ids.indices, *(documents[name].combine_chunks() for name in ("channel", "start", "end")))
+    )
+    half = pc.equal(documents["source_type"], HALF).to_numpy()
+    order = np.lexsort([end, start, document])
+    columns = (document, channel, start, end, 2 - half.astype(np.int64))
+    return ids.dictionary.to_pylist(), _Excerpts(*(column[order] for column in columns))
+
+
+def virtual_trials(trials_per_second: float, half_ticks: Iterable[int]) -> int:
+    """N = n_tps T, the product of the decimals given, rounded half to even to an integer as NIST does (Eq. 2)."""
+    return round(Fraction(repr(trials_per_second)) * Fraction(sum(half_ticks), HALF_TICKS_PER_SECOND))
+
+
+def _united(excerpts: _Excerpts) -> I64:
+    whole = excerpts.worth == 2
+    counted = _uncovered(excerpts)
+    counted[whole] += _uncovered(excerpts.chosen(whole))
+    return counted
+
+
+def _uncovered(excerpts: _Excerpts) -> I64:
+    """How much of each excerpt lies behind the ends of those before it in its document."""
+    before = excerpts.document * (excerpts.end.max(initial=0) + 1)
+    reached = np.append(0, np.maximum.accumulate(before + excerpts.end)[:-1])[: len(before)] - before
+    uncovered: I64 = np.maximum(excerpts.end - np.maximum(excerpts.start, reached), 0)
+    return uncovered
+
+
+def _cut_at_the_next(excerpts: _Excerpts) -> I64:
+    cut: I64 = (_ends_cut_at_the_next(excerpts) - excerpts.start) * excerpts.worth
+    return cut
+
+
+def _ends_cut_at_the_next(excerpts: _Excerpts) -> I64:
+    last = np.append(excerpts.document[1:] != excerpts.document[:-1], True)[: len(excerpts.document)]
+    following = np.where(last, excerpts.end, np.append(excerpts.start[1:], 0)[: len(last)])
+    ends: I64 = np.minimum(excerpts.end, following)
+    return ends
+
+
+def _first_channel(excerpts: _Excerpts) -> I64:
+    first: I64 = 2 * (excerpts.end - excerpts.start) * (excerpts.channel == _STDEVAL_CHANNEL)
+    return first
+
+
+_MEASURES: dict[Compat, Callable[[_Excerpts], I64]] = {
+    "kwseval": _cut_at_the_next,
+    "stdeval": _first_channel,
+}
+"""Half ticks that each excerpt adds to its document, where that is not their union."""

@@ -1,0 +1,1 @@
+"""Where work runs: serially, on threads, on Dask. One protocol, `Executor`."""

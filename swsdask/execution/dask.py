@@ -1,0 +1,187 @@
+"""Tasks on the workers of dask.distributed, by its public futures API alone.
+
+Tasks go out in waves, so that the client holds a few per worker however many there are; parts are merged as a tree on
+the workers, each merge asked for together with the last task that it needs, and only the last one comes back. Whatever
+a lost worker held is computed again from the task that made it. What tasks share is a task's result too, not scattered
+data: it outlives the loss of every worker that had it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import reduce
+from queue import Empty, SimpleQueue
+from typing import Any
+from uuid import uuid4
+
+import dask
+from distributed import CancelledError, Client, Future, KilledWorker
+
+from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Tree, execution_error
+from swsdask.model.errors import ClusterError, SwsdaskError, counted
+
+RETRIES = 2
+"""How often a task that raised is tried again: storage on a network fails now and then."""
+
+POLL_S = 1.0
+"""How long nothing may end before the cluster is looked after."""
+
+RESUME = "What was stored is untouched: run the command again when the cluster is well."
+
+
+class DaskExecutor:
+    """The executor over the workers of a connected client, which stays its owner's to close.
+
+    `patience_s` is how long the cluster may be without scheduler or workers before that is a `ClusterError`.
+    """
+
+    shares_memory = False
+
+    def __init__(self, client: Client, fan_in: int = 8, patience_s: float = 60.0) -> None:
+        self._client = client
+        self._fan_in = fan_in
+        self._patience_s = patience_s
+
+    @property
+    def workers(self) -> int:
+        """How many threads the workers have together, now; 1 while there are none.
+
+        Raises `ClusterError` if the scheduler does not answer.
+        """
+        if self._client.status != "running":
+            raise ClusterError(f"the connection to the scheduler is {self._client.status}. {RESUME}")
+        threads: dict[str, int] = self._client.nthreads()
+        return max(1, sum(threads.values()))
+
+    def share(self, value: Any) -> Any:
+        """A future of the value: workers that need it fetch it from a neighbour, and keep it while tasks need it."""
+        return self._submit(_given, value, key=f"share-{uuid4().hex}", priority=1)
+
+    def map_reduce(
+        self,
+        function: Callable[[Item, Any], Part],
+        items: Iterable[Item],
+        merge: Callable[[Part, Part], Part],
+        shared: Any = None,
+        *,
+        label: Callable[[Item], str] = str,
+        done: Callable[[Item], None] | None = None,
+    ) -> Part | None:
+        """See `Executor.map_reduce`. Raises `ClusterError` when the scheduler or all workers are lost for good."""
+        name = uuid4().hex
+        ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        running: dict[Any, tuple[Future[Any], Item]] = {}
+        watch = _Watch(self._client, self._patience_s)
+
+        def join(parts: list[Future[Any]]) -> Future[Any]:
+            return self._submit(_merged, merge, parts, key=f"merge-{uuid4().hex}", priority=1)
+
+        def collect() -> None:
+            future, item = running.pop(watch.next_of(ended).key)
+            _raise_failure(future, label(item))
+            if done is not None:
+                done(item)
+
+        tree: Tree[Future[Any]] = Tree(join, self._fan_in)
+        try:
+            ahead = self.workers * TASKS_AHEAD
+            for number, item in enumerate(items):
+                key = (f"map-{name}", number)
+                future = self._submit(function, item, shared, key=key)
+                running[key] = (future, item)
+                future.add_done_callback(ended.put)
+                tree.add(future)
+                if len(running) >= ahead:
+                    collect()
+            total = tree.total()
+            if total is None:
+                return None
+            while running:
+                collect()
+            total.add_done_callback(ended.put)
+            watch.next_of(ended)
+            _raise_failure(total, "merging partial results")
+            part: Part = watch.result_of(total)
+            return part
+        finally:
+            if running and self._client.status == "running":
+                self._client.cancel([future for future, _ in running.values()])
+
+    def close(self) -> None:
+        """The client belongs to whoever connected it."""
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any, key: Any, priority: int = 0) -> Future[Any]:
+        """A future of function(*arguments). What is large on purpose is sent without Dask's warning."""
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+            return self._client.submit(function, *arguments, key=key, retries=RETRIES, priority=priority)
+
+
+class _Watch:
+    """Waits for futures, and notices when nobody is left who could end one."""
+
+    def __init__(self, client: Client, patience_s: float) -> None:
+        self._client = client
+        self._patience_s = patience_s
+        self._alone_since: float | None = None
+
+    def next_of(self, ended: SimpleQueue[Future[Any]]) -> Future[Any]:
+        while True:
+            try:
+                return ended.get(timeout=POLL_S)
+            except Empty:
+                self._look()
+
+    def result_of(self, future: Future[Any]) -> Any:
+        while True:
+            try:
+                return future.result(timeout=self._patience_s)
+            except TimeoutError:
+                self._look()
+            except CancelledError as error:
+                raise ClusterError(f"the connection to the scheduler broke: {error}. {RESUME}") from error
+
+    def _look(self) -> None:
+        if self._alive():
+            self._alone_since = None
+            return
+        now = time.monotonic()
+        if self._alone_since is None:
+            self._alone_since = now
+        if now - self._alone_since >= self._patience_s:
+            patience = counted(self._patience_s, "seconds", "g")
+            raise ClusterError(f"the cluster has had no scheduler or no workers for {patience}. {RESUME}")
+
+    def _alive(self) -> bool:
+        try:
+            return self._client.status == "running" and bool(self._client.nthreads())
+        except OSError:
+            return False
+
+
+def _given(value: Any) -> Any:
+    return value
+
+
+def _merged(merge: Callable[[Part, Part], Part], parts: list[Part]) -> Part:
+    return reduce(merge, parts)
+
+
+def _raise_failure(future: Future[Any], what: str) -> None:
+    """Raise what a future failed with, as an error of ours.
+
+    A result that was lost with its worker since is no failure: the scheduler makes it again.
+    """
+    if future.cancelled():
+        raise ClusterError(f"{what}: the connection to the scheduler broke. {RESUME}")
+    if future.status != "error":
+        return
+    cause = future.exception()
+    if isinstance(cause, SwsdaskError):
+        raise cause
+    if isinstance(cause, KilledWorker):
+        raise ClusterError(
+            f"{what}: the workers that tried it died, one after the other, probably for want of memory. "
+            "Give each worker more memory, or set a smaller rows_per_task."
+        ) from cause
+    raise execution_error(what, cause) from cause

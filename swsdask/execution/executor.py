@@ -1,0 +1,169 @@
+"""Executors: map a function over items and merge what it returns. Progress, trees of merges, ordered tasks.
+
+What an executor is: something that maps a function over items and merges what comes out. It knows no measure.
+
+What work reports to while it goes on.
+
+Merging as a tree: as soon as `fan_in` parts of one level are there, they become one part of the next.
+
+Many independent tasks, here or on an executor, with their results in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from swsdask.model.errors import ExecutionError
+
+Item = TypeVar("Item")
+Part = TypeVar("Part")
+
+TASKS_AHEAD = 4
+"""How many items per worker are drawn and not yet done: enough that no worker waits, few enough for flat memory."""
+
+
+class Executor(Protocol):
+    """Serial, threads or dask.distributed. Results do not depend on which (law 1)."""
+
+    @property
+    def workers(self) -> int:
+        """How many tasks run at once."""
+        ...
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether tasks see this process's memory, so that data need not be stored for them."""
+        ...
+
+    def share(self, value: Any) -> Any:
+        """Make a value known to every worker once; the return value, or a tuple of such, is a map's `shared`."""
+        ...
+
+    def map_reduce(
+        self,
+        function: Callable[[Item, Any], Part],
+        items: Iterable[Item],
+        merge: Callable[[Part, Part], Part],
+        shared: Any = None,
+        *,
+        label: Callable[[Item], str] = str,
+        done: Callable[[Item], None] | None = None,
+    ) -> Part | None:
+        """Everything that function(item, shared) gives, merged; None without items.
+
+        `merge` is associative and commutative and leaves its arguments as they are: parts are merged as they come, and
+        again where a worker was lost. Items are drawn lazily, a few per worker ahead. `done` is called in this process
+        as items end. A failing item raises `ExecutionError` that carries `label(item)`, or the `SwsdaskError` that the
+        item raised itself.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the workers that this executor started."""
+        ...
+
+
+def execution_error(what: str, cause: BaseException) -> ExecutionError:
+    """The error for something that failed unexpectedly: what it was, and the cause in one line."""
+    reason = str(cause).strip().split("\n", 1)[0]
+    return ExecutionError(f"{what}: {type(cause).__name__}{': ' + reason if reason else ''}")
+
+
+class Progress(Protocol):
+    """A phase of so many rows begins; rows of it are done."""
+
+    def begin(self, phase: str, rows: int) -> None:
+        """A new phase."""
+        ...
+
+    def advance(self, rows: int) -> None:
+        """So many more rows of the phase are done."""
+        ...
+
+
+class Unseen:
+    """Progress that nobody looks at."""
+
+    def begin(self, phase: str, rows: int) -> None:
+        """Nothing."""
+
+    def advance(self, rows: int) -> None:
+        """Nothing."""
+
+
+class Tree(Generic[Part]):
+    """Parts that wait to be joined: fewer than `fan_in` per level, so a logarithm of the parts that were added.
+
+    `join` makes one part of a list of them; where parts are only promised it may return the promise of their union.
+    """
+
+    def __init__(self, join: Callable[[list[Part]], Part], fan_in: int) -> None:
+        self._join = join
+        self._fan_in = fan_in
+        self._levels: list[list[Part]] = []
+
+    def add(self, part: Part) -> None:
+        """Take one more part."""
+        for level in self._levels:
+            level.append(part)
+            if len(level) < self._fan_in:
+                return
+            part = self._join(level.copy())
+            level.clear()
+        self._levels.append([part])
+
+    def total(self) -> Part | None:
+        """All parts as one, or None if there were none. The tree is spent afterwards."""
+        rest: list[Part] = []
+        for level in self._levels:
+            waiting = [*level, *rest]
+            rest = [self._join(waiting)] if len(waiting) > 1 else waiting
+        return rest[0] if rest else None
+
+
+Found = TypeVar("Found")
+
+
+def run_tasks(
+    executor: Executor | None,
+    function: Callable[[Item, Any], Found],
+    items: Sequence[Item],
+    shared: Any,
+    label: Callable[[Item], str],
+    done: Callable[[str], None] | None = None,
+) -> list[Found]:
+    """function(item, shared) of every item, in the order of the items; without an executor one after the other, here.
+
+    `done` is called in this process with the label of every item that has ended.
+    """
+    if executor is None:
+        found = []
+        for item in items:
+            found.append(function(item, shared))
+            if done:
+                done(label(item))
+        return found
+    numbered = executor.map_reduce(
+        _Numbered(function),
+        enumerate(items),
+        _union,
+        executor.share(shared),
+        label=lambda pair: label(pair[1]),
+        done=(lambda pair: done(label(pair[1]))) if done else None,
+    )
+    return [numbered[number] for number in range(len(items))] if numbered else []
+
+
+@dataclass(frozen=True)
+class _Numbered(Generic[Item, Found]):
+    function: Callable[[Item, Any], Found]
+
+    def __call__(self, pair: tuple[int, Item], shared: Any) -> dict[int, Found]:
+        number, item = pair
+        return {number: self.function(item, shared)}
+
+
+def _union(one: dict[int, Found], other: dict[int, Found]) -> dict[int, Found]:
+    return {**one, **other}

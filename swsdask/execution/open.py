@@ -1,0 +1,69 @@
+"""Where work runs: settings become an executor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from swsdask.execution.executor import Executor, Progress, Unseen
+from swsdask.execution.local import SerialExecutor
+from swsdask.model.settings import EngineSettings
+
+SMALL = 2_000_000
+"""Below so many rows, there is nothing to share out."""
+
+
+@contextmanager
+def open_executor(
+    settings: EngineSettings, total_rows: int | None = None, progress: Progress | None = None
+) -> Iterator[Executor]:
+    """The executor that `settings.executor` names, closed when the context ends.
+
+    "serial", "threads", "processes", a scheduler's address or file, or a file of conf/cluster. "auto" is serial where
+    there is little to do (`total_rows` below `SMALL`; None: not known, so taken as little), one core, or one worker is
+    asked for, else threads on all cores: they start at once and share what they read. Where more than one worker is
+    asked for it is worker processes. Only what needs Dask imports it. `progress` is told what is waited for.
+
+    Raises `SettingsError` if the name means nothing, `ClusterError` if workers cannot be started or reached.
+    """
+    name = settings.executor
+    workers = settings.workers or cores()
+    if name == "auto":
+        little = settings.workers is None and (total_rows or 0) < SMALL
+        name = "serial" if little or workers == 1 else "threads" if settings.workers is None else "processes"
+    if name == "serial":
+        yield SerialExecutor()
+    elif name == "threads":
+        from swsdask.execution.local import ThreadExecutor
+
+        threads = ThreadExecutor(workers)
+        try:
+            yield threads
+        finally:
+            threads.close()
+    else:
+        from swsdask.execution.clusters import LocalProcesses, describe
+        from swsdask.execution.dask import DaskExecutor
+
+        place = LocalProcesses(workers=workers) if name == "processes" else describe(name, settings.workers)
+        shown = progress or Unseen()
+        with place.connected(lambda what: shown.begin(what, 0)) as client:
+            yield DaskExecutor(client, settings.fan_in, place.timeout_s)
+
+
+@contextmanager
+def cluster(where: str | Path, workers: int | None = None) -> Iterator[Executor]:
+    """An executor on a cluster: an address, a scheduler's file, or a file of conf/cluster (see
+    `swsdask.execution.clusters`).
+
+    Give it to several calls of `score`; it ends with the context. Raises as `open_executor`.
+    """
+    with open_executor(EngineSettings(executor=str(where), workers=workers)) as executor:
+        yield executor
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""Files of term discovery: alignments, classes, folds, speakers."""

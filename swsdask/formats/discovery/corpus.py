@@ -1,0 +1,236 @@
+"""Files of a corpus: alignments, stretches, speakers, and what must hold between them.
+
+What a corpus is read from: the files, and the tables they make, before any definition is applied.
+
+Files of term discovery, each checked on its own: how much they hold of what, and what is wrong with them.
+
+Speaker maps: who speaks in which file.
+
+    file speaker
+
+One line per file, with blanks or tabs between the two; empty lines are passed over.
+
+Stretches of files: the parts that are speech (`.split`, `.vad`), and the parts of folds.
+
+    file onset offset
+
+In a fold file, one empty line parts two folds (tde's `.intervals.cross`, `.intervals.within`). Empty lines at the end
+of it are passed over: the fold without stretches that tde makes of one there counts in none of its means. Any other
+second empty line would make such a fold too, and is a fault.
+
+Phone and word alignments: what was spoken where, a line each (Zero Resource challenges; `.phn`, `.wrd`).
+
+    file onset offset label
+
+Times in seconds, offset behind onset; in any order, since they are sorted where they are used. The tools take the four
+fields apart at single blanks; here any run of blanks and tabs parts them. Empty lines are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdask.formats.discovery.classes import read_classes
+from swsdask.formats.discovery.timed_text import COLUMNS, as_table, read_timed
+from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, read_lines, tidy
+from swsdask.formats.sniff import Format
+from swsdask.formats.values import FormatError
+from swsdask.model.corpus import ALIGNMENT, SPEAKERS, STRETCHES
+from swsdask.model.errors import Problems
+from swsdask.model.units import id_fault
+
+
+def read_speakers(url: str, problems: Problems) -> pa.Table:
+    """The speaker of each file (`model.corpus_schemas.SPEAKERS`), in file order; faults are added to `problems`."""
+    rows: dict[str, tuple[str, int]] = {}
+    before = len(problems)
+    with noted(problems):
+        for lines in read_lines(url):
+            for number, line in enumerate(tidy(lines.data).decode().split("\n"), lines.first):
+                if line:
+                    fields = line.split(" ")
+                    with noted_at(problems, url, number):
+                        _check(fields)
+                        _check_once(fields[0], rows)
+                        rows[fields[0]] = fields[1], number
+    if not rows and len(problems) == before:
+        problems.add(url, 1, "at least one line: file speaker", "none", "List the files with their speakers.")
+    columns = [list(rows), [speaker for speaker, _ in rows.values()], [line for _, line in rows.values()]]
+    return pa.table(columns, schema=SPEAKERS)
+
+
+def _check(fields: list[str]) -> None:
+    if len(fields) != 2:
+        raise FormatError("2 fields with blanks between them: file, speaker", f"{len(fields)}", "Mend the line.")
+    for name, what in zip(fields, ("file", "speaker"), strict=True):
+        wrong = id_fault(name)
+        if wrong:
+            raise FormatError(f"the name of a {what}", wrong, "Give it a plain name.")
+
+
+def _check_once(file: str, rows: dict[str, tuple[str, int]]) -> None:
+    if file in rows:
+        raise FormatError("every file once", f"the file of line {rows[file][1]} again", "Remove one of the two.")
+
+
+def read_stretches(url: str, problems: Problems) -> pa.Table:
+    """The stretches of speech (`model.corpus_schemas.STRETCHES`), all of fold 0; faults are added to `problems`."""
+    rows, _ = _read(url, problems)
+    return as_table(STRETCHES, [rows.append_column("fold", pa.array(np.zeros(len(rows), np.int32)))])
+
+
+def read_folds(url: str, problems: Problems) -> pa.Table:
+    """The stretches of the folds (`model.corpus_schemas.STRETCHES`); faults are added to `problems`."""
+    rows, lines = _read(url, problems)
+    if len(lines) and lines[0] != 1:
+        problems.add(url, 1, "a stretch of the first fold", "an empty line", "Remove it.")
+    gaps = np.diff(lines)
+    for line in lines[:-1][gaps > 2].tolist():
+        problems.add(url, line + 2, "one empty line between two folds", "another", "Remove it: no fold is empty.")
+    fold = np.concatenate(([0], np.cumsum(gaps > 1)))
+    of_row = fold[np.searchsorted(lines, rows["line"].to_numpy())] if len(rows) else np.zeros(0, np.int64)
+    return as_table(STRETCHES, [rows.append_column("fold", pa.array(of_row.astype(np.int32)))])
+
+
+def _read(url: str, problems: Problems) -> tuple[pa.Table, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """The rows of a file, and the numbers of its lines that are not empty."""
+    parts = [COLUMNS.remove(COLUMNS.get_field_index("label")).empty_table()]
+    filled = [np.zeros(0, np.int64)]
+    before = len(problems)
+    with noted(problems):
+        for block in read_lines(url):
+            lines = Lines(block.first, tidy(block.data))
+            filled.append(lines.first + lines_with_text(lines.data))
+            parts.append(read_timed(lines, url, problems))
+    rows = pa.concat_tables(parts)
+    if not len(rows) and len(problems) == before:
+        problems.add(url, 1, "at least one line: file onset offset", "none", "List the stretches.")
+    return rows, np.concatenate(filled)
+
+
+def read_alignment(url: str, problems: Problems) -> pa.Table:
+    """The phones or words (`model.corpus_schemas.ALIGNMENT`), in file order; faults are added to `problems`."""
+    parts = [COLUMNS.empty_table()]
+    before = len(problems)
+    with noted(problems):
+        for lines in read_lines(url):
+            parts.append(read_timed(Lines(lines.first, tidy(lines.data)), url, problems, label="label"))
+    table = as_table(ALIGNMENT, parts)
+    if not len(table) and len(problems) == before:
+        problems.add(url, 1, "at least one line: file onset offset label", "none", "List what was spoken.")
+    return table
+
+
+@dataclass(frozen=True)
+class CorpusFiles:
+    """Paths or URLs: of the alignments, the stretches of speech, the folds, those within talkers, the speaker map."""
+
+    phones: str
+    words: str
+    split: str | None = None
+    folds: str | None = None
+    within: str | None = None
+    speakers: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusTables:
+    """The tables of those files (schemas of `model.corpus`); None where none was given.
+
+    `files` names where they were read from, for messages.
+    """
+
+    files: CorpusFiles
+    phones: pa.Table
+    words: pa.Table
+    split: pa.Table | None = None
+    folds: pa.Table | None = None
+    within: pa.Table | None = None
+    speakers: pa.Table | None = None
+
+
+def read_corpus_files(files: CorpusFiles) -> CorpusTables:
+    """Read the files of a corpus. Raises `InputError` with everything that is wrong with them."""
+    problems = Problems()
+
+    def read(url: str | None, reader: Callable[[str, Problems], pa.Table]) -> pa.Table | None:
+        return None if url is None else reader(url, problems)
+
+    tables = CorpusTables(
+        files,
+        read_alignment(files.phones, problems),
+        read_alignment(files.words, problems),
+        read(files.split, read_stretches),
+        read(files.folds, read_folds),
+        read(files.within, read_folds),
+        read(files.speakers, read_speakers),
+    )
+    problems.raise_if_any()
+    return tables
+
+
+ROLES = {
+    "phones": Format.ALIGNMENT,
+    "words": Format.ALIGNMENT,
+    "split": Format.STRETCHES,
+    "folds": Format.FOLDS,
+    "within": Format.FOLDS,
+    "speakers": Format.SPEAKERS,
+}
+"""What a file must be, by its role in `CorpusFiles`."""
+
+
+def roles(files: CorpusFiles) -> dict[str, Format]:
+    """The files of a corpus, and what each must be."""
+    return {file: kind for role, kind in ROLES.items() if (file := getattr(files, role)) is not None}
+
+
+def _check_alignment(file: str, problems: Problems) -> dict[str, int]:
+    table = read_alignment(file, problems)
+    counts = {"lines": len(table), "files": _distinct(table, "file"), "labels": _distinct(table, "label")}
+    return counts | _rounded(table)
+
+
+def _check_classes(file: str, problems: Problems) -> dict[str, int]:
+    found = read_classes(file, problems)
+    counts = {"classes": len(found.classes), "fragments": len(found.fragments)}
+    return counts | {"files": _distinct(found.fragments, "file")} | _rounded(found.fragments)
+
+
+def _check_stretches(file: str, problems: Problems) -> dict[str, int]:
+    table = read_stretches(file, problems)
+    return {"stretches": len(table), "files": _distinct(table, "file")} | _rounded(table)
+
+
+def _check_folds(file: str, problems: Problems) -> dict[str, int]:
+    table = read_folds(file, problems)
+    counts = {"folds": _distinct(table, "fold"), "stretches": len(table), "files": _distinct(table, "file")}
+    return counts | _rounded(table)
+
+
+def _check_speakers(file: str, problems: Problems) -> dict[str, int]:
+    table = read_speakers(file, problems)
+    return {"files": len(table), "speakers": _distinct(table, "speaker")}
+
+
+CHECKS: dict[Format, Callable[[str, Problems], dict[str, int]]] = {
+    Format.ALIGNMENT: _check_alignment,
+    Format.CLASSES: _check_classes,
+    Format.STRETCHES: _check_stretches,
+    Format.FOLDS: _check_folds,
+    Format.SPEAKERS: _check_speakers,
+}
+"""How much a file holds, by what it is; what is wrong with it is added to the problems."""
+
+
+def _distinct(table: pa.Table, column: str) -> int:
+    return int(pc.count_distinct(table[column].cast(pa.string())).as_py())
+
+
+def _rounded(table: pa.Table) -> dict[str, int]:
+    return {"rounded times": int((table.schema.metadata or {}).get(b"rounded", 0))}

@@ -1,0 +1,258 @@
+"""Files to read: their bytes, lines and fields, and the problems found in them.
+
+Files to read, wherever they are: their bytes, with any compression undone.
+
+What compresses a file is told by its first bytes, never by its name.
+
+Text files line by line, in blocks of whole lines however long the file is: UTF-8 unless another encoding is told.
+
+Lines of fields with blanks between them.
+
+How faults that are raised deep inside become problems with a place.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import astuple, replace
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdask.formats.runs.text import decoded_blocks, read_blocks
+from swsdask.formats.values import FormatError
+from swsdask.model.errors import InputError, Problem, Problems
+
+_STEP = 1 << 16
+"""Most bytes that one `read` gives, and so that are lost where compressed data break off."""
+
+COMPRESSED_ENDINGS = {".gz": "gzip", ".zst": "zstd"}
+"""What the name of a file that is written ends in, if it is to be compressed, and how."""
+
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+@contextmanager
+def open_bytes(url: str) -> Iterator[BinaryIO]:
+    """The bytes of a file at a path or fsspec URL, gzip and zstd undone while reading; memory is bounded.
+
+    It cannot be sought in, and a `read` may give fewer bytes than it was asked for: none only at the end. Raises
+    `InputError`, here or from a later `read`, for a file that is not there, is a folder, may not be read, is empty, or
+    whose compressed data are damaged or break off.
+    """
+    with ExitStack() as stack:
+        try:
+            plain = stack.enter_context(io.BufferedReader(_opened(url)))
+            head = plain.peek(4)
+        except Exception as error:
+            raise storage_fault(url, error) from None
+        stream: Any = plain
+        compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), None)
+        if compression:
+            stream = stack.enter_context(pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), compression))
+        yield cast(BinaryIO, _Source(url, stream, compression))
+
+
+def file_size(url: str) -> int:
+    """How many bytes a file has as it is stored. Raises `InputError` if it is not there."""
+    try:
+        if is_local(url):
+            return os.stat(url).st_size
+        from fsspec.core import url_to_fs
+
+        filesystem, path = url_to_fs(url)
+        return int(filesystem.size(path) or 0)
+    except Exception as error:
+        raise storage_fault(url, error) from None
+
+
+def is_local(url: str) -> bool:
+    """Whether `url` is a path of this machine, for which fsspec is not needed."""
+    return "://" not in url
+
+
+def storage_fault(url: str, error: Exception) -> InputError:
+    """What to tell the user when a path or URL cannot be listed, opened or read."""
+    if isinstance(error, FileNotFoundError):
+        return InputError(Problem(url, None, "a file or folder", "nothing there", "Check the path."))
+    if isinstance(error, IsADirectoryError):
+        return InputError(Problem(url, None, "a file", "a folder", "Name a file in it."))
+    if isinstance(error, PermissionError):
+        return InputError(Problem(url, None, "a file that may be read", "no permission to", "Change its permissions."))
+    if isinstance(error, ImportError):
+        return InputError(Problem(url, None, "a storage that is installed", f"{error}", "Install what that names."))
+    found = f"{type(error).__name__}: {error}"
+    return InputError(Problem(url, None, "a readable file or folder", found, "Check the path and the access to it."))
+
+
+def _opened(url: str) -> Any:
+    if is_local(url):
+        return open(url, "rb", buffering=0)
+    from fsspec.core import url_to_fs
+
+    filesystem, path = url_to_fs(url)
+    return filesystem.open(path, "rb")
+
+
+class _Source(io.RawIOBase):
+    """A stream whose faults are `InputError`s; one without a single byte is a fault."""
+
+    def __init__(self, url: str, stream: Any, compression: str | None) -> None:
+        self._url = url
+        self._stream = stream
+        self._compression = compression
+        self._empty = True
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            return self.readall()
+        try:
+            data: bytes = self._stream.read(min(size, _STEP))
+        except Exception as error:
+            raise self._fault(error) from None
+        if self._empty and not data and size:
+            remedy = "Was it written to its end? Write or copy it again."
+            raise InputError(Problem(self._url, None, "a file with content", "an empty file", remedy))
+        self._empty = False
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _fault(self, error: Exception) -> InputError:
+        if self._compression is None or not isinstance(error, OSError) or error.errno is not None:
+            return storage_fault(self._url, error)
+        cut = "Truncated" in str(error)
+        found = "data that break off" if cut else f"damaged data ({error})"
+        return InputError(
+            Problem(self._url, None, f"whole {self._compression} data", found, "Compress or copy the file again.")
+        )
+
+
+@contextmanager
+def writing(url: str) -> Iterator[pa.NativeFile]:
+    """A file to write to, compressed as its name tells."""
+    with ExitStack() as stack:
+        try:
+            if is_local(url):
+                raw: Any = stack.enter_context(open(url, "wb"))
+            else:
+                from fsspec.core import url_to_fs
+
+                filesystem, path = url_to_fs(url)
+                raw = stack.enter_context(filesystem.open(path, "wb"))
+        except Exception as error:
+            raise storage_fault(url, error) from None
+        sink = stack.enter_context(pa.PythonFile(raw, mode="w"))
+        codec = next((codec for ending, codec in COMPRESSED_ENDINGS.items() if url.lower().endswith(ending)), None)
+        yield stack.enter_context(pa.CompressedOutputStream(sink, codec)) if codec else sink
+
+
+_BLANKS = re.compile(rb"[ \t\r\f\v]+")
+_OUTER_BLANK = re.compile(rb"^ | $", re.MULTILINE)
+_UNTIDY = (b"\t", b"\r", b"\f", b"\v", b"  ", b" \n", b"\n ")
+
+
+def tidy(data: bytes) -> bytes:
+    """The same lines, their fields one blank apart."""
+    if data.startswith(b" ") or any(mark in data for mark in _UNTIDY):
+        data = _OUTER_BLANK.sub(b"", _BLANKS.sub(b" ", data))
+    return data
+
+
+def lines_with_text(text: bytes) -> NDArray[np.int64]:
+    """The numbers, from 0, of the lines that are not empty."""
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    return np.flatnonzero(np.diff(ends, prepend=-1) > 1)
+
+
+@contextmanager
+def noted(problems: Problems) -> Iterator[None]:
+    """Add to `problems` what an `InputError` raised within says, and go on behind."""
+    try:
+        yield
+    except InputError as error:
+        for problem in error.problems:
+            problems.add(*astuple(problem))
+        problems.total += error.total - len(error.problems)
+
+
+@contextmanager
+def noted_at(problems: Problems, file: str, line: int) -> Iterator[None]:
+    """Add to `problems` what a `FormatError` raised within says, and go on behind."""
+    try:
+        yield
+    except FormatError as error:
+        problems.add(file, line, error.expected, error.found, error.remedy)
+
+
+def reached(error: InputError, line: int) -> InputError:
+    """The same error, told at the line that was reached wherever it has none."""
+    return InputError(*(replace(problem, line=problem.line or line) for problem in error.problems))
+
+
+MAX_LINE = 1 << 20
+"""The longest line, in bytes: beyond it memory would not be bounded."""
+
+
+class Lines(NamedTuple):
+    """Some whole lines in UTF-8, each ended by a newline. `first` is the number of the first of them, from 1."""
+
+    first: int
+    data: bytes
+
+
+def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
+    """The lines of a text file in order, at most about 2 MiB at a time. A byte order mark is passed over.
+
+    Raises `InputError` behind the last good line: where a line is longer than `MAX_LINE` (found without reading it
+    whole), where a byte is not of the encoding, and as `open_bytes` does, then with the line that was reached.
+    """
+    line, held = 1, b""
+    with open_bytes(url) as source:
+        try:
+            blocks = read_blocks(source)
+            for block in blocks if encoding == "utf-8" else decoded_blocks(blocks, encoding):
+                held += block if line > 1 or held else block.removeprefix(codecs.BOM_UTF8)
+                if len(held) > MAX_LINE and held.find(b"\n", 0, MAX_LINE + 1) < 0:
+                    remedy = "Is this the file that was meant? End every record by a newline."
+                    raise InputError(Problem(url, line, f"a line of at most {MAX_LINE} bytes", "a longer one", remedy))
+                end = held.rfind(b"\n") + 1
+                yield from _checked(url, line, held[:end])
+                line += held.count(b"\n")
+                held = held[end:]
+        except InputError as error:
+            raise reached(error, line) from None
+        except FormatError as error:
+            raise InputError(
+                Problem(url, line + held.count(b"\n"), error.expected, error.found, error.remedy)
+            ) from None
+    if held:
+        yield from _checked(url, line, held + b"\n")
+
+
+def _checked(url: str, first: int, data: bytes) -> Iterator[Lines]:
+    """The lines of `data` up to the first byte that is not UTF-8, where `InputError` is raised."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        good = data[: data.rfind(b"\n", 0, error.start) + 1]
+        if good:
+            yield Lines(first, good)
+        line = first + good.count(b"\n")
+        found = f"the byte 0x{data[error.start]:02x}"
+        raise InputError(Problem(url, line, "text in UTF-8", found, "Save the file as UTF-8.")) from None
+    if data:
+        yield Lines(first, data)

@@ -1,0 +1,1 @@
+"""Files that say what was spoken: ECF, query lists, RTTM, judgements."""

@@ -1,0 +1,111 @@
+"""A reference as a folder: one ECF, one RTTM and one query list (MediaEval's layout)."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from swsdask.formats.files import is_local, storage_fault
+from swsdask.formats.sniff import Format, format_of_name, sniff
+from swsdask.model.errors import InputError, Problem
+
+_APART = re.compile(r"\.|readme\b|.*\.md$", re.IGNORECASE)
+_OPTIONS = "or name the three files with --ecf, --rttm and --queries"
+
+
+@dataclass(frozen=True)
+class ReferenceFiles:
+    """What was evaluated, what was spoken and what was searched: paths or URLs."""
+
+    ecf: str
+    rttm: str
+    queries: str
+
+
+def find_reference(url: str) -> ReferenceFiles:
+    """The three files of a reference in a folder at a path or fsspec URL.
+
+    Names tell what is what (`*.ecf.xml`, `*.rttm`, `*.kwlist.xml`, `*.tlist.xml`; plain, .gz or .zst; also `ecf.xml`,
+    `kwlist.xml`). Where they leave a kind missing, the content of the files whose names say nothing does. Raises
+    `InputError` if there is no such folder, or not exactly one of each; it names the candidates.
+    """
+    found = reference_candidates(url)
+    faults = [_fault(url, kind, candidates) for kind, candidates in found.items() if len(candidates) != 1]
+    if faults:
+        raise InputError(*faults)
+    return ReferenceFiles(*(candidates[0] for candidates in found.values()))
+
+
+def reference_candidates(url: str) -> dict[Format, list[str]]:
+    """The ECFs, RTTMs and query lists in a folder, told as `find_reference` does.
+
+    Raises `InputError` if there is no such folder.
+    """
+    files = files_in(url)
+    found: dict[Format, list[str]] = {Format.ECF: [], Format.RTTM: [], Format.QUERIES: []}
+    for file in files:
+        promised = format_of_name(file)
+        if promised in found:
+            found[promised].append(file)
+    missing = {kind for kind, candidates in found.items() if not candidates}
+    for file in files if missing else ():
+        kind = kind_by_content(file) if format_of_name(file) is None else None
+        if kind in missing:
+            found[kind].append(file)
+    return found
+
+
+def is_folder(url: str) -> bool:
+    """Whether there is a folder at a path or fsspec URL. Raises `InputError` if the storage cannot be asked."""
+    try:
+        if is_local(url):
+            return os.path.isdir(url)
+        from fsspec.core import url_to_fs
+
+        filesystem, path = url_to_fs(url)
+        return bool(filesystem.isdir(path))
+    except Exception as error:
+        raise storage_fault(url, error) from None
+
+
+def kind_by_content(file: str) -> Format | None:
+    """What a file is, None if that cannot be told."""
+    try:
+        return sniff(file)
+    except InputError:
+        return None
+
+
+def _fault(url: str, kind: Format, candidates: list[str]) -> Problem:
+    if not candidates:
+        return Problem(url, None, f"{kind.value} in the folder", "none", f"Put it there, {_OPTIONS}.")
+    names = ", ".join(candidates)
+    return Problem(url, None, f"one file in the folder that is {kind.value}", names, f"Leave one of them, {_OPTIONS}.")
+
+
+def files_in(url: str) -> list[str]:
+    """The files of a folder, sorted; hidden ones, README and *.md are left out."""
+    try:
+        files = _local_files(url) if is_local(url) else _remote_files(url)
+    except NotADirectoryError:
+        expected = "a folder with an ECF, an RTTM and a query list"
+        raise InputError(Problem(url, None, expected, "a file", f"Name its folder, {_OPTIONS}.")) from None
+    except Exception as error:
+        raise storage_fault(url, error) from None
+    return sorted(file for file in files if not _APART.match(file.rsplit("/", 1)[-1]))
+
+
+def _local_files(path: str) -> list[str]:
+    with os.scandir(path) as entries:
+        return [entry.path for entry in entries if entry.is_file()]
+
+
+def _remote_files(url: str) -> list[str]:
+    from fsspec.core import url_to_fs
+
+    filesystem, path = url_to_fs(url)
+    if filesystem.isfile(path):
+        raise NotADirectoryError(url)
+    entries = filesystem.ls(path, detail=True)
+    return [filesystem.unstrip_protocol(entry["name"]) for entry in entries if entry["type"] == "file"]

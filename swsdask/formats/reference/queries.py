@@ -1,0 +1,173 @@
+"""Query lists: `kwlist` (keyword search) and the older `termlist`; a query, keyword and term are one thing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from swsdask.formats.files import noted
+from swsdask.formats.runs.text import known_encoding
+from swsdask.formats.sniff import Format, expect
+from swsdask.formats.values import shown
+from swsdask.formats.xml_stream import End, Start, read_elements
+from swsdask.model.errors import Problems
+from swsdask.model.schemas import QUERIES
+from swsdask.model.units import id_fault
+
+_BLANKS = re.compile(r"[ \t\r\n]+")
+_NORMALIZATIONS = ("", "lowercase")
+
+
+class _Dialect(NamedTuple):
+    """The names of a list's elements below the root, and of the attribute with the id."""
+
+    query: str
+    identifier: str
+    text: str
+    info: str
+
+
+_DIALECTS = {
+    "kwlist": _Dialect("kw", "kwid", "kwtext", "kwinfo"),
+    "termlist": _Dialect("term", "termid", "termtext", "terminfo"),
+}
+
+
+def read_queries(url: str, problems: Problems) -> pa.Table:
+    """The queries (`model.schemas.QUERIES`), in file order; whatever is wrong is added to `problems`.
+
+    `attributes` holds the names and values of kwinfo or terminfo, and the query element's own attributes other than its
+    id, as text. The root element's attributes are the table's metadata. Blanks around a text are dropped, and those
+    within are one blank each; nothing else is done to a text or an id. Elements within a query that these formats do
+    not have are passed over.
+    """
+    header: dict[str, str] = {}
+    queries = _Queries(url, problems)
+    with noted(problems):
+        expect(url, Format.QUERIES)
+        for event in read_elements(url):
+            if len(event.path) == 1 and isinstance(event, Start):
+                header = event.attributes
+                queries.dialect = _DIALECTS[event.path[0]]
+                _check_normalization(url, event.line, header, problems)
+            elif isinstance(event, Start):
+                queries.start(event)
+            else:
+                queries.end(event)
+        if not queries.lines:
+            problems.add(url, 1, "at least one query", "none", "List what was searched.")
+    return queries.table(header)
+
+
+def text_encoding(queries: pa.Table) -> str:
+    """The encoding of the text that a list searches, as Python's codecs name it: that of the RTTM beside it (KWSEval).
+
+    It is the root element's attribute `encoding`, "utf-8" without one that is known.
+    """
+    return known_encoding((queries.schema.metadata or {}).get(b"encoding", b"").decode())
+
+
+def _check_normalization(url: str, line: int, header: dict[str, str], problems: Problems) -> None:
+    """How KWSEval may be told to compare text: "lowercase", or empty for exactly."""
+    value = header.get("compareNormalize", "")
+    if value not in _NORMALIZATIONS:
+        remedy = "Write lowercase to fold case, or leave it empty to compare exactly."
+        problems.add(url, line, 'compareNormalize="lowercase" or ""', shown(value), remedy)
+
+
+@dataclass
+class _Query:
+    """A query whose end tag has not come yet; `name` and `value` are those of its latest attr element.
+
+    `right` tells that its id has no fault.
+    """
+
+    identifier: str
+    line: int
+    attributes: dict[str, str]
+    right: bool
+    texts: list[str] = field(default_factory=list)
+    name: str | None = None
+    value: str | None = None
+
+
+class _Queries:
+    """The queries read so far. `lines` tells where the first query of an id begins."""
+
+    def __init__(self, url: str, problems: Problems) -> None:
+        self.dialect = _DIALECTS["kwlist"]
+        self.lines: dict[str, int] = {}
+        self._url = url
+        self._problems = problems
+        self._query = _Query("", 0, {}, right=False)
+        self._rows: list[tuple[str, str, list[tuple[str, str]]]] = []
+
+    def start(self, event: Start) -> None:
+        """Take in the start tag of an element below the root."""
+        names = self.dialect
+        match event.path[1:]:
+            case (names.query,):
+                self._query = self._opened(event)
+            case (_,):
+                expected, found = f"the element {names.query!r}", f"the element {event.path[-1]!r}"
+                self._note(event.line, expected, found, "Mend or remove it.")
+            case (names.query, names.info, "attr"):
+                self._query.name = self._query.value = None
+
+    def end(self, event: End) -> None:
+        """Take in an end tag."""
+        names, query = self.dialect, self._query
+        match event.path[1:]:
+            case (names.query, names.text):
+                query.texts.append(_BLANKS.sub(" ", event.text).strip(" "))
+            case (names.query, names.info, "attr", "name"):
+                query.name = event.text.strip()
+            case (names.query, names.info, "attr", "value"):
+                query.value = event.text.strip()
+            case (names.query, names.info, "attr"):
+                self._close_attribute(event.line)
+            case (names.query,):
+                self._close()
+        if event.path[1:] in ((), (names.query,), (names.query, names.info)) and event.text.strip():
+            self._note(event.line, f"text only within {names.text}", shown(event.text), "Mend or remove it.")
+
+    def table(self, header: dict[str, str]) -> pa.Table:
+        """The queries without fault."""
+        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(QUERIES)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, QUERIES, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=QUERIES.with_metadata(header))
+
+    def _opened(self, event: Start) -> _Query:
+        before = len(self._problems)
+        attributes = dict(event.attributes)
+        identifier = attributes.pop(self.dialect.identifier, "")
+        wrong = id_fault(identifier)
+        if wrong:
+            self._note(event.line, f"a query id ({self.dialect.identifier})", wrong, "Give the query a plain id.")
+        elif identifier in self.lines:
+            found = f"the id {identifier!r} of line {self.lines[identifier]} again"
+            self._note(event.line, "one query of an id", found, "Remove one of the two, or give it another id.")
+        self.lines.setdefault(identifier, event.line)
+        return _Query(identifier, event.line, attributes, right=len(self._problems) == before)
+
+    def _close_attribute(self, line: int) -> None:
+        query = self._query
+        if not query.name or query.value is None:
+            self._note(line, "a name and a value in attr", "an attr without", "Give both, or remove it.")
+        elif query.attributes.setdefault(query.name, query.value) != query.value:
+            found = f"{shown(query.attributes[query.name])} and {shown(query.value)}"
+            self._note(line, f"one value of {shown(query.name)} for a query", found, "Leave one of them.")
+
+    def _close(self) -> None:
+        query, names = self._query, self.dialect
+        if len(query.texts) != 1 or not query.texts[0]:
+            found = f"{len(query.texts)} of them" if len(query.texts) > 1 else "none"
+            self._note(query.line, f"one {names.text} with the query's text", found, "Say what the query searches.")
+        elif query.right:
+            self._rows.append((query.identifier, query.texts[0], list(query.attributes.items())))
+
+    def _note(self, line: int, expected: str, found: str, remedy: str) -> None:
+        self._problems.add(self._url, line, expected, found, remedy)

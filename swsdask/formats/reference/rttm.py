@@ -1,0 +1,248 @@
+"""RTTM: records of words and speakers.
+
+RTTM: what was spoken, word by word (NIST's rich transcription time marks; RT-09 evaluation plan, appendix A).
+
+A record has nine fields, or ten in the newer form, with blanks between them:
+
+    type file channel start duration word subtype speaker confidence [lookahead]
+
+`LEXEME` records are words, `SPEAKER` records are segments, in upper or lower case; the other types score nothing: they
+are counted and passed over, also those that RTTM does not have. `;;` begins a comment line. Words may have no duration.
+
+Records of an RTTM from lines of text to columns: all at once where they are as they should be, else one by one.
+
+Both ways give the same columns for the same lines; only the second can say what is wrong with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv
+
+from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, read_lines, tidy
+from swsdask.formats.sniff import RTTM_TYPE, Format, expect
+from swsdask.formats.values import FormatError, read_channel, read_document, read_span, shown
+from swsdask.model.errors import Problems
+from swsdask.model.schemas import SEGMENTS, WORDS
+from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND
+
+WORD = "LEXEME"
+SEGMENT = "SPEAKER"
+
+COLUMNS = pa.schema(
+    [
+        ("type", pa.string()),
+        ("document", pa.string()),
+        ("channel", pa.int8()),
+        ("start", pa.int32()),
+        ("end", pa.int32()),
+        ("word", pa.string()),
+        ("subtype", pa.string()),
+        ("speaker", pa.string()),
+        ("line", pa.int64()),
+        ("rounded", pa.int8()),
+    ]
+)
+"""The columns of `Records.table`. `rounded` counts which of start and end were finer than a tick."""
+
+_FEW = pa.dictionary(pa.int32(), pa.string())
+_SECONDS = pa.decimal128(36, 18)
+_WHOLE_SECONDS_AND_TICKS = pa.decimal128(24, 4)
+_FIELDS = {
+    "type": pa.string(),
+    "document": _FEW,
+    "channel": _FEW,
+    "start": _SECONDS,
+    "duration": _SECONDS,
+    "word": pa.string(),
+    "subtype": pa.string(),
+    "speaker": pa.string(),
+    "confidence": pa.string(),
+    "lookahead": pa.string(),
+}
+"""The fields of a record in order; the newer form has the last one too."""
+
+_TYPE = re.compile(r"[A-Z][A-Z0-9_/-]*")
+_COMMENT = re.compile(rb"^[ \t\r\f\v]*;;.*$", re.MULTILINE)
+
+
+class Records(NamedTuple):
+    """The words and segments of some lines, in order, and how many records of each other type there are."""
+
+    table: pa.Table
+    skipped: Counter[str]
+
+
+def read_records(lines: Lines, file: str, problems: Problems) -> Records:
+    """The records of some lines. What is wrong with one is added to `problems`, and that one is left out."""
+    try:
+        return _read_together(lines)
+    except (ValueError, FormatError):
+        return _read_singly(lines, file, problems)
+
+
+def _read_together(lines: Lines) -> Records:
+    """Raises `ValueError` or `FormatError` if anything is amiss, or merely out of the ordinary."""
+    text = tidy(_COMMENT.sub(b"", lines.data) if b";;" in lines.data else lines.data)
+    names = list(_FIELDS)
+    if text.lstrip(b"\n").partition(b"\n")[0].count(b" ") < len(names) - 1:
+        names.pop()
+    table = csv.read_csv(
+        pa.BufferReader(text),
+        csv.ReadOptions(column_names=names, use_threads=False, block_size=len(text) + 1),
+        csv.ParseOptions(delimiter=" ", quote_char=False),
+        csv.ConvertOptions(column_types=_FIELDS, null_values=["<NA>"]),
+    )
+    table = table.set_column(0, "type", pc.utf8_upper(table["type"]))
+    types = Counter({count["values"]: count["counts"] for count in pc.value_counts(table["type"]).to_pylist()})
+    for name in types:
+        _check_type(name)
+    table = table.append_column("line", pa.array(lines.first + lines_with_text(text)))
+    table = table.filter(pc.is_in(table["type"], pa.array([WORD, SEGMENT]))).combine_chunks()
+    if pc.any(pc.less(table["duration"], Decimal(0))).as_py():
+        raise ValueError("a negative duration")
+    start, start_rounded = _ticks(table["start"])
+    end, end_rounded = _ticks(pc.add(table["start"], table["duration"]))
+    if np.any(start < 0) or np.any(end > MAX_TICKS):
+        raise ValueError("a time out of range")
+    made = {
+        "document": _each(table["document"], read_document, pa.string()),
+        "channel": _each(table["channel"], read_channel, pa.int8()),
+        "start": pa.array(start, pa.int32()),
+        "end": pa.array(end, pa.int32()),
+        "rounded": pa.array(start_rounded.astype(np.int8) + end_rounded),
+    }
+    columns = [made[name] if name in made else table[name] for name in COLUMNS.names]
+    return Records(pa.Table.from_arrays(columns, schema=COLUMNS), _others(types))
+
+
+def _ticks(seconds: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Ticks of exact times, and which of them had to be rounded. Raises `ValueError` if one is absent."""
+    if seconds.null_count:
+        raise ValueError("no time")
+    rounded = pc.round(seconds, ndigits=4, round_mode="half_to_even")
+    ticks = pc.multiply(rounded.cast(_WHOLE_SECONDS_AND_TICKS), Decimal(TICKS_PER_SECOND)).cast(pa.int64())
+    return ticks.to_numpy(), pc.not_equal(rounded, seconds).to_numpy()
+
+
+def _each(texts: pa.ChunkedArray, reader: Callable[[str], object], kind: pa.DataType) -> pa.Array:
+    """What `reader` makes of each of few distinct texts."""
+    column = texts.combine_chunks()
+    used, codes = np.unique(column.indices.to_numpy(), return_inverse=True)
+    values = [reader(text) for text in column.dictionary.take(pa.array(used)).to_pylist()]
+    return pa.array(values, kind).take(pa.array(codes))
+
+
+def _read_singly(lines: Lines, file: str, problems: Problems) -> Records:
+    rows: list[tuple[object, ...]] = []
+    types: Counter[str] = Counter()
+    for number, line in enumerate(lines.data.split(b"\n"), lines.first):
+        fields = [field.decode() for field in line.split()]
+        if not fields or fields[0].startswith(";;"):
+            continue
+        fields[0] = fields[0].upper()
+        with noted_at(problems, file, number):
+            _check_fields(fields)
+            types[fields[0]] += 1
+            if fields[0] in (WORD, SEGMENT):
+                rows.extend(_rows(fields, number, file, problems))
+    columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)]
+    return Records(pa.Table.from_arrays(arrays, schema=COLUMNS), _others(types))
+
+
+def _rows(fields: list[str], number: int, file: str, problems: Problems) -> Iterator[tuple[object, ...]]:
+    """The row of `COLUMNS` that a record makes, if nothing is wrong with it."""
+    kind, filename, channel_text, start, duration, word, subtype, speaker = fields[:8]
+    before = len(problems)
+    with noted_at(problems, file, number):
+        document = read_document(filename)
+    with noted_at(problems, file, number):
+        channel = read_channel(channel_text)
+    with noted_at(problems, file, number):
+        span = read_span(start, duration)
+    if len(problems) == before:
+        yield kind, document, channel, span.start, span.end, word, subtype, speaker, number, span.rounded
+
+
+def _check_fields(fields: list[str]) -> None:
+    if len(fields) not in (len(_FIELDS) - 1, len(_FIELDS)):
+        expected = f"{len(_FIELDS) - 1} or {len(_FIELDS)} fields with blanks between them"
+        raise FormatError(expected, f"{len(fields)}", "Write <NA> for a field without value.")
+    _check_type(fields[0])
+
+
+def _check_type(name: str) -> None:
+    if not _TYPE.fullmatch(name):
+        raise FormatError(f"a type of RTTM records, such as {WORD}", shown(name), "Mend the type or remove the line.")
+
+
+def _others(types: Counter[str]) -> Counter[str]:
+    """The records of types that are passed over."""
+    return Counter({name: count for name, count in types.items() if name not in (WORD, SEGMENT)})
+
+
+_NOT_COMPARED = ("line", "rounded")
+
+
+def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa.Table, pa.Table]:
+    """The words and the segments (`model.schemas.WORDS`, `SEGMENTS`), in file order; faults are added to `problems`.
+
+    Times in ticks; start and end are each rounded once, half to even. In the metadata, `rounded` counts those that
+    were, and (of the words) `skipped` and `skipped_types` the records of other types. Where there are any,
+    `unknown_types` are those that RTTM does not have, and `repeated` the records that repeat another's document,
+    channel, time, word, subtype and speaker: whether these count depends on the finder (`archive.occurrences`).
+    """
+    parts = {kind: [COLUMNS.empty_table()] for kind in (WORD, SEGMENT)}
+    skipped: Counter[str] = Counter()
+    before = len(problems)
+    with noted(problems):
+        expect(url, Format.RTTM)
+        for lines in read_lines(url, encoding):
+            records = read_records(lines, url, problems)
+            skipped += records.skipped
+            for kind, tables in parts.items():
+                tables.append(records.table.filter(pc.equal(records.table["type"], kind)))
+    words, segments = (pa.concat_tables(tables) for tables in parts.values())
+    if not (words or segments or skipped) and len(problems) == before:
+        problems.add(url, 1, "at least one record", "none", "List what was spoken.")
+    unknown = Counter({name: count for name, count in skipped.items() if not RTTM_TYPE.fullmatch(name)})
+    counted = {"skipped": str(skipped.total()), "skipped_types": _listed(skipped)}
+    rare = {"unknown_types": _listed(unknown), "repeated": str(_repeated(words) or "")}
+    return (
+        _as(WORDS, words, counted | {name: value for name, value in rare.items() if value}),
+        _as(SEGMENTS, segments, {}),
+    )
+
+
+def _listed(types: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(types.items()))
+
+
+def _as(schema: pa.Schema, records: pa.Table, metadata: dict[str, str]) -> pa.Table:
+    rounded = str(pc.sum(records["rounded"]).as_py() or 0)
+    return records.select(schema.names).cast(schema.with_metadata({"rounded": rounded, **metadata}))
+
+
+def _repeated(records: pa.Table) -> int:
+    """How many records were there before."""
+    candidates = records.take(pa.array(_starting_together(records))).drop_columns(list(_NOT_COMPARED))
+    return len(candidates) - len(candidates.group_by(candidates.column_names).aggregate([]))
+
+
+def _starting_together(records: pa.Table) -> NDArray[np.int64]:
+    """The rows that share document, channel and start with another."""
+    chunks = records["document"].dictionary_encode().chunks
+    document = np.concatenate([np.zeros(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
+    key = (document << 38) | (records["channel"].to_numpy().astype(np.int64) << 31) | records["start"].to_numpy()
+    ordered = np.sort(key)
+    return np.flatnonzero(np.isin(key, ordered[1:][ordered[1:] == ordered[:-1]]))

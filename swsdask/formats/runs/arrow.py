@@ -1,0 +1,481 @@
+"""Columns of a run: gathered in blocks, joined, and checked.
+
+Columns of a table as the values of detections: many rows at once, and for each row what is wrong with it.
+
+Rows of a table, which may be of several systems, gathered into pieces of runs.
+
+The pieces of one run as one piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdask.formats.values import FormatError, read_channel, read_decision, read_score, read_time
+from swsdask.kernels.text import read_scores, read_ticks
+from swsdask.model.errors import Problems
+from swsdask.model.schemas import RunHeader, RunPiece
+from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND, document_fault, document_id, id_fault, name_fault
+
+_NEAR_HALF = 1e-3
+"""A product of a float64 below 2**18 and TICKS_PER_SECOND is off by less."""
+
+Value = TypeVar("Value")
+
+
+class Names(NamedTuple):
+    """A column of ids: int32 codes, and the id of each code."""
+
+    codes: NDArray[np.int32]
+    ids: list[str]
+
+
+class Rows(NamedTuple):
+    """Rows of a table. `rounded` counts a row's rounded times; `system` is None where the table does not tell it."""
+
+    system: Names | None
+    query: Names
+    document: Names
+    channel: NDArray[np.int8]
+    start: NDArray[np.int32]
+    duration: NDArray[np.int32]
+    score: NDArray[np.float64]
+    decision: NDArray[np.int8]
+    rounded: NDArray[np.int8]
+
+
+class RowFaults:
+    """What is wrong with some of the rows; `good` are the others."""
+
+    def __init__(self, rows: int) -> None:
+        self.good = np.ones(rows, np.bool_)
+        self._found: list[tuple[int, FormatError]] = []
+
+    def note(self, row: int, fault: FormatError) -> None:
+        """Note what is wrong with a row."""
+        self.good[row] = False
+        self._found.append((row, fault))
+
+    def __iter__(self) -> Iterator[tuple[int, FormatError]]:
+        return iter(self._found)
+
+
+def read_rows(columns: Mapping[str, pa.Array], faults: RowFaults) -> Rows:
+    """The values of some rows, those of faulty rows undefined.
+
+    `columns` are query, document, start, duration or end, score, and what there is of system, channel, decision, as
+    Arrow arrays of text, numbers or dictionaries. Times are in seconds; a time in a float is taken at its shortest
+    decimal form. An absent channel is 1, an absent or empty decision -1.
+    """
+    size = len(faults.good)
+    start, start_rounded = _times(columns["start"], "start", faults)
+    if "end" in columns:
+        end, other_rounded = _times(columns["end"], "end", faults)
+        duration = end - start
+        for row in np.flatnonzero((duration < 0) & faults.good).tolist():
+            found = f"{end[row] / TICKS_PER_SECOND} behind {start[row] / TICKS_PER_SECOND}"
+            faults.note(row, FormatError("an end behind the start", found, "Give start and end, in seconds."))
+    else:
+        duration, other_rounded = _times(columns["duration"], "duration", faults)
+    for row in np.flatnonzero((start + duration > MAX_TICKS) & faults.good).tolist():
+        expected = f"start and duration of at most {MAX_TICKS / TICKS_PER_SECOND} seconds together"
+        found = f"{start[row] / TICKS_PER_SECOND} and {duration[row] / TICKS_PER_SECOND}"
+        faults.note(row, FormatError(expected, found, "Check their unit."))
+    return Rows(
+        system=_names(columns["system"], "system", faults) if "system" in columns else None,
+        query=_names(columns["query"], "query", faults),
+        document=_names(columns["document"], "document", faults),
+        channel=_channels(columns["channel"], faults) if "channel" in columns else np.ones(size, np.int8),
+        start=start.astype(np.int32),
+        duration=duration.astype(np.int32),
+        score=_scores(columns["score"], faults),
+        decision=_decisions(columns["decision"], faults) if "decision" in columns else np.full(size, -1, np.int8),
+        rounded=start_rounded.astype(np.int8) + other_rounded.astype(np.int8),
+    )
+
+
+def _scores(column: pa.Array, faults: RowFaults) -> NDArray[np.float64]:
+    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+        scores = _floats(column)
+        unread = ~np.isfinite(scores)
+        scores = scores.copy() if unread.any() else scores
+    else:
+        scores = np.zeros(len(column))
+        unread = np.zeros(len(column), np.bool_)
+        read_scores(*_text(column), scores, unread)
+    for row in np.flatnonzero(unread).tolist():
+        scores[row] = _read(column, row, "score", read_score, 0.0, faults)
+    return scores
+
+
+def _times(column: pa.Array, name: str, faults: RowFaults) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Ticks, and whether they are rounded."""
+    unread: NDArray[np.bool_] = np.zeros(len(column), np.bool_)
+    if column.type == pa.float64():
+        seconds = _floats(column)
+        with np.errstate(invalid="ignore", over="ignore"):
+            exact = seconds * TICKS_PER_SECOND
+            nearest = np.rint(exact)
+            unread = ~((nearest >= 0) & (nearest <= MAX_TICKS) & (np.abs(exact - nearest) < 0.5 - _NEAR_HALF))
+        ticks = np.where(unread, 0, nearest).astype(np.int64)
+        rounded = ticks / TICKS_PER_SECOND != seconds
+    else:
+        ticks = np.zeros(len(column), np.int64)
+        rounded = np.zeros(len(column), np.bool_)
+        read_ticks(*_text(column), ticks, rounded, unread)
+    for row in np.flatnonzero(unread).tolist():
+        ticks[row], rounded[row] = _read(column, row, name, lambda text: read_time(text, name), (0, False), faults)
+    return ticks, rounded
+
+
+def _channels(column: pa.Array, faults: RowFaults) -> NDArray[np.int8]:
+    return _few(column, "channel", read_channel, faults)
+
+
+def _decisions(column: pa.Array, faults: RowFaults) -> NDArray[np.int8]:
+    if pa.types.is_boolean(column.type):
+        column = pc.if_else(column, "YES", "NO")
+    return _few(pc.fill_null(column, ""), "decision", lambda text: read_decision(text) if text else -1, faults)
+
+
+def _few(column: pa.Array, name: str, reader: Callable[[str], int], faults: RowFaults) -> NDArray[np.int8]:
+    """The values of a column that has few different ones."""
+    codes, texts = _distinct(column)
+    values = np.zeros(len(texts) + 1, np.int8)
+    wrong: dict[int, FormatError] = {}
+    for code, text in enumerate(texts):
+        try:
+            values[code] = reader(text)
+        except FormatError as fault:
+            wrong[code] = fault
+    for row in np.flatnonzero(np.isin(codes, list(wrong))).tolist():
+        faults.note(row, wrong[int(codes[row])])
+    _note_missing(codes, name, faults)
+    return values[codes]
+
+
+def _names(column: pa.Array, name: str, faults: RowFaults) -> Names:
+    codes, ids = _distinct(column)
+    _note_missing(codes, name, faults)
+    return Names(codes, ids)
+
+
+def _note_missing(codes: NDArray[np.int32], name: str, faults: RowFaults) -> None:
+    for row in np.flatnonzero(codes < 0).tolist():
+        faults.note(row, _missing(name))
+
+
+def _missing(name: str) -> FormatError:
+    return FormatError(f"a {name}", f"a row without {name}", f"Give every row its {name}.")
+
+
+def _distinct(column: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
+    """The code of each value, -1 where there is none, and the text of each code."""
+    encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+    codes = pc.fill_null(encoded.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
+    return codes, _whole_numbers(encoded.dictionary).cast(pa.string()).to_pylist()
+
+
+def _whole_numbers(column: pa.Array) -> pa.Array:
+    """Whole numbers as such where a table holds them as floats, as pandas does beside missing values."""
+    if pa.types.is_floating(column.type):
+        try:
+            return column.cast(pa.int64())
+        except pa.ArrowInvalid:
+            pass
+    return column
+
+
+def _floats(column: pa.Array) -> NDArray[np.float64]:
+    """A column of numbers as float64, NaN where there is none."""
+    floats: NDArray[np.float64] = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy(
+        zero_copy_only=False
+    )
+    return floats
+
+
+def _text(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """The bytes of a column as text, and the offsets of its values, of which a missing one is empty."""
+    text = pc.fill_null(column.cast(pa.string()), "")
+    _, offsets, data = text.buffers()
+    places = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
+    return np.frombuffer(data or b"", np.uint8), places
+
+
+def _read(
+    column: pa.Array, row: int, name: str, reader: Callable[[str], Value], otherwise: Value, faults: RowFaults
+) -> Value:
+    """One value, as its reader reads it; its faults are noted."""
+    value = column[row].as_py()
+    try:
+        if value is None:
+            raise _missing(name)
+        return reader(str(value))
+    except FormatError as fault:
+        faults.note(row, fault)
+        return otherwise
+
+
+class Batch(NamedTuple):
+    """Some rows of a table: Arrow columns as `run_arrow.read_rows` wants them, and the line of each row.
+
+    Where the table has no lines, rows are counted from `first_row`. `unread` are the lines that are no rows, and why.
+    """
+
+    columns: Mapping[str, pa.Array]
+    lines: NDArray[np.int64] | None
+    first_row: int = 1
+    unread: tuple[tuple[int, FormatError], ...] = ()
+
+
+class _Ids:
+    """The distinct ids of a column, in the order they came. `canonical` is the id that a text in the column names."""
+
+    def __init__(self, name: str, fault_of: Callable[[str], str | None], canonical: Callable[[str], str]) -> None:
+        self._name = name
+        self._fault_of = fault_of
+        self._canonical = canonical
+        self._codes: dict[str, int] = {}
+        self._code_of_text: dict[str, int] = {}
+
+    def take_in(self, names: Names, faults: RowFaults) -> NDArray[np.int32]:
+        """The codes of a column; the first row of every text that is no id becomes faulty."""
+        code_of = np.zeros(len(names.ids) + 1, np.int32)
+        numbers, first_rows = _first_rows(names.codes)
+        for number, row in zip(numbers.tolist(), first_rows.tolist(), strict=True):
+            if number >= 0:
+                code_of[number] = self._code(names.ids[number], row, faults)
+        return code_of[names.codes]
+
+    def _code(self, text: str, row: int, faults: RowFaults) -> int:
+        code = self._code_of_text.get(text)
+        if code is None:
+            wrong = self._fault_of(text)
+            if wrong:
+                faults.note(row, FormatError(f"a {self._name}", wrong, "Use the ids of the reference."))
+            code = self._codes.setdefault(self._canonical(text), len(self._codes))
+            self._code_of_text[text] = code
+        return code
+
+    def all(self) -> list[str]:
+        """The id of every code."""
+        return list(self._codes)
+
+
+class _Gathered(NamedTuple):
+    """Good rows, in order, with codes of the gathering's own. `line` is 0 where the table has no lines."""
+
+    system: NDArray[np.int32]
+    query: NDArray[np.int32]
+    document: NDArray[np.int32]
+    channel: NDArray[np.int8]
+    start: NDArray[np.int32]
+    duration: NDArray[np.int32]
+    score: NDArray[np.float64]
+    decision: NDArray[np.int8]
+    rounded: NDArray[np.int8]
+    line: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls) -> _Gathered:
+        """No rows."""
+        ids = np.zeros(0, np.int32)
+        small = np.zeros(0, np.int8)
+        return cls(ids, ids, ids, small, ids, ids, np.zeros(0), small, small, np.zeros(0, np.int64))
+
+    def take(self, rows: NDArray[np.bool_]) -> _Gathered:
+        """Some of the rows."""
+        return _Gathered._make(column[rows] for column in self)
+
+
+class Gathering:
+    """Gathers rows of one table into pieces of one system each, from about `rows_per_piece` rows at a time.
+
+    `header` is that of rows whose system the table does not tell. If the user has `named` the run, all are its rows.
+    Documents are audio files, whose ids lose a directory and an ending, or, of `judged` documents, whole ids.
+    """
+
+    def __init__(
+        self,
+        header: RunHeader,
+        named: bool,
+        file: str,
+        problems: Problems,
+        rows_per_piece: int,
+        *,
+        judged: bool = False,
+    ) -> None:
+        self._header = header
+        self._named = named
+        self._file = file
+        self._problems = problems
+        self._rows_per_piece = rows_per_piece
+        self._judged = judged
+        self._systems = _Ids("system", id_fault, str)
+        self._decided: dict[int, bool] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows = 0
+        self._parts: list[_Gathered] = []
+        self._queries = _Ids("query", id_fault, str)
+        self._documents = _Ids("document", *((name_fault, str) if self._judged else (document_fault, document_id)))
+
+    def _add(self, batch: Batch) -> None:
+        """Add the good rows of a batch, and the problems of the others."""
+        faults = RowFaults(len(batch.columns["query"]))
+        rows = read_rows(batch.columns, faults)
+        system = np.zeros(len(faults.good), np.int32)
+        if rows.system is not None:
+            system = self._systems.take_in(rows.system, faults)
+            if self._named and len(self._systems.all()) > 1:
+                found = f"a row of {self._systems.all()[1]!r} too"
+                remedy = "Give no name: the table names its systems."
+                faults.note(int(np.flatnonzero(system == 1)[0]), FormatError("a table of one system", found, remedy))
+        query = self._queries.take_in(rows.query, faults)
+        document = self._documents.take_in(rows.document, faults)
+        self._note_undecided(system, rows.decision >= 0, faults)
+        self._give(faults, batch)
+        line = np.zeros(len(system), np.int64) if batch.lines is None else batch.lines
+        values = (rows.channel, rows.start, rows.duration, rows.score, rows.decision, rows.rounded)
+        part = _Gathered(system, query, document, *values, line).take(faults.good)
+        self._parts.append(part)
+        self._rows += len(part.query)
+
+    def _give(self, faults: RowFaults, batch: Batch) -> None:
+        """Add the problems of a batch, in the order of its rows."""
+        lines = batch.lines if batch.lines is not None else np.arange(len(faults.good)) + batch.first_row
+        found = [*batch.unread, *((int(lines[row]), fault) for row, fault in faults)]
+        for line, fault in sorted(found, key=lambda pair: pair[0]):
+            place = "" if batch.lines is not None else f" in row {line}"
+            told = line if batch.lines is not None else None
+            self._problems.add(self._file, told, fault.expected, fault.found + place, fault.remedy)
+
+    def _note_undecided(self, system: NDArray[np.int32], decided: NDArray[np.bool_], faults: RowFaults) -> None:
+        """All rows of a system have decisions, or none."""
+        for code in np.unique(system[faults.good]).tolist():
+            rows = np.flatnonzero((system == code) & faults.good)
+            usual = self._decided.setdefault(code, bool(decided[rows[0]]))
+            expected, found = ("a", "a row without one") if usual else ("no", "a row with a decision")
+            for row in rows[decided[rows] != usual].tolist():
+                remedy = "Give all rows of a system a decision, or none."
+                faults.note(row, FormatError(f"{expected} decision, as in the rows before", found, remedy))
+
+    def pieces(self, batches: Iterable[Batch]) -> Iterator[RunPiece]:
+        """The pieces of all batches of a table; one without rows if there are none. Adds the problems of the rows."""
+        taken = False
+        for batch in batches:
+            self._add(batch)
+            if self._rows >= self._rows_per_piece:
+                yield from self._take()
+                taken = True
+        if self._rows:
+            yield from self._take()
+        elif not taken:
+            yield self._piece(self._header, _Gathered.empty())
+
+    def _take(self) -> Iterator[RunPiece]:
+        """What was gathered, as one piece for each system, in the order they came."""
+        rows = _Gathered._make(np.concatenate(columns) for columns in zip(*self._parts, strict=True))
+        systems = self._systems.all() if not self._named else []
+        for code in _first_rows(rows.system)[0].tolist():
+            header = replace(self._header, system=systems[code]) if systems else self._header
+            yield self._piece(header, rows.take(rows.system == code) if len(systems) > 1 else rows)
+        self._begin()
+
+    def _piece(self, header: RunHeader, rows: _Gathered) -> RunPiece:
+        query, queries, query_lines = _compact(rows.query, self._queries.all(), rows.line)
+        document, documents, document_lines = _compact(rows.document, self._documents.all(), rows.line)
+        return RunPiece(
+            header=header,
+            file=self._file,
+            queries=queries,
+            query_lines=query_lines,
+            documents=documents,
+            document_lines=document_lines,
+            query=query,
+            document=document,
+            channel=rows.channel,
+            start=rows.start,
+            duration=rows.duration,
+            score=rows.score,
+            decision=rows.decision,
+            rounded=int(rows.rounded.sum()),
+            listed=queries,
+            judged=self._judged,
+        )
+
+
+def _first_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The codes from -1 up that occur, in the order they come, and the row where each comes first."""
+    rows = len(codes)
+    first = np.full(int(codes.max(initial=-1)) + 2, rows)
+    first[codes[::-1] + 1] = np.arange(rows)[::-1]
+    used = np.flatnonzero(first < rows)
+    used = used[np.argsort(first[used], kind="stable")]
+    return used - 1, first[used]
+
+
+def _compact(
+    codes: NDArray[np.int32], ids: list[str], lines: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], tuple[str, ...], tuple[int | None, ...]]:
+    """Codes of only the ids that occur, these ids, and the line where each comes first (None: line 0)."""
+    used, first = _first_rows(codes)
+    code_of = np.zeros(len(ids), np.int32)
+    code_of[used] = np.arange(len(used), dtype=np.int32)
+    first_lines = (line or None for line in lines[first].tolist())
+    return code_of[codes], tuple(ids[code] for code in used.tolist()), tuple(first_lines)
+
+
+def join_pieces(pieces: Iterable[RunPiece]) -> RunPiece:
+    """All pieces of a run, one at least, as one; every id is in its dictionaries once, in the order they came.
+
+    Raises `FormatError` for pieces of several systems.
+    """
+    parts = list(pieces)
+    systems = list(dict.fromkeys(piece.header.system for piece in parts))
+    if len(systems) > 1:
+        raise FormatError("rows of one system", f"rows of {systems[0]!r} and {systems[1]!r}", "Write them one by one.")
+    attributes = {name: value for piece in parts for name, value in piece.header.attributes.items()}
+    query, queries, query_lines = _joined([(piece.query, piece.queries, piece.query_lines) for piece in parts])
+    document, documents, document_lines = _joined(
+        [(piece.document, piece.documents, piece.document_lines) for piece in parts]
+    )
+    return RunPiece(
+        header=replace(parts[0].header, attributes=attributes),
+        file=parts[0].file,
+        queries=queries,
+        query_lines=query_lines,
+        documents=documents,
+        document_lines=document_lines,
+        query=query,
+        document=document,
+        channel=np.concatenate([piece.channel for piece in parts]),
+        start=np.concatenate([piece.start for piece in parts]),
+        duration=np.concatenate([piece.duration for piece in parts]),
+        score=np.concatenate([piece.score for piece in parts]),
+        decision=np.concatenate([piece.decision for piece in parts]),
+        rounded=sum(piece.rounded for piece in parts),
+        listed=tuple(dict.fromkeys(query for piece in parts for query in piece.listed)),
+    )
+
+
+def _joined(
+    columns: Sequence[tuple[NDArray[np.int32], tuple[str, ...], tuple[int | None, ...]]],
+) -> tuple[NDArray[np.int32], tuple[str, ...], tuple[int | None, ...]]:
+    """Columns of codes with dictionaries of their own as one column with one dictionary, and its lines."""
+    codes: dict[str, int] = {}
+    lines: dict[str, int | None] = {}
+    joined = []
+    for column, names, first_lines in columns:
+        recode = np.array([codes.setdefault(name, len(codes)) for name in names], np.int32)
+        joined.append(recode[column])
+        lines = {**dict(zip(reversed(names), reversed(first_lines), strict=True)), **lines}
+    return np.concatenate(joined), tuple(codes), tuple(lines[name] for name in codes)

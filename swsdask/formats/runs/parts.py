@@ -1,0 +1,133 @@
+"""One large list of detections, divided so that several workers can read it.
+
+Only plain XML in UTF-8 is divided, behind the end tags of lists. To know for certain that what looks like an end tag is
+one, and in which line it stands, the file is gone through once, which costs a small part of reading it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from swsdask.formats.files import file_size, storage_fault
+from swsdask.formats.runs.text import BLOCK, Window, decoded_blocks, utf8_begin, utf8_blocks
+from swsdask.formats.runs.xml import Root, cut_off, read_body, read_root, xml_window
+from swsdask.formats.values import FormatError
+from swsdask.model.errors import InputError, Problems
+from swsdask.model.schemas import RunPiece
+
+_MARKUP_ENDS = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+_MARKUP = re.compile(rb"<[!?]")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Whole lists of a file: from byte `begin`, in `line`, up to `end` (None: to the end of the file)."""
+
+    root: Root
+    begin: int
+    line: int
+    end: int | None
+
+
+def read_span(file: str, span: Span, problems: Problems, rows_per_piece: int) -> Iterator[RunPiece]:
+    """The pieces of some lists of a file."""
+    blocks = decoded_blocks(file_blocks(file, span.begin, span.end), "utf-8")
+    window = xml_window(blocks, span.line)
+    return read_body(window, span.root, file, problems, rows_per_piece, to_the_end=span.end is None)
+
+
+def spans(file: str, n_parts: int, system: str | None) -> list[Span]:
+    """At most `n_parts` spans of about the same size, which together are the file; none if it is not to be divided.
+
+    `system` is the name of the run where it is given.
+    """
+    if n_parts < 2:
+        return []
+    try:
+        first = next(file_blocks(file, 0, BLOCK), b"")
+        begin = utf8_begin(first)
+        if len(first) < BLOCK or begin is None:
+            return []
+        head = xml_window(utf8_blocks(file_blocks(file, 0, None), xml=True))
+        root = read_root(head, file, system)
+        body = begin + head.offset
+        step = (file_size(file) - body) // n_parts
+        cuts = list(_Survey(file, root, body, head.line).cuts([body + n * step for n in range(1, n_parts)]))
+    except (FormatError, InputError):
+        return []
+    begins = [(body, head.line), *cuts]
+    ends = [*(offset for offset, _ in cuts), None]
+    return [Span(root, offset, line, end) for (offset, line), end in zip(begins, ends, strict=True)] if cuts else []
+
+
+def file_blocks(url: str, begin: int, end: int | None) -> Iterator[bytes]:
+    """Bytes `begin` to `end` of a file as it is stored, in blocks. Raises `InputError` if it cannot be read."""
+    from fsspec.core import url_to_fs
+
+    try:
+        filesystem, path = url_to_fs(url)
+        with filesystem.open(path, "rb") as stream:
+            stream.seek(begin)
+            while block := stream.read(BLOCK if end is None else min(BLOCK, end - begin)):
+                yield block
+                begin += len(block)
+    except Exception as error:
+        raise storage_fault(url, error) from None
+
+
+class _Survey:
+    """Goes through the lists of a file, from offset `body`, which is in `line`."""
+
+    def __init__(self, file: str, root: Root, body: int, line: int) -> None:
+        self._window = Window(file_blocks(file, body, None), 0, line)
+        self._body = body
+        self._end_tag = f"</{root.dialect.list}>".encode()
+
+    def cuts(self, wanted: list[int]) -> Iterator[tuple[int, int]]:
+        """Where lists end, and in which line, at or behind the offsets `wanted`, which ascend.
+
+        Raises `FormatError` where something begins that does not end: whoever reads the whole file can tell about it.
+        """
+        window = self._window
+        while wanted:
+            # Whatever begins before the last `<` is at hand as a whole.
+            whole = max(window.data.rfind(b"<", window.position, window.end), window.position)
+            plain = self._markup(whole)
+            while wanted and (end := self._list_end(wanted[0], plain)):
+                window.skip(end - window.position)
+                cut = self._body + window.offset
+                yield cut, window.line
+                wanted = [offset for offset in wanted if offset > cut]
+            window.skip(plain - window.position)
+            if plain < whole:
+                self._pass_markup()
+            elif not window.more():
+                return
+
+    def _markup(self, stop: int) -> int:
+        """Where a comment, CDATA or processing instruction begins before `stop`; `stop` if none does."""
+        window = self._window
+        if window.data.find(b"!", window.position, stop) < 0 and window.data.find(b"?", window.position, stop) < 0:
+            return stop
+        found = _MARKUP.search(window.data, window.position, stop)
+        return found.start() if found else stop
+
+    def _pass_markup(self) -> None:
+        window = self._window
+        for begin, end in _MARKUP_ENDS.items():
+            if window.data.startswith(begin, window.position):
+                while (found := window.data.find(end, window.position + len(begin))) < 0:
+                    if not window.more():
+                        raise cut_off(window, end.decode())
+                window.skip(found + len(end) - window.position)
+                return
+        raise FormatError("a comment", "a declaration", "Take it out.")
+
+    def _list_end(self, wanted: int, stop: int) -> int:
+        """Where the first list end before `stop` is that lies at or behind offset `wanted`; 0 if there is none."""
+        window = self._window
+        first = window.position + max(0, wanted - self._body - window.offset - len(self._end_tag))
+        found = window.data.find(self._end_tag, first, stop)
+        return found + len(self._end_tag) if found >= 0 else 0

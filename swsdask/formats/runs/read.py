@@ -1,0 +1,120 @@
+"""Runs in any form: detections in NIST's XML, tables, Kaldi's and TREC's results. Content tells which it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from swsdask.formats.files import noted, open_bytes
+from swsdask.formats.run_encoding import Encoding
+from swsdask.formats.runs.parts import Span, read_span, spans
+from swsdask.formats.runs.resources import with_resources
+from swsdask.formats.runs.text import read_blocks, utf8_blocks
+from swsdask.formats.runs.xml import read_xml_run, xml_window
+from swsdask.formats.sniff import RUNS, Format, expect
+from swsdask.model.errors import Problems
+from swsdask.model.resources import Resources
+from swsdask.model.schemas import RunPiece
+
+ROWS_PER_PIECE = 1_000_000
+
+TABLES = (Format.TABLE, Format.PARQUET, Format.KALDI)
+
+
+def read_run(
+    url: str,
+    problems: Problems,
+    *,
+    rows_per_piece: int = ROWS_PER_PIECE,
+    system: str | None = None,
+    encoding: Encoding | None = None,
+) -> Iterator[RunPiece]:
+    """The rows of a run, in file order, in pieces of about `rows_per_piece` rows; a table may hold several systems.
+
+    `system` is the name of the run where the user gives one; else the file says it, and if it does not, its name is
+    the file's, without endings. `encoding` is that of a table's times and scores, where it is not seconds and scores
+    that rise. Whatever is wrong is added to `problems`, and the rest read as far as that can be: if any were added the
+    pieces are not the run. Memory is bounded by the size of a piece.
+    """
+    with noted(problems):
+        found = expect(url, *RUNS)
+        if not encoding:
+            yield from _reader(found)(url, problems, rows_per_piece, system)
+        elif found in TABLES:
+            yield from _reader(found)(url, problems, rows_per_piece, system, encoding)
+        else:
+            expected = "a table, which alone can have frames for seconds, or negated scores"
+            problems.add(url, None, expected, f"{found.value}", "Leave out --frame-shift and --negate-scores.")
+
+
+def _reader(found: Format) -> Callable[..., Iterator[RunPiece]]:
+    """What reads a format. Readers of tables are imported when there is a table: most runs are none."""
+    if found is Format.RUN_XML:
+        return _read_xml
+    if found is Format.PARQUET:
+        from swsdask.formats.runs.table import read_parquet_table
+
+        return read_parquet_table
+    if found is Format.TREC:
+        from swsdask.formats.reference.trec import read_trec_run
+
+        return read_trec_run
+    from swsdask.formats.runs.table import read_kaldi_results, read_text_table
+
+    return read_text_table if found is Format.TABLE else read_kaldi_results
+
+
+def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
+    with open_bytes(url) as stream:
+        window = xml_window(utf8_blocks(read_blocks(stream), xml=True))
+        yield from read_xml_run(window, url, problems, rows_per_piece, system)
+
+
+@dataclass(frozen=True)
+class RunPart:
+    """A file with runs (`span` is None), or some of the lists in one. Picklable.
+
+    `system` is the name of the run where the user gives one, `resources` are those of the file's only system,
+    `encoding` that of a table's times and scores.
+    """
+
+    file: str
+    system: str | None = None
+    span: Span | None = None
+    resources: Resources | None = None
+    encoding: Encoding | None = None
+
+    def read(self, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
+        """The rows, as `read_run` gives them; line numbers are those of the whole file."""
+        if self.span is None:
+            pieces = read_run(
+                self.file, problems, rows_per_piece=rows_per_piece, system=self.system, encoding=self.encoding
+            )
+        else:
+            pieces = read_span(self.file, self.span, problems, rows_per_piece)
+        return pieces if self.resources is None else with_resources(pieces, self.resources, problems)
+
+    def line_of(self, system: str, row: int) -> int | None:
+        """The line of one of a system's rows, counted from 0; None where a table does not begin a piece with it."""
+        before = 0
+        for piece in self.read(Problems(), rows_per_piece=max(row, 1)):
+            if piece.header.system == system:
+                if before == row:
+                    return piece.document_lines[int(piece.document[0])]
+                before += len(piece)
+        return None
+
+
+def split_run(url: str, n_parts: int, *, system: str | None = None, encoding: Encoding | None = None) -> list[RunPart]:
+    """At most `n_parts` parts of about the same size, which read one after the other are the run.
+
+    Only large lists of detections in uncompressed UTF-8 are divided; anything else, and anything wrong, is one part.
+    Whether all rows have decisions, or none, each part only knows of itself: whoever puts them together must look.
+    """
+    cut = [] if encoding else spans(url, n_parts, system)
+    return [RunPart(url, system, span) for span in cut] or [RunPart(url, system, encoding=encoding)]
+
+
+def read_part(part: RunPart, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
+    """The rows of one part."""
+    return part.read(problems, rows_per_piece=rows_per_piece)

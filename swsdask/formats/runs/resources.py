@@ -1,0 +1,226 @@
+"""Resources that a run used: processing times and memory, from resources.toml or its header.
+
+Resources of a run: the TOML file that tells what its system took, see `model.resources`.
+
+Which file tells the resources of a run: it lies beside the run, and its name says whose it is.
+
+For `folder/NAME.kwslist.xml` it is `folder/NAME.resources.toml`, or `folder/resources.toml` if that is the only run in
+the folder. Chained URLs (with `::`) have none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from swsdask.formats.files import is_local, noted, read_lines, storage_fault
+from swsdask.formats.reference.files import files_in
+from swsdask.formats.sniff import RUNS, sniff
+from swsdask.formats.values import shown, system_of_file
+from swsdask.model.errors import InputError, Problem, Problems, counted
+from swsdask.model.resources import Node, Phase, Resources
+from swsdask.model.schemas import RunPiece
+
+Path = tuple[str | int, ...]
+"""Where a value stands: tables, keys and numbers in arrays, from the outside in."""
+
+MAX_BYTES = 1 << 20
+"""The largest file that is read: a description is some hundred bytes."""
+
+_TABLES: Mapping[str, type[BaseModel]] = {"indexing": Phase, "searching": Phase, "hardware": Node}
+_HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]")
+_KEY = re.compile(r"\s*([\w-]+)\s*=")
+_AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
+
+
+def read_resources(url: str, problems: Problems) -> Resources | None:
+    """What a file tells; None if anything is wrong with it, which is added to `problems` with its line."""
+    with noted(problems):
+        text = _read(url)
+        try:
+            return Resources.model_validate(_parsed(url, text))
+        except ValidationError as error:
+            lines = _lines(text)
+            faults = [_fault(url, fault, lines) for fault in error.errors()]
+            raise InputError(*sorted(faults, key=lambda fault: fault.line or 0)) from None
+    return None
+
+
+def _read(url: str) -> str:
+    text = b""
+    for lines in read_lines(url):
+        text += lines.data
+        if len(text) > MAX_BYTES:
+            found = f"more than {MAX_BYTES} bytes"
+            raise InputError(
+                Problem(url, None, "a description of resources", found, "Is this the file that was meant?")
+            )
+    return text.decode()
+
+
+def _parsed(url: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        said = str(error)
+        at = _AT_LINE.search(said)
+        line = int(at[1]) if at else None
+        raise InputError(Problem(url, line, "a TOML file", _AT_LINE.sub("", said), "Mend it.")) from None
+
+
+def _fault(url: str, fault: Any, lines: Mapping[Path, int]) -> Problem:
+    """What pydantic found wrong, at the line of the innermost table or key that has one."""
+    path: Path = fault["loc"]
+    line = next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
+    match fault["type"]:
+        case "extra_forbidden":
+            table = _TABLES.get(str(path[0]), Resources) if len(path) > 1 else Resources
+            near = difflib.get_close_matches(str(path[-1]), list(table.model_fields), n=1, cutoff=0.0)[0]
+            remedy = f"Nearest valid key: {near}."
+            return Problem(url, line, f"a key of {_place(path[:-1])}", shown(str(path[-1])), remedy)
+        case "missing":
+            return Problem(url, line, f"{path[-1]} in {_place(path[:-1])}", "none", "Tell it of every node type.")
+        case "value_error":
+            found = ", ".join(fault["input"])
+            return Problem(url, line, f"{fault['ctx']['error']}", found, f"Keep one way in {_place(path)}.")
+    name = ".".join(part for part in path if isinstance(part, str))
+    found = shown(json.dumps(fault["input"], default=str))
+    return Problem(url, line, f"{_expected(fault)} for {name}", found, "Mend the value.")
+
+
+def _expected(fault: Any) -> str:
+    bounds = fault.get("ctx", {})
+    match fault["type"]:
+        case "greater_than_equal":
+            return f"a number of at least {bounds['ge']:g}"
+        case "less_than_equal":
+            return f"a number of at most {bounds['le']:g}"
+        case "float_type" | "finite_number":
+            return "a finite number"
+        case "int_type":
+            return "a whole number"
+        case "literal_error":
+            return str(bounds["expected"])
+        case "string_type" | "string_too_short":
+            return "text"
+        case "model_type":
+            return "a table"
+        case _ if fault["loc"] == ("hardware",):
+            return "an array of tables"
+    return "a number or a list of numbers"
+
+
+def _place(path: Path) -> str:
+    if not path:
+        return "the file"
+    return f"[[{path[0]}]]" if path[0] == "hardware" else f"[{path[0]}]"
+
+
+def _lines(text: str) -> dict[Path, int]:
+    """The line of every table and key that stands on a line of its own, from 1."""
+    found: dict[Path, int] = {}
+    table: Path = ()
+    arrays: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if header := _HEADER.match(line):
+            brackets, name = header.groups()
+            table = tuple(name.split("."))
+            found.setdefault(table, number)
+            if brackets == "[[":
+                arrays[name] = arrays.get(name, -1) + 1
+                table = (*table, arrays[name])
+                found[table] = number
+        elif key := _KEY.match(line):
+            found.setdefault((*table, key[1]), number)
+    return found
+
+
+ENDING = "resources.toml"
+
+
+def find_resources(runs: Iterable[str], problems: Problems) -> dict[str, str]:
+    """The files that tell the resources of some runs (paths or fsspec URLs), by run; runs without one are left out.
+
+    A `resources.toml` in a folder with several runs, or beside another file for the same run, is added to `problems`.
+    """
+    folders: dict[str, list[str]] = {}
+    for run in runs:
+        if "::" not in run:
+            folders.setdefault(run[: run.rfind("/") + 1], []).append(run)
+    found: dict[str, str] = {}
+    for folder, inside in folders.items():
+        with noted(problems):
+            own = {run: f"{folder}{system_of_file(run)}.{ENDING}" for run in inside}
+            found.update((run, file) for run, file in own.items() if _is_file(file))
+            common = f"{folder}{ENDING}"
+            if _is_file(common):
+                _check_common(common, folder, [file for file in own.values() if file in found.values()])
+                found[inside[0]] = common
+    return found
+
+
+def resources_of_runs(runs: Iterable[str]) -> dict[str, Resources]:
+    """What is told of some runs, by their path or URL; runs without such a file are left out.
+
+    Raises `InputError` with everything that is wrong with the files.
+    """
+    problems = Problems()
+    files = find_resources(runs, problems)
+    told = {file: read_resources(file, problems) for file in dict.fromkeys(files.values())}
+    problems.raise_if_any()
+    return {run: resources for run, file in files.items() if (resources := told[file]) is not None}
+
+
+def with_resources(pieces: Iterable[RunPiece], resources: Resources, problems: Problems) -> Iterator[RunPiece]:
+    """The pieces of a file, with what its system took. Several systems in one file are added to `problems`."""
+    first: str | None = None
+    for piece in pieces:
+        header = piece.header
+        first = header.system if first is None else first
+        if header.system != first:
+            found = f"{header.system!r} beside {first!r}"
+            remedy = "Give each system a file of its own, or take its resources away."
+            problems.add(piece.file, None, "one system in a run whose resources are told", found, remedy)
+            return
+        yield replace(piece, header=replace(header, resources=resources))
+
+
+def stray_resources(files: Iterable[str], runs: Iterable[str]) -> list[str]:
+    """Those of a folder's `files` of resources that no run in the folder could own, by their names."""
+    known = {ENDING, *(f"{system_of_file(run)}.{ENDING}" for run in runs)}
+    return [file for file in files if file.rsplit("/", 1)[-1] not in known]
+
+
+def _check_common(common: str, folder: str, own: Sequence[str]) -> None:
+    runs = sum(_is_run(file) for file in files_in(folder or "."))
+    if own or runs > 1:
+        found = own[0] if own else counted(runs, "runs")
+        remedy = f"Name it after its run: NAME.{ENDING}."
+        raise InputError(Problem(common, None, "one run in the folder, and one file for it", found, remedy))
+
+
+def _is_run(file: str) -> bool:
+    try:
+        return sniff(file) in RUNS
+    except InputError:
+        return False
+
+
+def _is_file(url: str) -> bool:
+    try:
+        if is_local(url):
+            return os.path.isfile(url)
+        from fsspec.core import url_to_fs
+
+        filesystem, path = url_to_fs(url)
+        return bool(filesystem.isfile(path))
+    except Exception as error:
+        raise storage_fault(url, error) from None

@@ -1,0 +1,272 @@
+"""Runs as delimited tables and as Parquet.
+
+Tables of detections in text, tab or comma separated, and results in Kaldi's form.
+
+A table's columns, in any order, named by its first line: `query`, `document`, `start`, `duration`, `score`; `system`
+(absent: the file's name names it), `channel` (absent: 1), `decision` (YES or NO; absent or empty: none). Times are in
+seconds; a table with a column `relevance`, of judged documents (see `formats.reference.trec`), may have none, and its
+documents
+keep their names. Other columns are passed over; the header's attribute `ignored_columns` names them.
+
+Kaldi's form has no first line; a line is query, document, start, end and score, with blanks between.
+
+Detections in Parquet: the columns of `run_table`; a decision may be true or false too.
+
+The file's metadata are the header's attributes. What is wrong with a row is told by its number, from 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from swsdask.formats.files import Lines, is_local, noted, read_lines, storage_fault
+from swsdask.formats.run_encoding import PLAIN, Encoding
+from swsdask.formats.runs.arrow import Batch, Gathering
+from swsdask.formats.values import FormatError, read_header, shown
+from swsdask.model.errors import InputError, Problem, Problems, counted
+from swsdask.model.schemas import RunPiece
+
+NEEDED = ("query", "document", "start", "duration", "score")
+TIMES = ("start", "duration")
+OPTIONAL = ("system", "channel", "decision")
+IDS = ("system", "query", "document", "channel", "decision")
+"""The columns that have few different values."""
+
+_KALDI_COLUMNS = ("query", "document", "start", "end", "score")
+_UNEVEN_BLANKS = re.compile(rb"[\t\r]|  | $|^ ", re.MULTILINE)
+
+
+def read_text_table(
+    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
+) -> Iterator[RunPiece]:
+    """The pieces of a table in text; tabs separate if the first line has one, else commas."""
+    with noted(problems):
+        blocks = read_lines(file)
+        delimiter, names, rest = first_line(next(blocks))
+        try:
+            columns, ignored = choose_columns(names)
+            header = read_header({**ignored, **encoding.attributes}, file, system)
+        except FormatError as fault:
+            problems.add(file, 1, fault.expected, fault.found, fault.remedy)
+            return
+        gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=are_judged(names))
+        lines = Separated(problems, delimiter, len(names), columns)
+        yield from gathering.pieces(
+            encoding.decoded(with_times(each)) for each in lines.batches(chain((rest,), blocks))
+        )
+
+
+def read_kaldi_results(
+    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
+) -> Iterator[RunPiece]:
+    """The pieces of results in Kaldi's form."""
+    try:
+        header = read_header(encoding.attributes, file, system)
+    except FormatError as fault:
+        problems.add(file, None, fault.expected, fault.found, fault.remedy)
+        return
+    gathering = Gathering(header, True, file, problems, rows_per_piece)
+    columns = {name: place for place, name in enumerate(_KALDI_COLUMNS)}
+    lines = Separated(problems, " ", len(columns), columns)
+    even = (Lines(block.first, with_even_blanks(block.data)) for block in read_lines(file))
+    yield from gathering.pieces(map(encoding.decoded, lines.batches(even)))
+
+
+def first_line(block: Lines) -> tuple[str, list[str], Lines]:
+    """What separates the values of a table, the names of its columns, and the lines behind the first."""
+    head, _, rest = block.data.partition(b"\n")
+    delimiter = "\t" if b"\t" in head else ","
+    names = next(csv.reader([head.decode().strip("\r")], delimiter=delimiter), [])
+    return delimiter, names, Lines(block.first + 1, rest)
+
+
+def are_judged(names: Sequence[str]) -> bool:
+    """Whether the rows of a table with such columns are judged documents: it has `relevance`."""
+    return "relevance" in (name.strip().lower() for name in names)
+
+
+def choose_columns(names: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
+    """Where the columns of detections are among those named, and the attributes that name the others.
+
+    Capital letters and blanks around a name do not count. Judged documents need no times. Raises `FormatError` if one
+    is missing or there twice.
+    """
+    plain = [name.strip().lower() for name in names]
+    needed = [name for name in NEEDED if name not in TIMES or not are_judged(names)]
+    known = {name: plain.index(name) for name in (*NEEDED, *OPTIONAL) if name in plain}
+    missing = [name for name in needed if name not in known]
+    twice = [name for name in known if plain.count(name) > 1]
+    if missing or twice:
+        found = f"{shown(', '.join(names))}, no {' or '.join(missing)}" if missing else f"two columns {twice[0]}"
+        remedy = "The first line names the columns; times are in seconds."
+        raise FormatError(f"the columns {', '.join(NEEDED)}", found, remedy)
+    ignored = [name.strip() for name, simple in zip(names, plain, strict=True) if simple not in known]
+    return known, {"ignored_columns": ", ".join(ignored)} if ignored else {}
+
+
+class Separated:
+    """Lines of values with a delimiter between them; `columns` tells where the known ones are among all."""
+
+    def __init__(self, problems: Problems, delimiter: str, size: int, columns: Mapping[str, int]) -> None:
+        self._problems = problems
+        self._size = size
+        self._columns = columns
+        self._parsing = {"delimiter": delimiter, "quote_char": delimiter != " " and '"', "ignore_empty_lines": False}
+        text = {name: pa.dictionary(pa.int32(), pa.string()) if name in IDS else pa.string() for name in columns}
+        self._conversion = pa_csv.ConvertOptions(
+            include_columns=[str(place) for place in columns.values()],
+            column_types={str(place): text[name] for name, place in columns.items()},
+            strings_can_be_null=False,
+            check_utf8=False,
+        )
+
+    def batches(self, blocks: Iterator[Lines]) -> Iterator[Batch]:
+        """The rows of each block, and their lines. What ends the blocks too early becomes a problem."""
+        with noted(self._problems):
+            for block in blocks:
+                if block.data:
+                    yield self._batch(block)
+
+    def _batch(self, block: Lines) -> Batch:
+        unread: list[tuple[int, FormatError]] = []
+
+        def leave_out(row: pa_csv.InvalidRow) -> str:
+            found = f"{row.actual_columns} in {shown(row.text)}"
+            fault = FormatError(counted(self._size, "values"), found, "Is a delimiter or a closing quote missing?")
+            unread.append((block.first + row.number - 1, fault))
+            return "skip"
+
+        reading = pa_csv.ReadOptions(
+            column_names=[str(place) for place in range(self._size)],
+            use_threads=False,
+            block_size=len(block.data) + 1,
+        )
+        parsing = pa_csv.ParseOptions(**self._parsing, invalid_row_handler=leave_out)
+        table = pa_csv.read_csv(pa.BufferReader(block.data), reading, parsing, self._conversion)
+        lines = np.arange(table.num_rows + len(unread)) + block.first
+        lines = np.delete(lines, [line - block.first for line, _ in unread])
+        columns = {
+            name: column.combine_chunks() for name, column in zip(self._columns, table.itercolumns(), strict=True)
+        }
+        return _without_blank_lines(Batch(columns, lines, unread=tuple(unread)))
+
+
+def with_times(batch: Batch) -> Batch:
+    """The same rows, those without times at 0."""
+    absent = [name for name in TIMES if name not in batch.columns and "end" not in batch.columns]
+    zeros = pa.array(np.zeros(len(batch.columns["query"])))
+    return batch._replace(columns={**batch.columns, **dict.fromkeys(absent, zeros)})
+
+
+def _without_blank_lines(batch: Batch) -> Batch:
+    """The rows of which any value is there."""
+    if "" not in batch.columns["query"].dictionary.to_pylist() or batch.lines is None:
+        return batch
+    empty = [pc.equal(column, "").to_numpy(zero_copy_only=False) for column in batch.columns.values()]
+    kept = ~np.logical_and.reduce(empty)
+    columns = {name: column.filter(pa.array(kept)) for name, column in batch.columns.items()}
+    return batch._replace(columns=columns, lines=batch.lines[kept])
+
+
+def with_even_blanks(lines: bytes) -> bytes:
+    """Lines with one blank between values, and none around them."""
+    if not _UNEVEN_BLANKS.search(lines):
+        return lines
+    return b"\n".join(b" ".join(line.split()) for line in lines.split(b"\n"))
+
+
+_ROWS_PER_BATCH = 1 << 16
+_BUFFER = 1 << 20
+"""Bytes of a column read at a time, so that a row group need not fit into memory."""
+
+_ARROWS_OWN = ("ARROW:schema", "pandas")
+
+
+def read_parquet_table(
+    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
+) -> Iterator[RunPiece]:
+    """The pieces of a Parquet file."""
+    with noted(problems), ExitStack() as stack:
+        table = _open(file, stack)
+        schema = table.schema_arrow
+        try:
+            columns, ignored = choose_columns(schema.names)
+            for name, place in columns.items():
+                _check_type(name, schema.field(place).type)
+            header = read_header({**_metadata(table), **ignored, **encoding.attributes}, file, system)
+        except FormatError as fault:
+            problems.add(file, None, fault.expected, fault.found, fault.remedy)
+            return
+        judged = are_judged(schema.names)
+        gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=judged)
+        stored = {name: schema.names[place] for name, place in columns.items()}
+        batches = _batches(file, table, stored, problems)
+        yield from gathering.pieces(encoding.decoded(with_times(each)) for each in batches)
+
+
+def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
+    source: Any = file
+    try:
+        if not is_local(file):
+            from fsspec.core import url_to_fs
+
+            filesystem, path = url_to_fs(file)
+            source = stack.enter_context(filesystem.open(path, "rb"))
+        metadata = pq.read_metadata(source)
+        ids = [name for name in metadata.schema.to_arrow_schema().names if name.strip().lower() in IDS]
+        table = pq.ParquetFile(source, metadata=metadata, read_dictionary=ids, buffer_size=_BUFFER, pre_buffer=False)
+        return stack.enter_context(table)
+    except pa.ArrowException as error:
+        raise _damaged(file, error) from None
+    except Exception as error:
+        raise storage_fault(file, error) from None
+
+
+def _batches(file: str, table: pq.ParquetFile, stored: Mapping[str, str], problems: Problems) -> Iterator[Batch]:
+    """The rows in batches; `stored` tells what the file calls the columns."""
+    first_row = 1
+    with noted(problems):
+        try:
+            for batch in table.iter_batches(_ROWS_PER_BATCH, columns=list(stored.values())):
+                batch.validate(full=True)
+                columns = {name: _plain(name, batch.column(called)) for name, called in stored.items()}
+                yield Batch(columns, None, first_row)
+                first_row += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(file, error) from None
+
+
+def _plain(name: str, column: pa.Array) -> pa.Array:
+    """A column without dictionary where values differ much."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) and name not in IDS else column
+
+
+def _damaged(file: str, error: Exception) -> InputError:
+    found = " ".join(str(error).split())
+    return InputError(Problem(file, None, "whole Parquet data", shown(found), "Write or copy the file again."))
+
+
+def _check_type(name: str, kind: pa.DataType) -> None:
+    """Raises `FormatError` for a column that cannot hold what it is to hold."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not (is_text or is_number or pa.types.is_null(kind) or (pa.types.is_boolean(kind) and name == "decision")):
+        raise FormatError(f"text or numbers in column {name}", f"the type {kind}", "Write it as text or as numbers.")
+
+
+def _metadata(table: pq.ParquetFile) -> dict[str, str]:
+    metadata = {key.decode("utf-8", "replace"): value for key, value in (table.metadata.metadata or {}).items()}
+    return {key: value.decode("utf-8", "replace") for key, value in metadata.items() if key not in _ARROWS_OWN}

@@ -1,0 +1,204 @@
+"""Text that is too long for memory, as blocks of bytes in UTF-8: checked, or made from the declared encoding."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import BinaryIO
+
+import numpy as np
+
+from swsdask.formats.values import FormatError, shown
+from swsdask.model.errors import InputError
+
+BLOCK = 1 << 20
+"""Bytes read at a time: enough to hide the cost of a call, few enough to stay in a processor's cache."""
+
+LONGEST = 1 << 24
+"""The longest text that is held in wait for the end of a tag: beyond it memory would not be bounded."""
+
+_NEWLINE = 10
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_DECLARATION = re.compile(rb"""<\?xml\s[^>]{,1000}?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{,40})["']""")
+_LIST = re.compile(rb"""<(?:kwlist|termlist)\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{,40})["']""")
+_HEAD = 2048
+"""How far into a query list its root element is looked for."""
+_KNOWN = re.compile(
+    r"ascii|utf-8|iso8859-\d+|cp125\d|cp437|cp850|koi8-[rtu]|mac-roman|gb2312|gbk|gb18030|big5|euc_(jp|kr)|shift_jis"
+)
+"""The encodings of text that may be declared, as Python's codecs name them."""
+
+
+def read_blocks(stream: BinaryIO) -> Iterator[bytes]:
+    """The bytes of a stream in blocks of `BLOCK`; the last is shorter.
+
+    Raises the stream's `InputError` behind the last good byte.
+    """
+    missing = 0
+    while not missing:
+        missing = BLOCK
+        pieces: list[bytes] = []
+        fault: InputError | None = None
+        try:
+            while missing and (piece := stream.read(missing)):
+                missing -= len(piece)
+                pieces.append(piece)
+        except InputError as error:
+            fault = error
+        if pieces:
+            yield b"".join(pieces)
+        if fault:
+            raise fault
+
+
+def utf8_blocks(blocks: Iterator[bytes], *, xml: bool) -> Iterator[bytes]:
+    """Blocks in whatever encoding as blocks in UTF-8 without a byte order mark, cut between characters.
+
+    A byte order mark tells the encoding, or else (in `xml`) the declaration, which is made to tell UTF-8, or else the
+    attribute `encoding` of a query list. Raises `FormatError` behind the last good block if a byte is none of the
+    encoding, or if the encoding of a declaration is not known.
+    """
+    first = next(blocks, b"")
+    mark, encoding = _marked(first) or (b"", _declared(first) if xml else "utf-8")
+    texts = decoded_blocks(chain((first[len(mark) :],), blocks), encoding)
+    if xml:
+        head = next(texts, b"")
+        declaration = _DECLARATION.match(head)
+        if declaration and _python_name(declaration[1].decode()) != "utf-8":
+            head = head[: declaration.start(1)] + b"UTF-8" + head[declaration.end(1) :]
+        yield head
+    yield from texts
+
+
+def utf8_begin(first: bytes) -> int | None:
+    """Where the text begins in an XML file that begins with `first`, if its bytes are UTF-8 as they are; else None."""
+    mark, encoding = _marked(first) or (b"", "utf-8")
+    declaration = _DECLARATION.match(first, len(mark))
+    if encoding != "utf-8" or (declaration and _python_name(declaration[1].decode()) != "utf-8"):
+        return None
+    return len(mark)
+
+
+def _marked(first: bytes) -> tuple[bytes, str] | None:
+    return next(((mark, encoding) for mark, encoding in _MARKS if first.startswith(mark)), None)
+
+
+def _declared(first: bytes) -> str:
+    declaration = _DECLARATION.match(first)
+    if not declaration:
+        listed = _LIST.search(first[:_HEAD])
+        return known_encoding(listed[1].decode()) if listed else "utf-8"
+    encoding = _python_name(declaration[1].decode())
+    if not _KNOWN.fullmatch(encoding):
+        found = shown(declaration[1].decode())
+        raise FormatError("an encoding of text", found, "Save the file as UTF-8, and declare that.")
+    return encoding
+
+
+def known_encoding(name: str) -> str:
+    """The encoding that a query list names, as Python's codecs name it; "utf-8" for a name that is none of text."""
+    found = _python_name(name)
+    return found if _KNOWN.fullmatch(found) else "utf-8"
+
+
+def _python_name(name: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        return ""
+
+
+def decoded_blocks(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Blocks in an encoding that Python knows as blocks in UTF-8. Raises `FormatError` behind the last good byte."""
+    decoder = codecs.getincrementaldecoder(encoding)("strict")
+    for block in chain(blocks, (b"",)):
+        if encoding == "utf-8" and block.isascii() and block and not decoder.getstate()[0]:
+            yield block
+            continue
+        try:
+            yield decoder.decode(block, not block).encode()
+        except UnicodeDecodeError as error:
+            yield error.object[: error.start].decode(encoding).encode()
+            found = f"the byte 0x{error.object[error.start]:02x}"
+            remedy = "Save the file as UTF-8, or declare the encoding that it has."
+            raise FormatError(f"text in {encoding}", found, remedy) from None
+
+
+class Window:
+    """The part of a text that is at hand: `data` is that part and some bytes of 0, of which `end` are text.
+
+    `position` is where reading stands within it, `line` (from 1) the line of that position. `fault` is what ended the
+    text too early, if anything did.
+    """
+
+    def __init__(self, blocks: Iterator[bytes], padding: int, line: int = 1) -> None:
+        self._blocks = blocks
+        self._padding = bytes(padding)
+        self._passed = 0
+        self.data = self._padding
+        self.end = 0
+        self.position = 0
+        self.line = line
+        self.fault: FormatError | None = None
+
+    @property
+    def offset(self) -> int:
+        """How many bytes of the text were passed."""
+        return self._passed + self.position
+
+    def more(self) -> bool:
+        """Let go of what was read and take in another block; False if there is none, or if too much is held already."""
+        held = self.data[self.position : self.end]
+        if len(held) > LONGEST:
+            expected = f"a tag or comment of at most {LONGEST >> 20} MiB"
+            self.fault = FormatError(
+                expected, f"one of more than {len(held) >> 20} MiB", "Is this the file that was meant?"
+            )
+        if self.fault:
+            return False
+        try:
+            block = next((block for block in self._blocks if block), b"")
+        except FormatError as fault:
+            self.fault = fault
+            return False
+        except InputError as error:
+            problem = error.problems[0]
+            self.fault = FormatError(problem.expected, problem.found, problem.remedy)
+            return False
+        self._passed += self.position
+        self.data = b"".join((held, block, self._padding))
+        self.end = len(held) + len(block)
+        self.position = 0
+        return bool(block)
+
+    def next_tag_end(self) -> bytes | None:
+        """Move on behind the next `>`, and return what was passed; None, unmoved, if there is none."""
+        searched = 0
+        while True:
+            found = self.data.find(b">", self.position + searched, self.end)
+            if found >= 0:
+                return self.take(found + 1 - self.position)
+            searched = self.end - self.position
+            if not self.more():
+                return None
+
+    def take(self, size: int) -> bytes:
+        """Move on by `size` bytes, and return them."""
+        passed = self.data[self.position : self.position + size]
+        self.line += passed.count(b"\n")
+        self.position += size
+        return passed
+
+    def skip(self, size: int) -> None:
+        """Move on by `size` bytes: many at a time."""
+        passed = np.frombuffer(self.data, np.uint8)[self.position : self.position + size]
+        self.line += int(np.count_nonzero(passed == _NEWLINE))
+        self.position += size

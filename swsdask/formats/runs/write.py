@@ -1,0 +1,197 @@
+"""Writing and conversion of runs.
+
+Runs written to files, to be read again with the same rows: times and scores keep every digit they have.
+
+A file whose name ends in .gz or .zst is compressed.
+
+A run rewritten in another format.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from swsdask.formats.files import COMPRESSED_ENDINGS, is_local, writing
+from swsdask.formats.reference.files import is_folder
+from swsdask.formats.run_encoding import Encoding
+from swsdask.formats.run_rewrite import quoted, rewrite_table, stays_table, system_to_add
+from swsdask.formats.runs.arrow import join_pieces
+from swsdask.formats.runs.read import read_run
+from swsdask.formats.runs.write_xml import file_name, header_attributes, lists_of_detections, seconds_text
+from swsdask.formats.runs.xml import DIALECTS, Dialect
+from swsdask.formats.values import FormatError, shown
+from swsdask.model.errors import InputError, Problem, Problems
+from swsdask.model.schemas import RunPiece
+from swsdask.model.units import TICKS_PER_SECOND
+
+_DELIMITERS = {".tsv": "\t", ".csv": ","}
+_COLUMNS = [
+    ("system", pa.string()),
+    ("query", pa.string()),
+    ("document", pa.string()),
+    ("channel", pa.int8()),
+    ("start", pa.float64()),
+    ("duration", pa.float64()),
+    ("score", pa.float64()),
+    ("decision", pa.string()),
+]
+_DECISIONS = pa.array([None, "NO", "YES"])
+
+
+def write_kwslist(pieces: Iterable[RunPiece], url: str) -> None:
+    """Write the pieces of one run as a `kwslist`, a list for each query in the order they come first.
+
+    Holds the run's columns in memory. Raises `InputError` for pieces of several systems, and if it cannot be written.
+    """
+    _write_joined(pieces, DIALECTS["kwslist"], url)
+
+
+def write_stdlist(pieces: Iterable[RunPiece], url: str) -> None:
+    """The same as a `stdlist`."""
+    _write_joined(pieces, DIALECTS["stdlist"], url)
+
+
+def write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
+    """Write the pieces of one run as they come, so that memory is bounded by the largest.
+
+    They are best those of a list of detections, where the rows of a query come together: see `lists_of_detections`.
+    Raises `InputError` if it cannot be written.
+    """
+    with writing(url) as sink:
+        for text in lists_of_detections(pieces, dialect):
+            sink.write(text)
+
+
+def write_table(pieces: Iterable[RunPiece], url: str) -> None:
+    """Write pieces of one or more runs as a table (see `run_table`): .tsv or .csv, also compressed, or .parquet.
+
+    Piece by piece, so memory is bounded by the largest. Tables have no place for queries without rows, and only Parquet
+    with one system has one for what the header says. Raises `InputError` for another ending, and if the file cannot be
+    written.
+    """
+    name = url.lower()
+    for compressed in COMPRESSED_ENDINGS:
+        name = name.removesuffix(compressed)
+    ending = next((ending for ending in _DELIMITERS if name.endswith(ending)), None)
+    if ending is None and not url.lower().endswith(".parquet"):
+        raise InputError(Problem(url, None, "a name that ends in .tsv, .csv or .parquet", shown(url), "Choose one."))
+    with writing(url) as sink:
+        if ending is None:
+            _write_parquet(pieces, sink)
+        else:
+            _write_text(pieces, _DELIMITERS[ending], sink)
+
+
+def _write_joined(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
+    parts = list(pieces)
+    try:
+        run = join_pieces(parts)
+    except FormatError as fault:
+        raise InputError(Problem(parts[0].file, None, fault.expected, fault.found, fault.remedy)) from None
+    write_lists([run], dialect, url)
+
+
+def _write_text(pieces: Iterable[RunPiece], delimiter: str, sink: pa.NativeFile) -> None:
+    """Values are quoted where they hold the delimiter or a quote."""
+    sink.write(f"{delimiter.join(name for name, _ in _COLUMNS)}\n".encode())
+    for piece in pieces:
+        columns = [
+            _named([quoted(piece.header.system, delimiter)], np.zeros(len(piece), np.int8)),
+            _named([quoted(name, delimiter) for name in piece.queries], piece.query),
+            _named([quoted(file_name(name), delimiter) for name in piece.documents], piece.document),
+            pa.array(piece.channel).cast(pa.string()),
+            seconds_text(piece.start),
+            seconds_text(piece.duration),
+            pa.array(piece.score).cast(pa.string()),
+            pc.fill_null(_DECISIONS, "").take(pa.array(piece.decision + 1)),
+        ]
+        lines = pc.binary_join_element_wise(*columns, delimiter)
+        sink.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
+
+
+def _named(names: Sequence[str], codes: NDArray[np.integer]) -> pa.Array:
+    return pa.array(names, pa.string()).take(pa.array(codes))
+
+
+def _write_parquet(pieces: Iterable[RunPiece], sink: pa.NativeFile) -> None:
+    schema = pa.schema(_COLUMNS)
+    said: dict[str, dict[str, str]] = {}
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        for piece in pieces:
+            start, duration = (pa.array(ticks / TICKS_PER_SECOND) for ticks in (piece.start, piece.duration))
+            writer.write_table(_table(piece, start, duration, schema))
+            said.setdefault(piece.header.system, {}).update(header_attributes(piece.header))
+        if len(said) == 1:
+            writer.add_key_value_metadata(next(iter(said.values())))
+
+
+def _table(piece: RunPiece, start: pa.Array, duration: pa.Array, schema: pa.Schema) -> pa.Table:
+    columns = [
+        _named([piece.header.system], np.zeros(len(piece), np.int8)),
+        _named(piece.queries, piece.query),
+        _named([file_name(document) for document in piece.documents], piece.document),
+        pa.array(piece.channel),
+        start,
+        duration,
+        pa.array(piece.score),
+        _DECISIONS.take(pa.array(piece.decision + 1)),
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def convert(source: str, target: str, system: str | None = None, encoding: Encoding | None = None) -> int:
+    """Rewrite the run at one path or URL at another, in the format that its name tells; how many rows.
+
+    A table in text that stays one keeps its columns, its quotes and every digit.
+    The run is read twice, so that nothing is written of a faulty one. `system` is its name, in place of what the file
+    says; of a table with another `encoding` of times and scores the target has seconds and rising scores. Raises
+    `InputError` with everything that is wrong with the source, and then leaves the target as it was.
+    """
+    write = writer_of(target)
+    folder, name = os.path.split(target)
+    local = is_local(target)
+    if local and not is_folder(folder or "."):
+        raise InputError(Problem(target, None, "a folder to write into", f"no folder {folder}", "Make it first."))
+    problems = Problems()
+    rows = sum(len(piece) for piece in read_run(source, problems, system=system, encoding=encoding))
+    problems.raise_if_any()
+    unfinished = os.path.join(folder, f".unfinished-{name}") if local else target
+    try:
+        if not encoding and stays_table(source, target):
+            told = system or system_to_add(source, target)
+            rewrite_table(source, unfinished, lambda scores: {"system": [told] * len(scores)} if told else {})
+        else:
+            write(read_run(source, problems, system=system, encoding=encoding), unfinished)
+        if local:
+            os.replace(unfinished, target)
+    finally:
+        if local and os.path.exists(unfinished):
+            os.remove(unfinished)
+    return rows
+
+
+def writer_of(target: str) -> Callable[[Iterable[RunPiece], str], None]:
+    """What writes a run in the format that a file's name tells. Raises `InputError` if it tells none."""
+    name = target.lower().removesuffix(".gz").removesuffix(".zst")
+    if name.endswith(".stdlist.xml"):
+        return write_stdlist
+    if name.endswith(".xml"):
+        return write_kwslist
+    if name.endswith((".tsv", ".csv")) or target.lower().endswith(".parquet"):
+        return write_table
+    raise InputError(
+        Problem(
+            target,
+            None,
+            "a name that ends in .kwslist.xml, .stdlist.xml, .tsv, .csv (also .gz, .zst) or .parquet",
+            repr(os.path.basename(target)),
+            "Choose one.",
+        )
+    )

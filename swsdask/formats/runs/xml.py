@@ -1,0 +1,361 @@
+"""Runs in NIST's XML: `kwslist` and `stdlist`, their roots, and rows that are not ordinary.
+
+NIST's lists of detections in XML, read by a compiled scanner, and by lxml where that does not recognise a form.
+
+Both ways give the same pieces and the same problems; only the speed differs. The line of a row is that of the end of
+its tag. Elements that a list of detections does not have and text between elements are problems; attributes beyond
+those of the format are passed over. Several lists of one query add up, as official tools take them.
+
+The beginning of a list of detections: declaration, comments, and the root element with what it says of the run.
+
+Rows that the scanner does not recognise, read by lxml, until the scanner can go on.
+
+lxml is fed up to one `>` at a time. Where a tag of a row, a list or the root ends, it has just been told so, and has
+seen nothing beyond: that is a place where the scanner can go on, or the next parser, which is first fed the tags that
+are open.
+
+The two dialects of NIST's lists of detections: `kwslist` (keyword search) and the older `stdlist`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from lxml import etree
+from numpy.typing import NDArray
+
+from swsdask.formats.runs.builder import PieceBuilder
+from swsdask.formats.runs.text import Window
+from swsdask.formats.values import BLANKS, Detection, FormatError, read_detection, read_header, shown
+from swsdask.kernels.xml import CLOSED, LOOKAHEAD, MORE, ODD, pack_words
+from swsdask.model.errors import Problems
+from swsdask.model.schemas import RunHeader, RunPiece
+
+ROW_NAMES = {
+    "document": "file",
+    "channel": "channel",
+    "start": "tbeg",
+    "duration": "dur",
+    "score": "score",
+    "decision": "decision",
+}
+"""What both dialects call the values of a row."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The names of a dialect's elements, and of the attributes of its lists."""
+
+    root: str
+    list: str
+    row: str
+    query: str
+    search_time: str
+    oov_count: str
+
+    @cached_property
+    def words(self) -> NDArray[np.uint8]:
+        """The names as the scanner wants them."""
+        return pack_words(self.root, self.list, self.row, self.query, self.search_time, self.oov_count)
+
+
+DIALECTS = {
+    dialect.root: dialect
+    for dialect in (
+        Dialect("kwslist", "detected_kwlist", "kw", "kwid", "search_time", "oov_count"),
+        Dialect("stdlist", "detected_termlist", "term", "termid", "term_search_time", "oov_term_count"),
+    )
+}
+"""By the name of the root element."""
+
+
+_PLACE = re.compile(r",? line \d+(?:, column \d+)?")
+
+
+@dataclass(frozen=True)
+class Root:
+    """The root element: its dialect, what it says, and a start tag that opens it again (with its namespaces)."""
+
+    dialect: Dialect
+    header: RunHeader
+    start_tag: bytes
+
+
+def local_name(tag: str) -> str:
+    """The name of an element without its namespace."""
+    return tag.rpartition("}")[2]
+
+
+def feed(parser: etree.XMLParser, passed: bytes) -> None:
+    """Feed a parser. Raises `FormatError` on any error of syntax or of namespaces."""
+    try:
+        parser.feed(passed)
+    except etree.XMLSyntaxError as error:
+        raise syntax_fault(error.msg) from None
+    for entry in parser.feed_error_log:
+        if entry.level >= etree.ErrorLevels.ERROR:
+            raise syntax_fault(entry.message)
+
+
+def syntax_fault(message: str) -> FormatError:
+    """What lxml found wrong, without the places, which are those of a fragment."""
+    return FormatError("well-formed XML", _PLACE.sub("", message), "Mend the file there; what follows was not read.")
+
+
+def cut_off(window: Window, closing: str) -> FormatError:
+    """What is wrong where the text ended before `closing`; moves to that end."""
+    window.take(window.end - window.position)
+    return window.fault or FormatError(
+        closing, "the end of the file", "The file was cut off: copy it, or write it, again."
+    )
+
+
+def read_root(window: Window, file: str, system: str | None) -> Root:
+    """Read up to and including the root's start tag. `system` is the name of the run where it is given.
+
+    Raises `FormatError`. Declarations of entities or elements are refused: no list of detections needs them.
+    """
+    parser = etree.XMLPullParser(("start",), resolve_entities=False, no_network=True, load_dtd=False)
+    while passed := window.next_tag_end():
+        feed(parser, passed)
+        for _, element in parser.read_events():
+            return _root(element, file, system)
+    raise cut_off(window, "the root element of a list of detections")
+
+
+def _root(element: etree._Element, file: str, system: str | None) -> Root:
+    declared = element.getroottree().docinfo.internalDTD
+    if declared is not None and any((*declared.iterentities(), *declared.iterelements())):
+        expected = "no declarations of entities or elements"
+        raise FormatError(
+            expected, f"a document type {declared.name} with some", "Take out what stands between [ and ]."
+        )
+    name = local_name(element.tag)
+    if name not in DIALECTS:
+        remedy = "Give the list of a system's detections where a run is asked for."
+        raise FormatError(
+            f"the root {' or '.join(DIALECTS)} of a list of detections", f"the root {shown(name)}", remedy
+        )
+    attributes = {local_name(key): value for key, value in element.attrib.items()}
+    tag = etree.tostring(element.makeelement(element.tag, nsmap=element.nsmap)).rstrip()
+    return Root(DIALECTS[name], read_header(attributes, file, system), tag.removesuffix(b"/>") + b">")
+
+
+_ROOT, _LIST, _ROW = 0, 1, 2
+"""How deep the elements of a list of detections stand."""
+
+
+class _Start(NamedTuple):
+    """The start tag of an element."""
+
+    tag: str
+    attributes: dict[str, str]
+    declares_namespaces: bool
+
+
+class _Other(Enum):
+    END = "an end tag"
+    TEXT = "text that is not blank"
+
+
+class _Target:
+    """What lxml tells of its events: keeps them until they are asked for."""
+
+    def __init__(self) -> None:
+        self.events: list[_Start | _Other] = []
+
+    def start(self, tag: str, attributes: dict[str, str], namespaces: dict[str, str]) -> None:
+        self.events.append(_Start(tag, dict(attributes), bool(len(namespaces))))
+
+    def end(self, tag: str) -> None:  # noqa: ARG002
+        self.events.append(_Other.END)
+
+    def data(self, text: str) -> None:
+        if text.strip(BLANKS):
+            self.events.append(_Other.TEXT)
+
+    def close(self) -> None:
+        pass
+
+
+def _parser(target: _Target) -> etree.XMLParser:
+    """A parser of a document without a document type: there is no entity that it could expand but XML's own five."""
+    return etree.XMLParser(target=target, resolve_entities=True, no_network=True, load_dtd=False, encoding="utf-8")
+
+
+def read_end(window: Window) -> None:
+    """Make sure that nothing but blanks and comments is left behind the root element. Raises `FormatError`."""
+    parser = _parser(_Target())
+    parser.feed(b"<end/>")
+    while passed := window.next_tag_end():
+        feed(parser, passed)
+    feed(parser, window.take(window.end - window.position))
+    try:
+        parser.close()
+    except etree.XMLSyntaxError as error:
+        raise syntax_fault(error.msg) from None
+    if window.fault:
+        raise window.fault
+
+
+class OddReader:
+    """Reads rows in any form of XML from where `window` stands. `closed` tells whether the root element has ended.
+
+    A parser that was given an element with namespaces of its own is kept until that element ends.
+    """
+
+    def __init__(self, window: Window, builder: PieceBuilder, root: Root) -> None:
+        self._window = window
+        self._builder = builder
+        self._dialect = root.dialect
+        self._target = _Target()
+        self._parser = _parser(self._target)
+        self._parser.feed(root.start_tag)
+        if builder.inside:
+            self._parser.feed(f"<{root.dialect.list}>".encode())
+        self._target.events.clear()
+        self._depth = _ROW if builder.inside else _LIST
+        self._unknown: int | None = None
+        self._kept: int | None = None
+        self._rows = 0
+        self.closed = False
+
+    def read(self, patience: int) -> Iterator[RunPiece]:
+        """Read until at least `patience` rows were passed and the scanner can go on. Yields pieces as they fill.
+
+        Raises `FormatError` where nothing more can be read.
+        """
+        resumable = False
+        while not self.closed and not (resumable and self._rows >= patience):
+            passed = self._window.next_tag_end()
+            if passed is None and resumable:
+                return
+            if passed is None:
+                raise cut_off(self._window, f"</{self._dialect.root}>")
+            feed(self._parser, passed)
+            resumable = False
+            for event in self._target.events:
+                resumable = self._take(event) and self._kept is None
+                if self._builder.is_full:
+                    yield self._builder.take()
+            self._target.events.clear()
+
+    def _take(self, event: _Start | _Other) -> bool:
+        """Take in an event; whether the scanner can go on behind it."""
+        if event is _Other.TEXT:
+            if self._unknown is None:
+                self._fault("only elements", "text between them", "Take the text out, or put it in a comment.")
+            return False
+        if isinstance(event, _Start):
+            if event.declares_namespaces and self._kept is None:
+                self._kept = self._depth
+            known = self._unknown is None and self._open(event)
+            self._depth += 1
+            return known and self._depth == _ROW
+        self._depth -= 1
+        if self._kept == self._depth:
+            self._kept = None
+        if self._unknown is not None:
+            if self._unknown == self._depth:
+                self._unknown = None
+            return False
+        if self._depth == _LIST:
+            self._builder.close_list()
+        if self._depth == _ROW:
+            self._rows += 1
+        self.closed = self._depth == _ROOT
+        return True
+
+    def _open(self, event: _Start) -> bool:
+        name = local_name(event.tag)
+        if self._depth == _LIST and name == self._dialect.list:
+            self._open_list({local_name(key): value for key, value in event.attributes.items()})
+        elif self._depth == _ROW and name == self._dialect.row:
+            self._add_row(event.attributes)
+        else:
+            expected = {_LIST: self._dialect.list, _ROW: self._dialect.row}.get(self._depth, "no")
+            self._fault(f"{expected} elements", f"the element {shown(name)}", "Take it out: it would be ignored.")
+            self._unknown = self._depth
+            return False
+        return True
+
+    def _open_list(self, attributes: dict[str, str]) -> None:
+        names = self._dialect
+        self._builder.open_list(
+            attributes.get(names.query, ""),
+            self._window.line,
+            attributes.get(names.search_time),
+            attributes.get(names.oov_count),
+        )
+
+    def _add_row(self, attributes: dict[str, str]) -> None:
+        read = read_detection(attributes, ROW_NAMES)
+        if isinstance(read, Detection):
+            self._builder.add(read, self._window.line)
+            return
+        for fault in read:
+            self._builder.fault(self._window.line, fault)
+
+    def _fault(self, expected: str, found: str, remedy: str) -> None:
+        self._builder.fault(self._window.line, FormatError(expected, found, remedy))
+
+
+_MOST_PATIENCE = 4096
+
+
+def xml_window(blocks: Iterator[bytes], line: int = 1) -> Window:
+    """A window that the scanner can read in, over blocks in UTF-8."""
+    return Window(blocks, LOOKAHEAD, line)
+
+
+def read_xml_run(
+    window: Window, file: str, problems: Problems, rows_per_piece: int, system: str | None
+) -> Iterator[RunPiece]:
+    """The pieces of a whole list of detections. `system` is the name of the run where it is given."""
+    try:
+        root = read_root(window, file, system)
+    except FormatError as fault:
+        problems.add(file, window.line, fault.expected, fault.found, fault.remedy)
+        return
+    yield from read_body(window, root, file, problems, rows_per_piece, to_the_end=True)
+
+
+def read_body(
+    window: Window, root: Root, file: str, problems: Problems, rows_per_piece: int, *, to_the_end: bool
+) -> Iterator[RunPiece]:
+    """The pieces of what follows the root's start tag, or of some whole lists from there (unless `to_the_end`)."""
+    builder = PieceBuilder(root.header, file, rows_per_piece, problems)
+    try:
+        closed = yield from _read_rows(window, root, builder, to_the_end)
+        if closed:
+            read_end(window)
+    except FormatError as fault:
+        builder.fault(window.line, fault)
+    yield from builder.finish()
+
+
+def _read_rows(window: Window, root: Root, builder: PieceBuilder, to_the_end: bool) -> Generator[RunPiece, None, bool]:
+    """Read lists until the root is closed or, unless `to_the_end`, there are none left; whether it was closed."""
+    words = root.dialect.words
+    patience = 1
+    while True:
+        before = builder.rows
+        why = builder.scan(window, words)
+        if why == CLOSED:
+            return True
+        if builder.is_full:
+            yield builder.take()
+        elif why == ODD or (why == MORE and not window.more()):
+            if not to_the_end and not builder.inside and not window.fault and window.position == window.end:
+                return False
+            patience = 1 if builder.rows - before > patience else min(2 * patience, _MOST_PATIENCE)
+            odd = OddReader(window, builder, root)
+            yield from odd.read(patience)
+            if odd.closed:
+                return True

@@ -1,0 +1,225 @@
+"""Values in files: of detections, of references, and of a run's header.
+
+The values of one detection as text, one at a time: where a row is not ordinary, and to say what is wrong with it.
+
+The values of reference files as text: documents, and stretches of their time in decimal seconds.
+
+What a run says of itself: from the attributes or metadata of a file to a header.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal, DecimalException
+from typing import NamedTuple, TypeVar
+
+from swsdask.model.schemas import RunHeader
+from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND, document_fault, document_id, id_fault, ticks
+
+BLANKS = " \t\r\n"
+DECISIONS = {"YES": 1, "NO": 0}
+MAX_CHANNEL = 127
+
+NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"[0-9]+")
+_SHOWN = 60
+
+Value = TypeVar("Value")
+
+
+class FormatError(Exception):
+    """What is wrong with a value or a file: what was expected, what came, what to do."""
+
+    def __init__(self, expected: str, found: str, remedy: str) -> None:
+        super().__init__(expected, found, remedy)
+        self.expected = expected
+        self.found = found
+        self.remedy = remedy
+
+
+def shown(text: str) -> str:
+    """Text as a message shows it: quoted, and not longer than a line."""
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
+def read_score(text: str) -> float:
+    """A finite score. Raises `FormatError`."""
+    text = text.strip(BLANKS)
+    if not NUMBER.fullmatch(text):
+        remedy = "Give a finite decimal number: a score that is not a number has no place in a ranking."
+        raise FormatError("a score", shown(text), remedy)
+    score = float(text)
+    if not math.isfinite(score):
+        raise FormatError("a finite score", shown(text), "Give a number that a 64-bit float can hold.")
+    return score
+
+
+def read_time(text: str, name: str) -> tuple[int, bool]:
+    """A time of 0 or more in ticks, and whether it is rounded; `name` says which. Raises `FormatError`."""
+    text = text.strip(BLANKS)
+    if not NUMBER.fullmatch(text):
+        raise FormatError(f"a {name} in seconds", shown(text), "Give a decimal number of seconds.")
+    try:
+        whole, rounded = ticks(text)
+    except (DecimalException, OverflowError):
+        whole, rounded = (-1 if text.startswith("-") else MAX_TICKS + 1), True
+    if whole < 0:
+        raise FormatError(
+            f"a {name} of 0 or more seconds", shown(text), f"No detection has a negative {name}: mend the run."
+        )
+    if whole > MAX_TICKS:
+        raise FormatError(f"a {name} of at most {MAX_TICKS / TICKS_PER_SECOND} seconds", shown(text), "Check its unit.")
+    return whole, rounded
+
+
+def read_channel(text: str) -> int:
+    """A channel. Raises `FormatError`."""
+    text = text.strip(BLANKS)
+    if not _WHOLE.fullmatch(text) or len(text) > 9 or int(text) > MAX_CHANNEL:
+        raise FormatError(
+            f"a channel, a whole number from 0 to {MAX_CHANNEL}", shown(text), "Number the channels from 1."
+        )
+    return int(text)
+
+
+def read_decision(text: str) -> int:
+    """1 for YES, 0 for NO. Raises `FormatError`."""
+    if text not in DECISIONS:
+        raise FormatError("the decision YES or NO", shown(text), "Write it in capital letters, without blanks.")
+    return DECISIONS[text]
+
+
+@dataclass(frozen=True)
+class Detection:
+    """The values of one row; `decision` is None where it has none, `rounded` counts its rounded times."""
+
+    document: str
+    channel: int
+    start: int
+    duration: int
+    score: float
+    decision: int | None
+    rounded: int
+
+
+def read_detection(values: Mapping[str, str], names: Mapping[str, str]) -> Detection | list[FormatError]:
+    """The detection that `values` hold, or all that is wrong with it.
+
+    `names` maps document, channel, start, duration, score and decision to what the format calls them.
+    """
+    faults: list[FormatError] = []
+
+    def read(field: str, reader: Callable[[str], Value], otherwise: Value) -> Value:
+        name = names[field]
+        if name not in values:
+            faults.append(FormatError(f"a {name}", f"a row without {name}", f"Give every row its {name}."))
+            return otherwise
+        try:
+            return reader(values[name])
+        except FormatError as fault:
+            faults.append(fault)
+            return otherwise
+
+    document = read("document", str, "")
+    channel = read("channel", read_channel, 0)
+    start, start_rounded = read("start", lambda text: read_time(text, "start"), (0, False))
+    duration, duration_rounded = read("duration", lambda text: read_time(text, "duration"), (0, False))
+    score = read("score", read_score, 0.0)
+    decision = read("decision", read_decision, 0) if names["decision"] in values else None
+    if not faults and start + duration > MAX_TICKS:
+        found = f"{values[names['start']]} and {values[names['duration']]}"
+        expected = f"start and duration of at most {MAX_TICKS / TICKS_PER_SECOND} seconds together"
+        faults.append(FormatError(expected, found, "Check their unit."))
+    if faults:
+        return faults
+    return Detection(document, channel, start, duration, score, decision, start_rounded + duration_rounded)
+
+
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?0*[0-9]{1,2})?")
+_EXACT = Context(prec=400)
+"""Enough digits for any sum of what `_DECIMAL` matches."""
+
+
+class Span(NamedTuple):
+    """`start` and `end` in ticks; `rounded` counts which of them were finer than a tick."""
+
+    start: int
+    end: int
+    rounded: int
+
+
+def read_document(filename: str) -> str:
+    """The id of the document that an audio file name names. Raises `FormatError`."""
+    wrong = document_fault(filename)
+    if wrong:
+        raise FormatError("the name of an audio file", wrong, "Give it a plain name.")
+    return document_id(filename)
+
+
+def read_span(start: str, duration: str) -> Span:
+    """The exact start and end, each rounded once, half to even. Raises `FormatError` for the first that is amiss.
+
+    So stretches that touch keep touching, however fine their times. A duration of zero is none of this function's
+    faults: words may have it.
+    """
+    first, length = _seconds(start, "start"), _seconds(duration, "duration")
+    begin, begin_rounded = ticks(first)
+    end, end_rounded = ticks(_EXACT.add(first, length))
+    if end > MAX_TICKS:
+        expected = f"an end of at most {MAX_TICKS / TICKS_PER_SECOND} seconds"
+        raise FormatError(expected, f"start {start} and duration {duration}", "Check their unit: it must be seconds.")
+    return Span(begin, end, begin_rounded + end_rounded)
+
+
+def _seconds(text: str, name: str) -> Decimal:
+    match = _DECIMAL.fullmatch(text.strip(BLANKS))
+    if not match:
+        raise FormatError(f"a {name} in seconds", shown(text), "Write it as a decimal number.")
+    seconds = Decimal(match[0])
+    if seconds < 0:
+        raise FormatError(f"a {name} of 0 or more seconds", shown(text), f"Mend the {name}.")
+    if seconds * TICKS_PER_SECOND > 2 * MAX_TICKS:
+        expected = f"a {name} of at most {MAX_TICKS / TICKS_PER_SECOND} seconds"
+        raise FormatError(expected, shown(text), "Check its unit: it must be seconds.")
+    return seconds
+
+
+_SYSTEM = "system_id"
+_LEAST, _MOST = "min_score", "max_score"
+_ENDINGS = re.compile(r"(\.(gz|zst|xml|kwslist|stdlist|tsv|csv|txt|parquet))+$", re.IGNORECASE)
+
+
+def system_of_file(url: str) -> str:
+    """The name of the system that a file's name gives: the name without its known endings."""
+    name = url.rstrip("/").rsplit("/", 1)[-1]
+    return _ENDINGS.sub("", name) or name
+
+
+def read_header(attributes: Mapping[str, str], file: str, system: str | None) -> RunHeader:
+    """The header that `attributes` give. The run's name is `system`, else what they say, else that of the file.
+
+    Raises `FormatError` for a name that is no id, or declared scores that are no range.
+    """
+    others = dict(attributes)
+    said = others.pop(_SYSTEM, "").strip()
+    name = system or said or system_of_file(file)
+    wrong = id_fault(name)
+    if wrong:
+        raise FormatError(f"a system id ({_SYSTEM})", wrong, "Give the system a plain name.")
+    if not {_LEAST, _MOST} <= set(others):
+        return RunHeader(name, None, others)
+    return RunHeader(name, _declared_scores(others.pop(_LEAST), others.pop(_MOST)), others)
+
+
+def _declared_scores(first: str, last: str) -> tuple[float, float]:
+    try:
+        least, most = float(first), float(last)
+    except ValueError:
+        least, most = math.nan, math.nan
+    if not (math.isfinite(least) and math.isfinite(most) and least <= most):
+        found = f"{shown(first)} and {shown(last)}"
+        raise FormatError(f"finite {_LEAST} <= {_MOST}", found, "Give the range of the scores, or leave both out.")
+    return least, most

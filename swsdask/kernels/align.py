@@ -1,0 +1,466 @@
+"""Alignment of detections with occurrences: candidates, components, and their congruence.
+
+Alignment of detections with occurrences, component by component of the admissibility graph.
+
+What mapping a detection to an occurrence is worth, as whole numbers, so that sums are exact and ties are ties.
+
+The detections that lie near an occurrence, in the order in which alignment walks them.
+
+The order in which alignment walks the detections of a group: by time, then better ones first.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import boolean, float64, int8, int32, int64, njit
+
+from swsdask.kernels.assignment import assign, settle
+from swsdask.kernels.compilation import column, record, several
+from swsdask.model.trials import F64, I8, I32, I64, Bool
+
+_PAIR = 3.0
+"""A mapped pair counts 1 + congruence, where both left alone count -1 each."""
+_SCORE, _TIME = 1e-6, 1e-8
+_LEAST_SPAN = 1e-5
+_LEAST_TICKS = 0.1
+_MOST = 1e12
+"""Score congruence is cut at this: it is 1 at most unless the declared range of scores is grossly wrong."""
+_BITS = 61
+
+
+@njit()
+def score_congruence(score: float, lowest: float, highest: float) -> float:
+    """(score - lowest) / max(highest - lowest, 1e-5), computed on halves so that no difference overflows."""
+    congruence = (0.5 * score - 0.5 * lowest) / max(0.5 * highest - 0.5 * lowest, 0.5 * _LEAST_SPAN)
+    return min(max(congruence, -_MOST), _MOST)
+
+
+@njit()
+def time_congruence(start: int, end: int, occurrence_start: int, occurrence_end: int) -> float:
+    """Overlap (negative: the gap) over the occurrence's duration, at least 1e-5 s; arguments in ticks."""
+    overlap = min(end, occurrence_end) - max(start, occurrence_start)
+    return overlap / max(np.float64(occurrence_end - occurrence_start), _LEAST_TICKS)
+
+
+@njit()
+def weight_scale(greatest_score_congruence: float) -> float:
+    """The power of two that makes every weight of a component less than 2^61, 2^59 unless the score range is wrong."""
+    bound = _PAIR + _SCORE * max(greatest_score_congruence, 1.0) + _TIME
+    return math.ldexp(1.0, _BITS - math.frexp(bound)[1])
+
+
+@njit()
+def pair_weight(score_part: float, time_part: float, scale: float) -> int:
+    """3 + 1e-6 score congruence + 1e-8 time congruence, in units of 1 / `scale`; 0 where that is not above 0."""
+    small = max(_SCORE * score_part + _TIME * time_part, -_PAIR)
+    return int(np.int64(_PAIR * scale) + np.int64(np.rint(small * scale)))
+
+
+class Candidates(NamedTuple):
+    """Detections near occurrences, by (group, mid-point, preference); times are ticks, `middle` twice the mid-point."""
+
+    middle: I64
+    start: I64
+    end: I64
+    score: F64
+
+
+class Occurrences(NamedTuple):
+    """Occurrences by (group, start, end); `opens`, `closes`: twice (start - tolerance) and twice (end + tolerance)."""
+
+    opens: I64
+    closes: I64
+    start: I64
+    end: I64
+
+
+class Goal(NamedTuple):
+    """What is maximised: the objective, and the range of scores that score congruence is scaled by."""
+
+    by_score: bool
+    lowest: float
+    highest: float
+
+
+_CANDIDATES = record(Candidates, int64[::1], int64[::1], int64[::1], float64[::1])
+_OCCURRENCES = record(Occurrences, int64[::1], int64[::1], int64[::1], int64[::1])
+_GOAL = record(Goal, boolean, float64, float64)
+
+
+@njit()
+def _scale(candidates: Candidates, low: int, high: int, goal: Goal) -> float:
+    """The unit of the weights of a component that holds the detections low .. high."""
+    return weight_scale(score_congruence(candidates.score[low:high].max(), goal.lowest, goal.highest))
+
+
+@njit()
+def _weight(
+    candidates: Candidates, detection: int, occurrences: Occurrences, occurrence: int, goal: Goal, scale: float
+) -> int:
+    """What mapping a detection to an occurrence is worth under the objective of NIST's tools."""
+    return pair_weight(
+        score_congruence(candidates.score[detection], goal.lowest, goal.highest),
+        time_congruence(
+            candidates.start[detection],
+            candidates.end[detection],
+            occurrences.start[occurrence],
+            occurrences.end[occurrence],
+        ),
+        scale,
+    )
+
+
+@njit()
+def _align_one_occurrence(
+    candidates: Candidates,
+    low: int,
+    high: int,
+    occurrences: Occurrences,
+    occurrence: int,
+    goal: Goal,
+    detection_of: I64,
+) -> None:
+    """Map an occurrence to the best of the detections low .. high, the first of equals."""
+    if goal.by_score:
+        detection_of[occurrence] = low + np.argmax(candidates.score[low:high])
+        return
+    scale = _scale(candidates, low, high, goal)
+    best = 0
+    for detection in range(low, high):
+        weight = _weight(candidates, detection, occurrences, occurrence, goal, scale)
+        if weight > best:
+            best = weight
+            detection_of[occurrence] = detection
+
+
+@njit()
+def _align_one_detection(
+    candidates: Candidates, detection: int, occurrences: Occurrences, members: I64, goal: Goal, detection_of: I64
+) -> None:
+    """Map a detection to the best of the occurrences `members`, the first of equals."""
+    chosen = members[0]
+    best = 0
+    if not goal.by_score:
+        scale = _scale(candidates, detection, detection + 1, goal)
+        for occurrence in members:
+            weight = _weight(candidates, detection, occurrences, occurrence, goal, scale)
+            if weight > best:
+                best, chosen = weight, occurrence
+    if goal.by_score or best > 0:
+        detection_of[chosen] = detection
+
+
+@njit()
+def _rank_weights(scores: F64, n_occurrences: int) -> I64:
+    """Weights that count pairs first and then prefer high scores: all that matters of scores is their order.
+
+    The sets of detections that can be mapped are the independent sets of a matroid, so the greatest sum of ranks and
+    the greatest sum of scores have the same solutions.
+    """
+    order = np.argsort(scores)
+    ranks = np.zeros(len(scores), np.int64)
+    for i in range(1, len(scores)):
+        ranks[order[i]] = ranks[order[i - 1]] + (scores[order[i]] > scores[order[i - 1]])
+    return ranks + (n_occurrences * len(scores) + 1)
+
+
+@njit()
+def _worth_keeping(weights: I64, n_occurrences: int) -> Bool:
+    """Which detections of an occurrence its component can need: the best n_occurrences of positive weight.
+
+    If an optimal alignment used a worse one, one of these would be free and better, or as good and earlier.
+    """
+    threshold = np.int64(1)
+    if len(weights) > n_occurrences:
+        place = len(weights) - n_occurrences
+        threshold = max(threshold, np.partition(weights, place)[place])
+    kept = weights > threshold
+    room = n_occurrences - kept.sum()
+    for i in range(len(weights)):
+        if room == 0:
+            break
+        if weights[i] == threshold:
+            kept[i] = True
+            room -= 1
+    return kept
+
+
+@njit()
+def _align_several(
+    candidates: Candidates,
+    occurrences: Occurrences,
+    members: I64,
+    first: I64,
+    last: I64,
+    goal: Goal,
+    detection_of: I64,
+) -> None:
+    """Align several occurrences and detections by exact assignment; rows are occurrences, columns detections."""
+    low, high = first[0], last.max()
+    n_rows = len(members)
+    first_edge = np.zeros(n_rows + 1, np.int64)
+    edge_column = np.empty(np.minimum(last - first, n_rows).sum(), np.int32)
+    edge_weight = np.empty(len(edge_column), np.int64)
+    by_score = goal.by_score
+    weight_of = _rank_weights(candidates.score[low:high], n_rows) if by_score else np.empty(high - low, np.int64)
+    scale = _scale(candidates, low, high, goal)
+    for row in range(n_rows):
+        begin, end = first[row] - low, last[row] - low
+        if not by_score:
+            for target in range(begin, end):
+                weight_of[target] = _weight(candidates, low + target, occurrences, members[row], goal, scale)
+        kept = _worth_keeping(weight_of[begin:end], n_rows)
+        edge = first_edge[row]
+        for target in range(begin, end):
+            if kept[target - begin]:
+                edge_column[edge] = target
+                edge_weight[edge] = weight_of[target]
+                edge += 1
+        first_edge[row + 1] = edge
+    column_of, row_of, row_price, column_price = assign(first_edge, edge_column, edge_weight, high - low)
+    settle(first_edge, edge_column, edge_weight, column_of, row_of, row_price, column_price)
+    for row in range(n_rows):
+        if column_of[row] >= 0:
+            detection_of[members[row]] = low + column_of[row]
+
+
+@njit(
+    int64[::1](_CANDIDATES, int64[::1], _OCCURRENCES, int64[::1], float64[::1], float64[::1], boolean),
+    cache=True,
+    nogil=True,
+)
+def align(
+    candidates: Candidates,
+    candidate_of_group: I64,
+    occurrences: Occurrences,
+    occurrence_of_group: I64,
+    lowest: F64,
+    highest: F64,
+    by_score: bool,
+) -> I64:
+    """The candidate that each occurrence is mapped to, or -1; int64 [n_occurrences].
+
+    `candidate_of_group`, `occurrence_of_group` (int64 [n_groups + 1]) say where each group begins; `lowest`, `highest`
+    are the range of scores of each group. With `by_score` as many pairs as possible are mapped, and of these ways the
+    one with the greatest sum of scores is taken; else the sum of 3 + 1e-6 score congruence + 1e-8 time congruence is
+    the greatest. Equal optima are settled as `ties` tells, detections in their order here.
+    """
+    detection_of = np.full(len(occurrences.start), -1, np.int64)
+    members = np.empty(len(occurrences.start), np.int64)
+    first = np.empty(len(occurrences.start), np.int64)
+    last = np.empty(len(occurrences.start), np.int64)
+    for group in range(len(candidate_of_group) - 1):
+        low, high = candidate_of_group[group], candidate_of_group[group + 1]
+        if low == high:
+            continue
+        middle = candidates.middle[low:high]
+        count = 0
+        for occurrence in range(occurrence_of_group[group], occurrence_of_group[group + 1]):
+            members[count] = occurrence
+            first[count] = low + np.searchsorted(middle, occurrences.opens[occurrence], "left")
+            last[count] = low + np.searchsorted(middle, occurrences.closes[occurrence], "right")
+            count += first[count] < last[count]
+        goal = Goal(by_score, lowest[group], highest[group])
+        begin = 0
+        while begin < count:
+            end, reach = begin + 1, last[begin]
+            while end < count and first[end] < reach:
+                reach = max(reach, last[end])
+                end += 1
+            if end - begin == 1:
+                _align_one_occurrence(candidates, first[begin], reach, occurrences, members[begin], goal, detection_of)
+            elif reach - first[begin] == 1:
+                _align_one_detection(candidates, first[begin], occurrences, members[begin:end], goal, detection_of)
+            else:
+                _align_several(
+                    candidates, occurrences, members[begin:end], first[begin:end], last[begin:end], goal, detection_of
+                )
+            begin = end
+    return detection_of
+
+
+_NEAR = several(int64[::1], int32[::1], float64[::1], float64[::1])(
+    column(int32),
+    column(int32),
+    column(int8),
+    column(int32),
+    column(int32),
+    column(float64),
+    column(int8),
+    column(int64),
+    column(int32),
+    column(int8),
+    column(int64),
+    column(int64),
+    column(int64),
+    int64,
+)
+
+
+@njit(_NEAR, cache=True, nogil=True)
+def near_occurrences(
+    query: I32,
+    document: I32,
+    channel: I8,
+    start: I32,
+    duration: I32,
+    score: F64,
+    evaluated: I8,
+    group_of_query: I64,
+    group_document: I32,
+    group_channel: I8,
+    occurrence_of_group: I64,
+    opens: I64,
+    reach: I64,
+    n_documents: int,
+) -> tuple[I64, I32, F64, F64]:
+    """Semi-join of detections with occurrences, in one pass and any order of rows.
+
+    A group is a (query, document, channel) with occurrences; the groups are numbered in that order.
+    `query`, `document`, `channel`, `start`, `duration`, `score`: columns of the detections; rows with 0 in `evaluated`
+    are passed over, an empty `evaluated` lets all of them count. `group_of_query` int64 [n_queries + 1] and
+    `occurrence_of_group` int64 [n_groups + 1] say where the groups of a query and the occurrences of a group begin;
+    `opens` is twice (start - tolerance) of every occurrence, `reach` the greatest of twice (end + tolerance) among it
+    and those before it in its group.
+
+    Returns the rows whose mid-point lies within the tolerance of an occurrence (in the order of rows) and their groups,
+    and per group the lowest and highest score of all its detections (inf, -inf without any).
+    """
+    n_groups = len(group_document)
+    lowest = np.full(n_groups, np.inf)
+    highest = np.full(n_groups, -np.inf)
+    near = np.empty(len(query), np.int64)
+    near_group = np.empty(len(query), np.int32)
+    group_of_document = np.full(n_documents + 1, -1, np.int32)
+    selective = len(evaluated) > 0
+    current, begin, end = np.int64(-1), np.int64(0), np.int64(0)
+    count = 0
+    for row in range(len(query)):
+        if query[row] != current:
+            for past in range(begin, end):
+                group_of_document[group_document[past] + 1] = -1
+            current = np.int64(query[row])
+            begin, end = group_of_query[current], group_of_query[current + 1]
+            for coming in range(end - 1, begin - 1, -1):
+                group_of_document[group_document[coming] + 1] = coming
+        group = np.int64(group_of_document[np.uint32(document[row] + 1)])
+        if group < 0:
+            continue
+        while group < end and group_document[group] == document[row] and group_channel[group] < channel[row]:
+            group += 1
+        if group == end or group_document[group] != document[row] or group_channel[group] != channel[row]:
+            continue
+        if selective and evaluated[row] == 0:
+            continue
+        lowest[group] = min(lowest[group], score[row])
+        highest[group] = max(highest[group], score[row])
+        middle = 2 * np.int64(start[row]) + duration[row]
+        low, high = occurrence_of_group[group], occurrence_of_group[group + 1]
+        while high - low > 1:
+            half = (low + high) // 2
+            if opens[half] <= middle:
+                low = half
+            else:
+                high = half
+        if opens[low] <= middle <= reach[low]:
+            near[count] = row
+            near_group[count] = group
+            count += 1
+    return near[:count], near_group[:count], lowest, highest
+
+
+_SHORT = 24
+"""Up to this length a stretch is sorted by insertion: rows mostly come nearly sorted."""
+
+
+@njit()
+def _comes_before(row: int, middle: int, other: int, other_middle: int, start: I32, score: F64, decision: I8) -> bool:
+    """Whether a detection comes before another: by mid-point, start, score from the highest, YES first, row."""
+    if middle != other_middle:
+        return middle < other_middle
+    if start[row] != start[other]:
+        return bool(start[row] < start[other])
+    if score[row] != score[other]:
+        return bool(score[row] > score[other])
+    if decision[row] != decision[other]:
+        return bool(decision[row] > decision[other])
+    return row < other
+
+
+@njit()
+def _insertion_sort(rows: I64, middles: I64, low: int, high: int, start: I32, score: F64, decision: I8) -> None:
+    for i in range(low + 1, high):
+        row, middle = rows[i], middles[i]
+        j = i
+        while j > low and _comes_before(row, middle, rows[j - 1], middles[j - 1], start, score, decision):
+            rows[j], middles[j] = rows[j - 1], middles[j - 1]
+            j -= 1
+        rows[j], middles[j] = row, middle
+
+
+@njit()
+def _merge_sort(rows: I64, middles: I64, low: int, high: int, start: I32, score: F64, decision: I8) -> None:
+    for begin in range(low, high, _SHORT):
+        _insertion_sort(rows, middles, begin, min(begin + _SHORT, high), start, score, decision)
+    width = _SHORT
+    left_rows = np.empty(high - low, np.int64)
+    left_middles = np.empty(high - low, np.int64)
+    while width < high - low:
+        for begin in range(low, high - width, 2 * width):
+            half, end = begin + width, min(begin + 2 * width, high)
+            left_rows[:width] = rows[begin:half]
+            left_middles[:width] = middles[begin:half]
+            i, j, k = 0, half, begin
+            while i < width and j < end:
+                if _comes_before(rows[j], middles[j], left_rows[i], left_middles[i], start, score, decision):
+                    rows[k], middles[k] = rows[j], middles[j]
+                    j += 1
+                else:
+                    rows[k], middles[k] = left_rows[i], left_middles[i]
+                    i += 1
+                k += 1
+            while i < width:
+                rows[k], middles[k] = left_rows[i], left_middles[i]
+                i += 1
+                k += 1
+        width *= 2
+
+
+@njit(
+    several(int64[::1], int64[::1], int64[::1])(
+        column(int64), column(int32), int64, column(int32), column(int32), column(float64), column(int8)
+    ),
+    cache=True,
+    nogil=True,
+)
+def in_time_order(
+    near: I64, near_group: I32, n_groups: int, start: I32, duration: I32, score: F64, decision: I8
+) -> tuple[I64, I64, I64]:
+    """Detections by group and within it by mid-point, start, score from the highest, YES first, row.
+
+    `near` are rows of `start`, `duration`, `score`, `decision`; `near_group` is the group of each, in any order.
+    Returns where each group begins (int64 [n_groups + 1]), the rows in that order and twice their mid-points.
+    """
+    begins = np.zeros(n_groups + 1, np.int64)
+    for group in near_group:
+        begins[group + 1] += 1
+    for group in range(n_groups):
+        begins[group + 1] += begins[group]
+    rows = np.empty(len(near), np.int64)
+    middles = np.empty(len(near), np.int64)
+    filled = begins[:-1].copy()
+    for i in range(len(near)):
+        place = filled[near_group[i]]
+        filled[near_group[i]] += 1
+        rows[place] = near[i]
+        middles[place] = 2 * np.int64(start[near[i]]) + duration[near[i]]
+    for group in range(n_groups):
+        low, high = begins[group], begins[group + 1]
+        if high - low <= _SHORT:
+            _insertion_sort(rows, middles, low, high, start, score, decision)
+        else:
+            _merge_sort(rows, middles, low, high, start, score, decision)
+    return begins, rows, middles

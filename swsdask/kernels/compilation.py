@@ -1,0 +1,163 @@
+"""Compilation of kernels: their cache and their signatures.
+
+Where compiled kernels are kept, and a word to the user while they are made.
+
+numba looks only at the file of a cached function to see whether its machine code is up to date. Kernels call those of
+other files, so each version of the sources, of the software beneath them and of the processor has a folder of its own:
+code that was compiled from another version is never found. Nor do processes of two kinds write into one index, which
+numba's cache does not bear.
+
+Types for the signatures of kernels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.core import caching, event
+from numba.core.registry import cpu_target
+
+_caching: Any = caching
+_event: Any = event
+
+_HERE = Path(__file__).parent
+SOURCES = (*sorted(_HERE.glob("*.py")), _HERE.parent / "model" / "penalty.py")
+"""All files that kernels are compiled from."""
+
+_PREFIX = "swsdask-"
+_FOLDERS_KEPT = 8
+_UNUSED_S = 3600.0
+
+
+class _Announcement(_event.Listener):  # type: ignore[misc]
+    """Says once that kernels are being compiled. Kernels that come from the cache are not compiled."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def on_start(self, event: object) -> None:  # noqa: ARG002
+        if not self._said:
+            self._said = True
+            logging.getLogger("swsdask").warning("swsdask: compiling kernels, once per installation: half a minute")
+
+    def on_end(self, event: object) -> None:
+        """Nothing."""
+
+
+def announce_compilation() -> None:
+    """Log a warning before the first kernel that this process has to compile."""
+    _event.register("numba:compile", _Announcement())
+
+
+class _Locator(_caching._SourceFileBackedLocatorMixin, _caching._CacheLocator):  # type: ignore[misc]
+    """Tells numba where the kernels of this package are kept. Functions of others are left to numba."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file = file
+        self._lineno = function.__code__.co_firstlineno
+
+    def get_cache_path(self) -> str:
+        return str(_folder())
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Locator | None:
+        return cls(function, file) if Path(file).parent == _HERE else None
+
+
+def keep_kernels() -> None:
+    """Keep compiled kernels in a folder that changes with all that they are made from."""
+    _caching.CacheImpl._locator_classes.insert(0, _Locator)
+
+
+def version() -> str:
+    """A digest of the kernels' sources, of what compiles them and of the processor that they are compiled for."""
+    beneath = (sys.version, numba.__version__, np.__version__)
+    digest = hashlib.sha256(repr((beneath, cpu_target.target_context.codegen().magic_tuple())).encode())
+    for file in SOURCES:
+        content = file.read_bytes()
+        digest.update(f"\n{file.name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _folder() -> Path:
+    """The folder of this process's version. Folders of other versions that nobody uses any more are removed."""
+    folder = _parent() / f"{_PREFIX}{version()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        os.utime(folder)
+    _remove_unused(folder.parent)
+    return folder
+
+
+def _parent() -> Path:
+    """The first that can be written of NUMBA_CACHE_DIR, the package, the user's cache; else a temporary folder."""
+    for locator in _caching.CacheImpl._locator_classes:
+        if locator is not _Locator and (found := locator.from_function(_parent, __file__)):
+            return Path(found.get_cache_path())
+    return _private_folder(Path(tempfile.gettempdir())) / str(_Locator.get_suitable_cache_subpath(__file__))
+
+
+def _remove_unused(parent: Path) -> None:
+    """Remove the folders that no process has begun to use for an hour, except the last few.
+
+    A process that goes on with a folder that is gone makes it again.
+    """
+    used = sorted(_last_use(parent), reverse=True)
+    for at, folder in used[_FOLDERS_KEPT:]:
+        if at < time.time() - _UNUSED_S:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_use(parent: Path) -> Iterator[tuple[float, Path]]:
+    for folder in parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another process has removed it
+            yield folder.stat().st_mtime, folder
+
+
+def _private_folder(parent: Path) -> Path:
+    """A lasting folder that nobody else can have put code into; one for this process where there is none such."""
+    folder = parent / f"swsdask-kernels-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="swsdask-kernels-"))
+
+
+_untyped: Any = types
+
+
+def column(dtype: types.Type) -> types.Array:
+    """A contiguous array that a kernel only reads: read-only buffers, such as Arrow's, fit as well as others."""
+    return types.Array(dtype, 1, "C", readonly=True)
+
+
+def several(*kinds: types.Type) -> types.Type:
+    """A tuple."""
+    kind: types.Type = _untyped.Tuple(kinds)
+    return kind
+
+
+def record(name: type, *kinds: types.Type) -> types.Type:
+    """A NamedTuple."""
+    uniform = len(set(kinds)) == 1
+    kind: types.Type = (
+        _untyped.NamedUniTuple(kinds[0], len(kinds), name) if uniform else _untyped.NamedTuple(kinds, name)
+    )
+    return kind

@@ -1,0 +1,303 @@
+"""Pairs of fragments: counted by overlap, partner and containment.
+
+Pairs of fragments, found without looking at all of them: those that overlap, and those that several classes have.
+
+When two fragments overlap, by the measures document of the Zero Resource challenge (tde: `placing.near`).
+
+Which fragments of a group have another there that they do not overlap.
+
+Fragments inside stretches of their file: which one holds each, and what is left of them there.
+
+Stretches are columns sorted by (file, start) that do not overlap within one file; those of file f are rows
+first[f]:first[f + 1]. Times are int32 ticks of 0.1 ms.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import boolean, int32, int64, njit
+
+from swsdask.kernels.compilation import column, record, several
+from swsdask.kernels.placing import near, shared_seconds
+from swsdask.model.trials import I32, I64, Bool
+
+
+@njit()
+def share_more_than_half(start: int, end: int, other_start: int, other_end: int) -> bool:
+    """Two fragments of one file share more than half of the shorter one's extent."""
+    shared = min(end, other_end) - max(start, other_start)
+    return bool(2 * shared > min(end - start, other_end - other_start))
+
+
+MOST_OF_THE_SHORTER: Final = 0
+"""Two fragments of one file share more than half of the shorter one's extent."""
+
+NEAR: Final = 1
+"""Two fragments of any files are `near`."""
+
+ANY_TIME: Final = 2
+"""Two fragments of one file share any time."""
+
+NEAR_OR_ANY_TIME: Final = 3
+"""Two fragments of any files are `near`, or of one file and share any time."""
+
+ACROSS_FILES: Final = (NEAR, NEAR_OR_ANY_TIME)
+
+
+class Times(NamedTuple):
+    """Fragments, int64: `begin` and `end` are ticks, but in a rule within files those of one clock for all files."""
+
+    file: I64
+    begin: I64
+    end: I64
+
+
+_TIMES = record(Times, int64[::1], int64[::1], int64[::1])
+_SIDES = (column(int64), column(int64), column(int64))
+
+
+@njit()
+def _overlap(rule: int, times: Times, one: int, other: int) -> bool:
+    """Whether two fragments that share time overlap."""
+    if rule == ANY_TIME:
+        return True
+    if rule == MOST_OF_THE_SHORTER:
+        return share_more_than_half(times.begin[one], times.end[one], times.begin[other], times.end[other])
+    if rule == NEAR_OR_ANY_TIME and times.file[one] == times.file[other]:
+        return True
+    return bool(near(times.begin[one], times.end[one], times.begin[other], times.end[other]))
+
+
+@njit()
+def _after(times: Times, low: int, high: int, moment: int, strictly: bool) -> int:
+    """The first of the rows low:high that begins at a moment or later, or (strictly) later."""
+    while low < high:
+        middle = (low + high) >> 1
+        if times.begin[middle] > moment or (times.begin[middle] == moment and not strictly):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(int64(_TIMES, *_SIDES, int64, int64[::1], int64[:, ::1]), cache=True, nogil=True)
+def overlapping(times: Times, bounds: I64, lefts: I64, rights: I64, rule: int, cursor: I64, found: I64) -> int:
+    """Write the next overlapping pairs of rows to `found` int64 [3, room], with the product each is of: how many.
+
+    Side s has the rows bounds[s]:bounds[s + 1] of `times`, by begin. A product is the pairs of a row of side `lefts`
+    with one of another side `rights`, or of two rows of one side. `cursor` int64 [4], zeros at first, tells where to go
+    on; it is at its end if fewer than `room` pairs are written. A product is gone through by the left side's rows, each
+    with those of the right side that begin no earlier, then by the right side's with those that begin later.
+    """
+    written = 0
+    product, turn, place, other = cursor
+    while product < len(lefts):
+        one_side, other_side = lefts[product], rights[product]
+        alone = one_side == other_side
+        if turn == 1:
+            one_side, other_side = other_side, one_side
+        low, high = bounds[one_side], bounds[one_side + 1]
+        other_low, other_high = bounds[other_side], bounds[other_side + 1]
+        while low + place < high:
+            row = low + place
+            if other == 0:
+                other = row + 1 if alone else _after(times, other_low, other_high, times.begin[row], turn == 1)
+            while other < other_high and times.begin[other] < times.end[row]:
+                if _overlap(rule, times, row, other):
+                    if written == found.shape[1]:
+                        cursor[0], cursor[1], cursor[2], cursor[3] = product, turn, place, other
+                        return written
+                    found[0, written], found[1, written], found[2, written] = row, other, product
+                    written += 1
+                other += 1
+            other = 0
+            place += 1
+        place = 0
+        turn += 1
+        if alone or turn == 2:
+            turn = 0
+            product += 1
+    cursor[0], cursor[1], cursor[2], cursor[3] = product, turn, place, other
+    return written
+
+
+@njit(
+    several(int64[::1], int64[::1])(*_SIDES, column(int64), column(int64), int64),
+    cache=True,
+    nogil=True,
+)
+def ranks(bounds: I64, lefts: I64, rights: I64, fragment: I64, slot: I64, n_slots: int) -> tuple[I64, I64]:
+    """For each row of the left side of every product: how many of the right side, in its slot, are before it, and all.
+
+    Side s has the rows bounds[s]:bounds[s + 1] of `fragment`, ascending, and `slot`, below `n_slots`; -1: not counted.
+    The rows of the left sides come one product behind the other; 0 and 0 for those not counted.
+    """
+    n = 0
+    for side in lefts:
+        n += bounds[side + 1] - bounds[side]
+    before, there = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    count = np.zeros(n_slots, np.int64)
+    first = 0
+    for product in range(len(lefts)):
+        low, high = bounds[lefts[product]], bounds[lefts[product] + 1]
+        other_low, other_high = bounds[rights[product]], bounds[rights[product] + 1]
+        other = other_low
+        for row in range(low, high):
+            while other < other_high and fragment[other] < fragment[row]:
+                if slot[other] >= 0:
+                    count[slot[other]] += 1
+                other += 1
+            if slot[row] >= 0:
+                before[first + row - low] = count[slot[row]]
+        for rest in range(other, other_high):
+            if slot[rest] >= 0:
+                count[slot[rest]] += 1
+        for row in range(low, high):
+            if slot[row] >= 0:
+                there[first + row - low] = count[slot[row]]
+        for row in range(other_low, other_high):
+            if slot[row] >= 0:
+                count[slot[row]] = 0
+        first += high - low
+    return before, there
+
+
+@njit()
+def _have_a_later_one(ranks: I64, first: int, last: int, other_first: int, other_last: int, rank: int) -> bool:
+    """Whether two ascending ranges of `ranks` have a number in common that is greater than `rank`."""
+    one, other = last - 1, other_last - 1
+    while one >= first and other >= other_first and ranks[one] > rank and ranks[other] > rank:
+        if ranks[one] == ranks[other]:
+            return True
+        if ranks[one] > ranks[other]:
+            one -= 1
+        else:
+            other -= 1
+    return False
+
+
+@njit(
+    several(int64[::1], int64[::1])(column(int64), column(int64), column(int64), column(int64), column(int64)),
+    cache=True,
+    nogil=True,
+)
+def repeated(bounds: I64, member: I64, first: I64, rank: I64, size: I64) -> tuple[I64, I64]:
+    """The pairs of groups that a class has which a class of higher rank has too, once per such class.
+
+    A group is fragments that are in the same classes: group g, of `size` [g] fragments, is in those of the ranks
+    rank[first[g]:first[g + 1]], ascending. The class of rank r has the groups member[bounds[r]:bounds[r + 1]]. A group
+    makes a pair with itself if it has several fragments.
+    """
+    room = 16
+    pairs = np.empty((2, room), np.int64)
+    n = 0
+    shared = np.empty(len(member), np.int64)
+    for own in range(len(bounds) - 1):
+        n_shared = 0
+        for place in range(bounds[own], bounds[own + 1]):
+            if rank[first[member[place] + 1] - 1] > own:
+                shared[n_shared] = member[place]
+                n_shared += 1
+        for i in range(n_shared):
+            one = shared[i]
+            for j in range(i, n_shared):
+                other = shared[j]
+                if one == other:
+                    if size[one] < 2:
+                        continue
+                elif not _have_a_later_one(rank, first[one], first[one + 1], first[other], first[other + 1], own):
+                    continue
+                if n == room:
+                    wider = np.empty((2, 2 * room), np.int64)
+                    wider[:, :room] = pairs
+                    pairs, room = wider, 2 * room
+                pairs[0, n], pairs[1, n] = one, other
+                n += 1
+    return pairs[0, :n].copy(), pairs[1, :n].copy()
+
+
+@njit()
+def _mark_within_file(low: int, high: int, start: I32, end: I32, marked: Bool) -> None:
+    """Mark the fragments low:high of one file, sorted by start, that have a partner.
+
+    Let y begin after x. They share at most half of the shorter one iff y begins at or after the middle of x and x ends
+    at or before the middle of y. So x has a partner behind it iff of those that begin at or after its middle the one
+    with the latest middle has it late enough; and y has one before it iff of those whose middles are at or before its
+    start the one that ends first ends early enough.
+    """
+    size = high - low
+    middle = np.empty(size, np.int64)
+    for i in range(size):
+        middle[i] = np.int64(start[low + i]) + end[low + i]
+    latest = middle.copy()
+    for i in range(size - 2, -1, -1):
+        latest[i] = max(latest[i], latest[i + 1])
+    by_middle = np.argsort(middle)
+    middles = middle[by_middle]
+    earliest = np.empty(size, np.int64)
+    for i in range(size):
+        own = np.int64(end[low + by_middle[i]])
+        earliest[i] = own if i == 0 else min(own, earliest[i - 1])
+    for i in range(size):
+        half = (middle[i] + 1) >> 1
+        behind = np.searchsorted(start[low:high], half)
+        before = np.searchsorted(middles, 2 * np.int64(start[low + i]), side="right")
+        marked[low + i] = (behind < size and latest[behind] >= 2 * np.int64(end[low + i])) or (
+            before > 0 and 2 * earliest[before - 1] <= middle[i]
+        )
+
+
+@njit(boolean[::1](column(int64), column(int32), column(int32), column(int32)), cache=True, nogil=True)
+def have_partner(begins: I64, file: I32, start: I32, end: I32) -> Bool:
+    """Whether each fragment has one in its group that is of another file, or shares at most half of the shorter one.
+
+    Group g has the rows begins[g]:begins[g + 1] of `file`, `start`, `end` (ticks), sorted by (file, start). The time
+    for a group of n is n log n: no pairs are looked at.
+    """
+    marked = np.empty(len(file), np.bool_)
+    for group in range(len(begins) - 1):
+        low, high = begins[group], begins[group + 1]
+        if low == high:
+            continue
+        if file[low] != file[high - 1]:
+            marked[low:high] = True
+        else:
+            _mark_within_file(low, high, start, end, marked)
+    return marked
+
+
+_FRAGMENTS = (column(int32), column(int32), column(int32))
+_STRETCHES = (column(int64), column(int32), column(int32))
+
+
+@njit(int64[::1](*_FRAGMENTS, *_STRETCHES), cache=True, nogil=True)
+def holding(file: I32, start: I32, end: I32, first: I64, stretch_start: I32, stretch_end: I32) -> I64:
+    """The row of the stretch that each fragment lies entirely inside, int64; -1 where there is none."""
+    holder = np.full(len(file), -1, np.int64)
+    for row in range(len(file)):
+        low, high = first[file[row]], first[file[row] + 1]
+        last = low + np.searchsorted(stretch_start[low:high], start[row], side="right") - 1
+        if last >= low and end[row] <= stretch_end[last]:
+            holder[row] = last
+    return holder
+
+
+@njit(int64[::1](*_FRAGMENTS, *_STRETCHES), cache=True, nogil=True)
+def sharing_most(file: I32, start: I32, end: I32, first: I64, stretch_start: I32, stretch_end: I32) -> I64:
+    """The row of the stretch that shares most time with each fragment (in doubles, as tde has it), int64.
+
+    Of several the first; -1 where there is none.
+    """
+    best = np.full(len(file), -1, np.int64)
+    for row in range(len(file)):
+        low, high = first[file[row]], first[file[row] + 1]
+        stretch = low + np.searchsorted(stretch_end[low:high], start[row], side="right")
+        most = 0.0
+        while stretch < high and stretch_start[stretch] < end[row]:
+            shared = shared_seconds(start[row], end[row], stretch_start[stretch], stretch_end[stretch])
+            if shared > most:
+                best[row], most = stretch, shared
+            stretch += 1
+    return best

@@ -1,0 +1,297 @@
+"""Columns of text: fields, decimal numbers, and dictionaries.
+
+Columns of decimal numbers in text, as Arrow holds them: value i is text[offsets[i]:offsets[i + 1]].
+
+Decimal numbers in text, read exactly: scores as the nearest float64, times as ticks.
+
+A number is `[+-] digits [. digits] [e [+-] digits]` with a digit before the exponent. Its digits make an integer
+mantissa m, its point and exponent a power of ten e: the number is m * 10**e.
+
+A score is the float64 nearest to the text, halves to even, which is what Python's `float` gives, bit for bit:
+- m <= 2**53 and |e| <= 22: m and 10**|e| are floats exactly, so one multiplication or division rounds once
+  (W. D. Clinger, "How to read floating point numbers accurately", PLDI 1990).
+- m < 2**64 and -22 <= e <= 0: the integer division of m by 10**-e is carried to 54 bits or more, and its remainder
+  tells how to round.
+- anything else is left to the caller.
+
+A time is m * 10**(e + 4) ticks of 0.1 ms, rounded half to even.
+
+A dictionary of byte strings: codes in order of first appearance, by an open hash table over one arena of bytes.
+
+Its columns: `slots` int32 [a power of two, at least twice the entries], -1 where empty; `hashes` uint64 and `ends`
+int64 [entries]; `arena` uint8, where entry k ends at `ends[k]` and begins where entry k - 1 ends.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import boolean, float64, int32, int64, njit, uint8, uint64, void
+from numpy.typing import NDArray
+
+from swsdask.kernels.compilation import column
+
+MAX_DIGITS = 19
+"""As many digits, after leading zeros, as a uint64 mantissa always holds."""
+
+TEXT = column(uint8)
+"""The type of text: bytes that a kernel only reads."""
+
+_POWERS = np.array([10**n for n in range(20)], np.uint64)
+_FLOAT_POWERS = np.array([float(10**n) for n in range(23)], np.float64)
+_MAX_TICKS = np.uint64(2**31 - 1)
+_NONE = np.uint64(0)
+_ONE = np.uint64(1)
+_TWO = np.uint64(2)
+_FIVE = np.uint64(5)
+_NINE = np.uint64(9)
+_TEN = np.uint64(10)
+_ZERO_SIGN = np.uint64(48)
+_BITS_53 = np.uint64(2**53)
+_BITS_54 = np.uint64(2**54)
+
+
+@njit()
+def _scan_digits(text: NDArray[np.uint8], at: int, mantissa: np.uint64, digits: int) -> tuple[int, np.uint64, int]:
+    """Append the digits from `at` on to a mantissa; `digits` counts them but for leading zeros."""
+    while True:
+        digit = np.uint64(text[at]) - _ZERO_SIGN
+        if digit > _NINE:
+            return at, mantissa, digits
+        mantissa = mantissa * _TEN + digit
+        if digits > 0 or digit > _NONE:
+            digits += 1
+        at += 1
+
+
+@njit()
+def scan_number(text: NDArray[np.uint8], at: int) -> tuple[int, bool, np.uint64, int, int]:
+    """Read the number at byte `at` of `text` (uint8; some byte that is no part of a number must follow it).
+
+    Returns its end (-1 if no number begins there), whether it is negative, its mantissa (uint64; valid only for
+    `digits <= MAX_DIGITS`), exponent and `digits`.
+    """
+    negative = text[at] == 45
+    if negative or text[at] == 43:
+        at += 1
+    first = at
+    at, mantissa, digits = _scan_digits(text, at, _NONE, 0)
+    written = at - first
+    exponent = 0
+    if text[at] == 46:
+        first = at + 1
+        at, mantissa, digits = _scan_digits(text, first, mantissa, digits)
+        exponent = first - at
+        written += at - first
+    if written == 0:
+        return -1, False, _NONE, 0, 0
+    if text[at] == 101 or text[at] == 69:
+        at += 1
+        down = text[at] == 45
+        if down or text[at] == 43:
+            at += 1
+        first = at
+        power = 0
+        while text[at] >= 48 and text[at] <= 57:
+            power = min(power * 10 + text[at] - 48, 1_000_000)
+            at += 1
+        if at == first:
+            return -1, False, _NONE, 0, 0
+        exponent += -power if down else power
+    return at, negative, mantissa, exponent, digits
+
+
+@njit()
+def _divide(mantissa: np.uint64, power: int) -> float:
+    """The float nearest to mantissa / 10**power; 2**53 < mantissa, 0 <= power <= 22."""
+    # 10**power = 5**power * 2**power, and 5**22 < 2**52 leaves room to shift a remainder by nine bits.
+    five = _ONE
+    for _ in range(power):
+        five *= _FIVE
+    quotient = mantissa // five
+    rest = mantissa - quotient * five
+    shift = -power
+    while quotient < _BITS_54:
+        rest <<= _NINE
+        more = rest // five
+        rest -= more * five
+        quotient = (quotient << _NINE) | more
+        shift -= 9
+    beyond = rest > _NONE
+    while quotient >= _BITS_54:
+        beyond = beyond or (quotient & _ONE) > _NONE
+        quotient >>= _ONE
+        shift += 1
+    up = (quotient & _ONE) > _NONE and (beyond or (quotient & _TWO) > _NONE)
+    quotient >>= _ONE
+    if up:
+        quotient += _ONE
+    return math.ldexp(float(quotient), shift + 1)
+
+
+@njit()
+def nearest_float(mantissa: np.uint64, exponent: int, digits: int) -> tuple[bool, float]:
+    """Whether mantissa * 10**exponent is one of the forms above, and if so the float64 nearest to it."""
+    if digits == 0:
+        return True, 0.0
+    if digits > MAX_DIGITS or exponent > 22 or exponent < -22:
+        return False, 0.0
+    if mantissa <= _BITS_53:
+        if exponent < 0:
+            return True, float(mantissa) / _FLOAT_POWERS[-exponent]
+        return True, float(mantissa) * _FLOAT_POWERS[exponent]
+    if exponent <= 0:
+        return True, _divide(mantissa, -exponent)
+    return False, 0.0
+
+
+@njit()
+def nearest_tick(mantissa: np.uint64, exponent: int, digits: int) -> tuple[np.int64, bool]:
+    """Ticks of mantissa * 10**exponent seconds, and whether they are rounded.
+
+    -1 ticks: the time is beyond int32, or has more digits than can be decided here.
+    """
+    if digits == 0:
+        return np.int64(0), False
+    power = exponent + 4
+    if digits > MAX_DIGITS or power > 9 or power < -19:
+        return np.int64(-1), False
+    if power >= 0:
+        if mantissa > _MAX_TICKS // _POWERS[power]:
+            return np.int64(-1), False
+        return np.int64(mantissa * _POWERS[power]), False
+    unit = _POWERS[-power]
+    whole = mantissa // unit
+    rest = mantissa - whole * unit
+    missing = unit - rest
+    if rest > missing or (rest == missing and (whole & _ONE) > _NONE):
+        whole += _ONE
+    if whole > _MAX_TICKS:
+        return np.int64(-1), False
+    return np.int64(whole), bool(rest > _NONE)
+
+
+_LONGEST = 62
+
+
+@njit()
+def _copy(text: NDArray[np.uint8], begin: int, end: int, value: NDArray[np.uint8]) -> int:
+    """Copy a value to where a byte of 0 follows it; its length, -1 if it is too long."""
+    size = end - begin
+    if size > _LONGEST:
+        return -1
+    for place in range(size):
+        value[place] = text[begin + place]
+    value[size] = 0
+    return size
+
+
+@njit(void(TEXT, column(int32), float64[::1], boolean[::1]), cache=True, nogil=True)
+def read_scores(
+    text: NDArray[np.uint8], offsets: NDArray[np.int32], scores: NDArray[np.float64], unread: NDArray[np.bool_]
+) -> None:
+    """The float64 nearest to each value, in `scores`; `unread` where the caller has to see to it."""
+    value = np.zeros(_LONGEST + 2, np.uint8)
+    for row in range(len(scores)):
+        size = _copy(text, offsets[row], offsets[row + 1], value)
+        end, negative, mantissa, exponent, digits = scan_number(value, 0)
+        read, score = nearest_float(mantissa, exponent, digits)
+        scores[row] = -score if negative else score
+        unread[row] = size < 1 or end != size or not read
+
+
+@njit(void(TEXT, column(int32), int64[::1], boolean[::1], boolean[::1]), cache=True, nogil=True)
+def read_ticks(
+    text: NDArray[np.uint8],
+    offsets: NDArray[np.int32],
+    ticks: NDArray[np.int64],
+    rounded: NDArray[np.bool_],
+    unread: NDArray[np.bool_],
+) -> None:
+    """The ticks of each time in seconds, and whether they are `rounded`; `unread` where the caller has to see to it."""
+    value = np.zeros(_LONGEST + 2, np.uint8)
+    for row in range(len(ticks)):
+        size = _copy(text, offsets[row], offsets[row + 1], value)
+        end, negative, mantissa, exponent, digits = scan_number(value, 0)
+        ticks[row], rounded[row] = nearest_tick(mantissa, exponent, digits)
+        unread[row] = size < 1 or end != size or ticks[row] < 0 or (negative and digits > 0)
+
+
+NO_ROOM = -1
+"""What `encode` returns where an entry is new and there is no room for it."""
+
+HASH_SEED = np.uint64(14695981039346656037)
+HASH_FACTOR = np.uint64(1099511628211)
+"""FNV-1a of 64 bits: hash = (hash ^ byte) * factor for every byte."""
+
+DICTIONARY = (int32[::1], uint64[::1], int64[::1], uint8[::1])
+"""The types of `slots`, `hashes`, `ends`, `arena`."""
+
+_HALF = np.uint64(32)
+
+
+@njit()
+def _first_slot(key: np.uint64, mask: int) -> np.int64:
+    return np.int64(key ^ (key >> _HALF)) & mask
+
+
+@njit(uint64(TEXT, int64, int64), cache=True, nogil=True)
+def hash_bytes(text: NDArray[np.uint8], begin: int, end: int) -> np.uint64:
+    """The hash of text[begin:end]."""
+    key = HASH_SEED
+    for at in range(begin, end):
+        key = (key ^ np.uint64(text[at])) * HASH_FACTOR
+    return key
+
+
+@njit(int64(TEXT, int64, int64, uint64, int64, *DICTIONARY), cache=True, nogil=True)
+def encode(
+    text: NDArray[np.uint8],
+    begin: int,
+    end: int,
+    key: np.uint64,
+    entries: int,
+    slots: NDArray[np.int32],
+    hashes: NDArray[np.uint64],
+    ends: NDArray[np.int64],
+    arena: NDArray[np.uint8],
+) -> int:
+    """The code of text[begin:end], whose hash is `key`, in a dictionary of `entries` entries.
+
+    A new one is put in with the code `entries`; if there is no room, nothing changes and `NO_ROOM` is returned.
+    """
+    size = end - begin
+    mask = len(slots) - 1
+    slot = _first_slot(key, mask)
+    while slots[slot] >= 0:
+        code: int = slots[slot]
+        first = ends[code - 1] if code > 0 else 0
+        if hashes[code] == key and ends[code] - first == size:
+            same = 0
+            while same < size and arena[first + same] == text[begin + same]:
+                same += 1
+            if same == size:
+                return code
+        slot = (slot + 1) & mask
+    first = ends[entries - 1] if entries > 0 else 0
+    if entries == len(hashes) or first + size > len(arena):
+        return NO_ROOM
+    for offset in range(size):
+        arena[first + offset] = text[begin + offset]
+    slots[slot] = entries
+    hashes[entries] = key
+    ends[entries] = first + size
+    return entries
+
+
+@njit(void(int64, uint64[::1], int32[::1]), cache=True, nogil=True)
+def fill_slots(entries: int, hashes: NDArray[np.uint64], slots: NDArray[np.int32]) -> None:
+    """Put the first `entries` entries into `slots`, anew."""
+    slots[:] = -1
+    mask = len(slots) - 1
+    for code in range(entries):
+        slot = _first_slot(hashes[code], mask)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = code

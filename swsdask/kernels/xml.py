@@ -1,0 +1,529 @@
+"""Scanning of NIST's XML: tags and attributes, and rows of them.
+
+Detection rows of NIST's XML in their ordinary form, from bytes to columns.
+
+Ordinary is: UTF-8; between tags nothing but blanks; lists `<LIST ID="..." TIME="..." OOV="...">` and rows `<ROW
+file="..." channel="..." tbeg="..." dur="..." score="..." decision="..."/>` or `...></ROW>`, their attributes in any
+order, each at most once, in single or double quotes; `</LIST>`, `</ROOT>`. No references, `<` or control characters in
+values. A row has all its attributes (the decision may be absent, if it is from every row) and nothing is wrong with any
+of them; it may have others, which are passed over, under names in ASCII that have to do with no namespace.
+
+In front of anything else `scan_rows` stops, and leaves it to the caller, who is the only judge of what is not ordinary.
+
+One tag of NIST's XML in its ordinary form, from bytes to values.
+
+`text` is uint8 with `LOOKAHEAD` bytes of 0 behind it, so that no loop needs to ask where it ends. Every function
+returns where it came to, or `STOP` if what stands there is not ordinary: it decides nothing, and reports no problem.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float64, int8, int32, int64, njit, uint8, uint64
+from numpy.typing import NDArray
+
+from swsdask.kernels.text import (
+    DICTIONARY,
+    HASH_FACTOR,
+    HASH_SEED,
+    NO_ROOM,
+    TEXT,
+    encode,
+    nearest_float,
+    nearest_tick,
+    scan_number,
+)
+
+STOP = -1
+LOOKAHEAD = 32
+MAX_TICKS = 2**31 - 1
+
+ROOT_WORD, LIST_WORD, ROW_WORD, ID_WORD, TIME_WORD, OOV_WORD = range(6)
+"""The rows of `pack_words`."""
+
+_FILE, _CHANNEL, _START, _DURATION, _SCORE, _DECISION = (1 << n for n in range(6))
+_NEEDED = _FILE | _CHANNEL | _START | _DURATION | _SCORE
+_CHANNEL_WORD = np.frombuffer(b"channel", np.uint8)
+_DECISION_WORD = np.frombuffer(b"decision", np.uint8)
+_FILE_WORD = np.frombuffer(b"file", np.uint8)
+_START_WORD = np.frombuffer(b"tbeg", np.uint8)
+_DURATION_WORD = np.frombuffer(b"dur", np.uint8)
+_SCORE_WORD = np.frombuffer(b"score", np.uint8)
+
+_NAMESPACE_WORD = np.frombuffer(b"xmlns", np.uint8)
+
+_IN_NAME = np.array([c < 128 and (chr(c).isalnum() or chr(c) in "_-.") for c in range(256)])
+"""Bytes of names in ASCII without a colon. What is below `A` cannot be the first."""
+
+_LONGEST = 1024
+"""How many bytes an ordinary row has up to the end of an attribute beyond those of the format."""
+
+_PLAIN = np.array([c >= 32 and c not in b"<&\xef" for c in range(256)])
+"""Bytes that stand for themselves in a value. 0xEF may begin U+FFFE or U+FFFF, which XML forbids."""
+
+_LARGEST_POWER = 308
+"""Any number below 10**308 is finite as a float."""
+
+
+def pack_words(root: str, list_: str, row: str, query_id: str, search_time: str, oov_count: str) -> NDArray[np.uint8]:
+    """The names of a dialect's tags and of its list's attributes: uint8 [6, 32], padded with 0."""
+    packed = np.zeros((6, 32), np.uint8)
+    for line, word in zip(packed, (root, list_, row, query_id, search_time, oov_count), strict=True):
+        line[: len(word)] = np.frombuffer(word.encode(), np.uint8)
+    return packed
+
+
+@njit()
+def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
+    """Where `word` ends if it stands at `at`, else STOP."""
+    for offset in range(len(word)):
+        if text[at + offset] != word[offset]:
+            return STOP
+    return at + len(word)
+
+
+@njit()
+def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], number: int) -> int:
+    """Where word `number` ends if it stands at `at`, else STOP."""
+    offset = 0
+    while words[number, offset] != 0:
+        if text[at + offset] != words[number, offset]:
+            return STOP
+        offset += 1
+    return at + offset
+
+
+@njit()
+def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
+    """The first byte from `at` on that is no blank, and how many lines end before it."""
+    lines = 0
+    while True:
+        byte = text[at]
+        if byte == 10:
+            lines += 1
+        elif byte != 32 and byte != 9 and byte != 13:
+            return at, lines
+        at += 1
+
+
+@njit()
+def _value_begin(text: NDArray[np.uint8], at: int) -> int:
+    """Where the value begins if an equals sign and a quote stand at `at`, else STOP."""
+    if text[at] == 61 and (text[at + 1] == 34 or text[at + 1] == 39):
+        return at + 2
+    return STOP
+
+
+@njit()
+def _value_end(text: NDArray[np.uint8], begin: int) -> int:
+    """The closing quote of the value at `begin`, or STOP if it is not plain."""
+    quote = text[begin - 1]
+    at = begin
+    while text[at] != quote:
+        if not _PLAIN[text[at]]:
+            return STOP
+        at += 1
+    return at
+
+
+@njit()
+def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
+    """Which attribute of a row is named at `at`, and where its name ends (STOP: none)."""
+    first = text[at]
+    if first == 102:
+        return _FILE, _after(text, at, _FILE_WORD)
+    if first == 99:
+        return _CHANNEL, _after(text, at, _CHANNEL_WORD)
+    if first == 116:
+        return _START, _after(text, at, _START_WORD)
+    if first == 115:
+        return _SCORE, _after(text, at, _SCORE_WORD)
+    if first == 100 and text[at + 1] == 117:
+        return _DURATION, _after(text, at, _DURATION_WORD)
+    return _DECISION, _after(text, at, _DECISION_WORD)
+
+
+@njit()
+def _name_end(text: NDArray[np.uint8], begin: int) -> int:
+    """Where the name at `begin` ends, STOP if none stands there."""
+    if text[begin] < 65:
+        return STOP
+    at = begin
+    while _IN_NAME[text[at]]:
+        at += 1
+    return at if at > begin else STOP
+
+
+@njit()
+def _after_other(text: NDArray[np.uint8], tag: int, at: int) -> int:
+    """Where an attribute at `at` ends that means nothing here, else STOP.
+
+    `tag` is where the row's attributes begin, all of which are read up to `at`: none of them may have the same name.
+    """
+    name_end = _name_end(text, at)
+    if name_end < 0 or (name_end - at == len(_NAMESPACE_WORD) and _after(text, at, _NAMESPACE_WORD) > 0):
+        return STOP
+    begin = _value_begin(text, name_end)
+    if begin < 0:
+        return STOP
+    end = _value_end(text, begin)
+    if end < 0 or end - tag > _LONGEST:
+        return STOP
+    earlier, _ = after_blanks(text, tag)
+    while earlier < at:
+        earlier_end = _name_end(text, earlier)
+        if earlier_end - earlier == name_end - at and _after(text, earlier, text[at:name_end]) > 0:
+            return STOP
+        earlier, _ = after_blanks(text, _value_end(text, earlier_end + 2) + 1)
+    return end + 1
+
+
+@njit()
+def _after_odd(text: NDArray[np.uint8], tag: int, at: int, words: NDArray[np.uint8]) -> int:
+    """Where a row ends whose tag is closed at `at` and whose end tag is right behind it; or where an attribute ends
+    that means nothing here (see `_after_other`); else STOP.
+    """
+    if text[at] == 62:
+        if text[at + 1] != 60 or text[at + 2] != 47:
+            return STOP
+        at = after_word(text, at + 3, words, ROW_WORD)
+        return at + 1 if at > 0 and text[at] == 62 else STOP
+    return _after_other(text, tag, at) if text[at - 1] <= 32 else STOP
+
+
+@njit()
+def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
+    """Where the time at `begin` ends (STOP if it is negative or too long), its ticks, and 1 if they are rounded."""
+    at, negative, mantissa, exponent, digits = scan_number(text, begin)
+    if at < 0 or (negative and digits > 0):
+        return STOP, 0, 0
+    ticks, rounded = nearest_tick(mantissa, exponent, digits)
+    if ticks < 0:
+        return STOP, 0, 0
+    return at, int(ticks), 1 if rounded else 0
+
+
+@njit()
+def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
+    """Where the score at `begin` ends (STOP if it may be infinite), its value, and whether that is still to be read."""
+    at, negative, mantissa, exponent, digits = scan_number(text, begin)
+    if at < 0:
+        return STOP, 0.0, False
+    read, score = nearest_float(mantissa, exponent, digits)
+    if not read and exponent + at - begin > _LARGEST_POWER:
+        return STOP, 0.0, False
+    return at, -score if negative else score, not read
+
+
+@njit()
+def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
+    """Where the channel at `begin` ends (STOP unless it is 0 to 127 in one to three digits), and the channel."""
+    at = begin
+    channel = 0
+    while at - begin < 3 and text[at] >= 48 and text[at] <= 57:
+        channel = channel * 10 + text[at] - 48
+        at += 1
+    if at == begin or channel > 127:
+        return STOP, 0
+    return at, channel
+
+
+@njit()
+def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
+    """Where the decision at `begin` ends (STOP unless it is YES or NO), and the decision."""
+    if text[begin] == 89 and text[begin + 1] == 69 and text[begin + 2] == 83:
+        return begin + 3, 1
+    if text[begin] == 78 and text[begin + 1] == 79:
+        return begin + 2, 0
+    return STOP, 0
+
+
+@njit()
+def scan_list_tag(
+    text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], spans: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Read the rest of a list's start tag, from behind its name: where it ends, and the lines that end within it.
+
+    `spans`, int64 [6], is given where the values of id, search time and count of oov words begin and end (-1: absent).
+    """
+    spans[:] = -1
+    lines = 0
+    while True:
+        before = at
+        at, more = after_blanks(text, at)
+        lines += more
+        if text[at] == 62:
+            return (at + 1 if spans[0] >= 0 else STOP), lines
+        which = 0
+        name_end = after_word(text, at, words, ID_WORD)
+        if name_end < 0:
+            which = 1
+            name_end = after_word(text, at, words, TIME_WORD)
+        if name_end < 0:
+            which = 2
+            name_end = after_word(text, at, words, OOV_WORD)
+        if name_end < 0 or at == before or spans[2 * which] >= 0:
+            return STOP, 0
+        begin = _value_begin(text, name_end)
+        if begin < 0:
+            return STOP, 0
+        end = _value_end(text, begin)
+        if end < 0:
+            return STOP, 0
+        spans[2 * which] = begin
+        spans[2 * which + 1] = end
+        at = end + 1
+
+
+_ROW = (int64, int64, int64, int64, uint64, int64, int64, int64, int64, float64, int64, int64, int64)
+
+
+@njit()
+def scan_row_tag(
+    text: NDArray[np.uint8], at: int, words: NDArray[np.uint8]
+) -> tuple[int, int, int, int, np.uint64, int, int, int, int, float, int, int, int]:
+    """Read the rest of a row, from behind its tag's name.
+
+    Returns where it ends, the lines that end within it, where the file name begins and ends and its hash, channel,
+    start and duration in ticks and how many of these are rounded, score, where the score begins and ends if it is
+    still to be read (else -1, -1), and the decision (1, 0, -1 absent).
+    """
+    tag = at
+    seen = 0
+    lines = 0
+    file_begin = file_end = 0
+    key = HASH_SEED
+    channel = start = duration = rounded = 0
+    score = 0.0
+    unread_begin = unread_end = -1
+    decision = -1
+    while True:
+        before = at
+        at, more = after_blanks(text, at)
+        lines += more
+        if text[at] == 47:
+            complete = text[at + 1] == 62 and seen & _NEEDED == _NEEDED and start + duration <= MAX_TICKS
+            at = at + 2 if complete else STOP
+            break
+        which, name_end = _row_attribute(text, at)
+        begin = _value_begin(text, name_end) if name_end > 0 else STOP
+        if begin < 0:
+            at = _after_odd(text, tag, at, words)
+            if at < 0:
+                break
+            if text[at - 1] == 62:
+                at = at if seen & _NEEDED == _NEEDED and start + duration <= MAX_TICKS else STOP
+                break
+            continue
+        if at == before or seen & which:
+            at = STOP
+            break
+        seen |= which
+        quote = text[begin - 1]
+        if which == _FILE:
+            at = begin
+            while text[at] != quote and _PLAIN[text[at]]:
+                key = (key ^ np.uint64(text[at])) * HASH_FACTOR
+                at += 1
+            file_begin, file_end = begin, at
+        elif which == _CHANNEL:
+            at, channel = _scan_channel(text, begin)
+        elif which == _START:
+            at, start, inexact = _scan_time(text, begin)
+            rounded += inexact
+        elif which == _DURATION:
+            at, duration, inexact = _scan_time(text, begin)
+            rounded += inexact
+        elif which == _SCORE:
+            at, score, unread = _scan_score(text, begin)
+            if unread:
+                unread_begin, unread_end = begin, at
+        else:
+            at, decision = _scan_decision(text, begin)
+        if at < 0 or text[at] != quote:
+            at = STOP
+            break
+        at += 1
+    return (
+        at,
+        lines,
+        file_begin,
+        file_end,
+        key,
+        channel,
+        start,
+        duration,
+        rounded,
+        score,
+        unread_begin,
+        unread_end,
+        decision,
+    )
+
+
+MORE, ODD, ROOM, DRAIN, CLOSED = range(5)
+"""Why `scan_rows` stopped: the text ends within a construct; something is not ordinary; the columns or the dictionary
+are full; `lists` or `unread` are full; the root element was closed."""
+
+POSITION, LINE, INSIDE, QUERY, ROWS, DOCUMENTS, LISTS, UNREAD, ROUNDED, DECIDED = range(10)
+"""The places in `state`: the byte to go on from, and its line; 1 inside a list; the query code of the latest list;
+filled rows of the columns, of the dictionary, of `lists` and of `unread`; rounded times; whether rows have decisions
+(-1: not known yet)."""
+
+STATE_SIZE = 10
+
+_COLUMNS = (int32[::1], int32[::1], int8[::1], int32[::1], int32[::1], float64[::1], int8[::1])
+
+
+@njit()
+def _reason(text: NDArray[np.uint8], at: int, end: int) -> int:
+    """MORE if the construct at `at` may go on beyond `end`, else ODD."""
+    while at < end:
+        if text[at] == 62:
+            return ODD
+        at += 1
+    return MORE
+
+
+@njit(
+    int64(TEXT, int64, uint8[:, ::1], int64[::1], *_COLUMNS, *DICTIONARY, int64[::1], int64[:, ::1], int64[:, ::1]),
+    cache=True,
+    nogil=True,
+)
+def scan_rows(
+    text: NDArray[np.uint8],
+    end: int,
+    words: NDArray[np.uint8],
+    state: NDArray[np.int64],
+    query: NDArray[np.int32],
+    document: NDArray[np.int32],
+    channel: NDArray[np.int8],
+    start: NDArray[np.int32],
+    duration: NDArray[np.int32],
+    score: NDArray[np.float64],
+    decision: NDArray[np.int8],
+    slots: NDArray[np.int32],
+    hashes: NDArray[np.uint64],
+    ends: NDArray[np.int64],
+    arena: NDArray[np.uint8],
+    document_lines: NDArray[np.int64],
+    lists: NDArray[np.int64],
+    unread: NDArray[np.int64],
+) -> int:
+    """Read ordinary rows and lists of text[:end] from `state[POSITION]` on, until something stops it; returns why.
+
+    `text` is uint8, with `xml_tags.LOOKAHEAD` bytes of 0 behind `end`; `words` are `xml_tags.pack_words`; `state`
+    int64 [STATE_SIZE] goes in and comes out. The columns are those of `model.runs.RunPiece`; `slots`, `hashes`,
+    `ends`, `arena` are the dictionary of documents (`kernels.text`), `document_lines` int64 the line where each
+    entry first stands. Every list opened is given the next query code, and in `lists`, int64 [n, 7], where the values
+    of its id, search time and oov count begin and end (-1: absent), and its line. `unread`, int64 [n, 3], is given
+    the row, begin and end of each score that is finite, but for the caller to read.
+    """
+    position = state[POSITION]
+    line = state[LINE]
+    inside = state[INSIDE]
+    current = state[QUERY]
+    row = state[ROWS]
+    documents = state[DOCUMENTS]
+    n_lists = state[LISTS]
+    n_unread = state[UNREAD]
+    rounded = state[ROUNDED]
+    decided = state[DECIDED]
+    while True:
+        if row == len(query):
+            why = ROOM
+            break
+        position, lines = after_blanks(text, position)
+        line += lines
+        if text[position] != 60:
+            why = ODD if position < end else MORE
+            break
+        if text[position + 1] == 47:
+            at = after_word(text, position + 2, words, LIST_WORD if inside else ROOT_WORD)
+            if at < 0 or text[at] != 62:
+                why = _reason(text, position, end)
+                break
+            position = at + 1
+            if not inside:
+                why = CLOSED
+                break
+            inside = 0
+        elif not inside:
+            if n_lists == len(lists):
+                why = DRAIN
+                break
+            at = after_word(text, position + 1, words, LIST_WORD)
+            lines = 0
+            if at >= 0:
+                at, lines = scan_list_tag(text, at, words, lists[n_lists, :6])
+            if at < 0:
+                why = _reason(text, position, end)
+                break
+            line += lines
+            lists[n_lists, 6] = line
+            n_lists += 1
+            current += 1
+            inside = 1
+            position = at
+        else:
+            at = after_word(text, position + 1, words, ROW_WORD)
+            if at < 0:
+                why = _reason(text, position, end)
+                break
+            if n_unread == len(unread):
+                why = DRAIN
+                break
+            (
+                at,
+                lines,
+                file_begin,
+                file_end,
+                key,
+                row_channel,
+                row_start,
+                row_duration,
+                row_rounded,
+                row_score,
+                unread_begin,
+                unread_end,
+                row_decision,
+            ) = scan_row_tag(text, at, words)
+            has_decision = 1 if row_decision >= 0 else 0
+            if at < 0 or (decided >= 0 and decided != has_decision):
+                why = _reason(text, position, end)
+                break
+            code = encode(text, file_begin, file_end, key, documents, slots, hashes, ends, arena)
+            if code == NO_ROOM:
+                why = ROOM
+                break
+            line += lines
+            if code == documents:
+                document_lines[code] = line
+                documents += 1
+            if unread_begin >= 0:
+                unread[n_unread, 0] = row
+                unread[n_unread, 1] = unread_begin
+                unread[n_unread, 2] = unread_end
+                n_unread += 1
+            query[row] = current
+            document[row] = code
+            channel[row] = row_channel
+            start[row] = row_start
+            duration[row] = row_duration
+            score[row] = row_score
+            decision[row] = row_decision
+            rounded += row_rounded
+            decided = has_decision
+            row += 1
+            position = at
+    state[POSITION] = position
+    state[LINE] = line
+    state[INSIDE] = inside
+    state[QUERY] = current
+    state[ROWS] = row
+    state[DOCUMENTS] = documents
+    state[LISTS] = n_lists
+    state[UNREAD] = n_unread
+    state[ROUNDED] = rounded
+    state[DECIDED] = decided
+    return why

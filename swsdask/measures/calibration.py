@@ -1,0 +1,283 @@
+"""Calibration: affine and isotonic maps of scores, and offsets of queries.
+
+The cross entropy that is left after the best affine map of scores (2013 measures document, 4.2.5).
+
+- `cnxe_min`: the least C_nxe (`measures.cross_entropy`) of gamma s + delta, at any gamma and delta (Eq. 44-45), imputed
+  trials mapped as all others: see `measures.logistic_fit`, which names the cases without a minimum.
+- `cnxe_gamma`, `cnxe_delta`: the map. gamma = inf: the scores separate targets from non-targets, or all but those at
+  one score; gamma = -inf: they do so upside down; delta is NaN then. gamma = 0 where the scores say nothing.
+- `calibration_loss` = cnxe - cnxe_min: what is lost by scores that are no log-likelihood ratios.
+
+gamma < 0 says that higher scores are worse: it is allowed, as Eq. 45 does, unless `nonnegative_gamma` is set. All are
+not defined (NaN) where C_nxe is not.
+
+Target trials that were given are taken one by one; of non-targets, the points that stand for them
+(`statistics.moments`), which changes C_nxe by less than 1e-12 unless gamma is so large that it tells scores apart which
+lie within a thousandth of each other (in units of 1, or of the hits' spread where that is small). Whether the classes
+are separated is told from the scores themselves (`statistics.moments`).
+
+The cross entropy that is left after the best rising map of scores: pool adjacent violators (`measures.isotonic`).
+
+- `cnxe_min_pav`: C_nxe (`measures.cross_entropy`) of all trials of a condition, imputed ones too, each at the llr of
+  its block. Equal scores are one: the result does not depend on the order of trials, nor on the imputed score as long
+  as that lies below the given ones. No rising map has less, so none of gamma s + delta, gamma >= 0, has.
+- `calibration_loss_pav` = cnxe - cnxe_min_pav.
+- `cnxe_query_pav`: the same with a map for each query, pooled over that query's trials alone, but with the prior of the
+  whole condition in llr = logit(pav) - logit(|T_true| / |T|), and averaged over all trials. MediaEval's tool calls it
+  the lower bound of C_nxe.
+
+QUIRK, under `compat = "mediaeval"`: the tool does not pool equal scores but takes trials one by one, in the order of
+the files (`measures.file_order`). A system with one score for everything can have 0 there, by that order; pooled it
+has 1. The lower bound that it prints is of scores that PAV of the whole list has overwritten, `mediaeval_pav_cnxe`
+(`measures.mediaeval_tool`).
+
+All are not defined (NaN) where C_nxe is not.
+
+TWV where every query's scores may be moved by an offset of its own: what one threshold cannot give.
+
+`twv_query_offset` is the TWV with each query's best threshold, hence OTWV (`measures.optimum`), which MediaEval's
+tool calls the upper bound of TWV. It is the best that a calibration of the scores that knows the query can do.
+
+QUIRK, under `compat = "mediaeval"`: the tool cuts each query's list of trials (`measures.file_order`) anywhere, between
+equal scores too, and imputed trials are in it. So its bound can be higher than any threshold gives. What it prints is
+a bound of scores that PAV has overwritten, `mediaeval_offset_atwv` (`measures.mediaeval_tool`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from swsdask.measures import cross_entropy, file_order, sweep
+from swsdask.measures import sweep as query_sweep
+from swsdask.measures.averages import Population, populations
+from swsdask.measures.cross_entropy import Censored, censored
+from swsdask.measures.file_order import Rows, TrialList, trial_list
+from swsdask.measures.isotonic import Blocks, isotonic_blocks, pooled_rows, query_rows
+from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, Shares, fit, prior_entropy
+from swsdask.measures.measure import Value
+from swsdask.measures.optimum import best_rows, own_hits
+from swsdask.measures.sweep import Sweep, query_sweeps, twv
+from swsdask.model.settings import EvaluationSettings, weights
+from swsdask.model.trials import F64, I64, Condition, Reference
+from swsdask.statistics.counts import Counts, class_layers, class_targets, members
+from swsdask.statistics.ladder import Hits
+from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments, nontarget_points
+from swsdask.statistics.statistic import Statistic
+
+NEEDS: tuple[type[Statistic], ...] = (*cross_entropy.NEEDS, Hits, Moments, ZoomedMoments, Overlap)
+"""The statistics that the fit is made of."""
+
+_FARTHEST = 1e300
+
+_KNOWN: WeakKeyDictionary[Moments, dict[tuple[Condition, float, float, bool], Affine]] = WeakKeyDictionary()
+
+
+class AffineCalibration:
+    """cnxe_min, cnxe_gamma, cnxe_delta, calibration_loss."""
+
+    names: ClassVar[tuple[str, ...]] = ("cnxe_min", "cnxe_gamma", "cnxe_delta", "calibration_loss")
+    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall."""
+        prior = prior_entropy(reference.prior_log_odds)
+        for population in populations(reference):
+            trials = censored(statistics[Counts], population, settings)
+            if not trials.defined:
+                yield from population.overall(dict.fromkeys(self.names, np.nan))
+                continue
+            given = cross_entropy.given_cost(statistics, reference, population, trials)
+            best = affine(statistics, reference, population, trials, settings).best
+            yield from population.overall(
+                {
+                    "cnxe_min": best.cost / prior,
+                    "cnxe_gamma": best.gamma,
+                    "cnxe_delta": best.delta,
+                    "calibration_loss": max(given - best.cost, 0.0) / prior,
+                }
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """The scores of all trials of a condition, how they separate the classes, and their best map.
+
+    `standard` are the scores as (score - centre) / unit, and `best_of_standard` is the best map of these.
+    """
+
+    scores: ScoreShares
+    standard: ScoreShares
+    separation: Separation
+    best: Fit
+    best_of_standard: Fit
+
+
+def affine(
+    statistics: Mapping[type[Statistic], Any],
+    reference: Reference,
+    population: Population,
+    trials: Censored,
+    settings: EvaluationSettings,
+) -> Affine:
+    """The fit of a condition that has trials of both classes. It is made once and kept for as long as its moments."""
+    known = _KNOWN.setdefault(statistics[Moments], {})
+    key = (population.condition, reference.prior_log_odds, trials.score, settings.nonnegative_gamma)
+    if key not in known:
+        known[key] = _affine(statistics, reference, population, trials, settings.nonnegative_gamma)
+    return known[key]
+
+
+def whole_gamma(statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings) -> float:
+    """The gamma of the whole evaluation, NaN where C_nxe is not defined."""
+    population = populations(reference)[0]
+    trials = censored(statistics[Counts], population, settings)
+    return affine(statistics, reference, population, trials, settings).best.gamma if trials.defined else np.nan
+
+
+def _affine(
+    statistics: Mapping[type[Statistic], Any],
+    reference: Reference,
+    population: Population,
+    trials: Censored,
+    nonnegative: bool,
+) -> Affine:
+    hits: Hits = statistics[Hits]
+    hit = hits.score[members(population.condition)[hits.query, hits.group]]
+    n_target = np.append(np.ones(len(hit)), trials.imputed_target.sum()) / trials.n_target
+    points = nontarget_points(statistics, reference, population.number)
+    n_nontarget = np.append(points.weight, trials.imputed_nontarget.sum()) / trials.n_nontarget
+    target = np.append(hit, trials.score)
+    with np.errstate(over="ignore"):
+        nontarget = np.append(points.z * points.unit + points.centre, trials.score)
+        z = np.clip((target - points.centre) / points.unit, -_FARTHEST, _FARTHEST)
+    z_nontarget = np.append(np.clip(points.z, -_FARTHEST, _FARTHEST), z[-1])
+    standard = ScoreShares(_shares(z, n_target), _shares(z_nontarget, n_nontarget))
+    separation = _separation(statistics, reference, population, trials, _shares(target, n_target))
+    best = fit(standard, separation, reference.prior_log_odds, nonnegative=nonnegative)
+    return Affine(
+        scores=ScoreShares(_shares(target, n_target), _shares(nontarget, n_nontarget)),
+        standard=standard,
+        separation=separation,
+        best=best.moved(points.centre, points.unit),
+        best_of_standard=best,
+    )
+
+
+def _separation(
+    statistics: Mapping[type[Statistic], Any],
+    reference: Reference,
+    population: Population,
+    trials: Censored,
+    target: Shares,
+) -> Separation:
+    """Of the scores of targets, and of non-targets moved down to the next rung of `Overlap`.
+
+    No non-target is moved to a score that is one of the targets' ends, or past it.
+    """
+    if Overlap not in statistics:
+        return Separation(None, None)
+    overlap: Overlap = statistics[Overlap]
+    hits: Hits = statistics[Hits]
+    layer, _ = class_layers(reference)
+    layers = np.unique(layer[class_targets(reference)[population.number] >= 0])
+    hit = hits.score[members(population.condition)[hits.query, hits.group]]
+    of_hits = np.bincount(np.searchsorted(overlap.rungs, hit, "right"), minlength=len(overlap.rungs))
+    given = overlap.counts[layers].sum(axis=0) - of_hits
+    score = np.append(-np.inf, np.append(overlap.rungs[:-1], trials.score))
+    share = np.append(given, trials.imputed_nontarget.sum()) / trials.n_nontarget
+    return Separation.of(ScoreShares(target, _shares(score, share)))
+
+
+def _shares(score: F64, share: F64) -> Shares:
+    """Without the scores that no trial has."""
+    return Shares(score[share > 0.0], share[share > 0.0])
+
+
+class PavCalibration:
+    """cnxe_min_pav, calibration_loss_pav, cnxe_query_pav."""
+
+    names: ClassVar[tuple[str, ...]] = ("cnxe_min_pav", "calibration_loss_pav", "cnxe_query_pav")
+    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(
+        dict.fromkeys((*cross_entropy.NEEDS, *sweep.NEEDS, *sweep.QUERY_NEEDS, *file_order.NEEDS))
+    )
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall."""
+        eta = reference.prior_log_odds
+        together, apart = sweep.sweeps(statistics, reference), sweep.query_sweeps(statistics, reference)
+        for (population, line), (_, lines) in zip(together, apart, strict=True):
+            trials = censored(statistics[Counts], population, settings)
+            if not trials.defined:
+                yield from population.overall(dict.fromkeys(self.names, np.nan))
+                continue
+            given = cross_entropy.given_cost(statistics, reference, population, trials)
+            if settings.compat == "mediaeval":
+                listed = trial_list(statistics, reference, population, settings)
+                blocks, of_queries = _unpooled(listed.rows), _unpooled(listed.rows_of_queries)
+            else:
+                _, blocks = pooled_blocks(line, trials)
+                rows = query_rows(lines, trials)
+                of_queries = isotonic_blocks(rows.target, rows.nontarget, rows.offsets)
+            pooled, by_query = (each.cost(trials.n_target, trials.n_nontarget, eta) for each in (blocks, of_queries))
+            costs = (pooled, max(given - pooled, 0.0), by_query)
+            prior = prior_entropy(eta)
+            yield from population.overall({name: cost / prior for name, cost in zip(self.names, costs, strict=True)})
+
+
+def _unpooled(rows: Rows) -> Blocks:
+    return isotonic_blocks(rows.target, rows.nontarget, rows.offsets)
+
+
+def pooled_blocks(line: Sweep, trials: Censored) -> tuple[F64, Blocks]:
+    """The blocks of a condition by ascending score, and the lowest score of each: float64, -inf below all rungs."""
+    rows = pooled_rows(line, trials)
+    blocks = isotonic_blocks(rows.target, rows.nontarget)
+    return rows.lowest[blocks.first], blocks
+
+
+class QueryOffset:
+    """twv_query_offset."""
+
+    names: ClassVar[tuple[str, ...]] = ("twv_query_offset",)
+    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*query_sweep.QUERY_NEEDS, *file_order.NEEDS)))
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall."""
+        point = weights(reference, settings)
+        for population, own in query_sweeps(statistics, reference):
+            if settings.compat == "mediaeval":
+                trials = trial_list(statistics, reference, population, settings)
+                misses, false_alarms = np.zeros((2, reference.n_queries), np.int64)
+                misses[population.with_targets], false_alarms[population.with_targets] = _of_cuts(trials, point.beta)
+            else:
+                best = best_rows(own, population, own_hits(own), point)
+                misses, false_alarms = population.targets - own.hits[best], own.false_alarms[best]
+            yield from population.overall(
+                {"twv_query_offset": twv(*population.rates_of(misses, false_alarms), point.beta)}
+            )
+
+
+def _of_cuts(trials: TrialList, beta: float) -> tuple[I64, I64]:
+    """Misses and false alarms of every query of a list, int64, where its trials are best cut in two."""
+    rows = trials.rows_of_queries
+    misses, accepted = (np.append(0, np.cumsum(side)) for side in (rows.target, rows.nontarget))
+    found = np.zeros((2, len(rows.offsets) - 1), np.int64)
+    for query, (begin, end) in enumerate(pairwise(rows.offsets.tolist())):
+        missed = misses[begin : end + 1] - misses[begin]
+        alarms = accepted[end] - accepted[begin : end + 1]
+        loss = missed / max(missed[-1], 1) + beta * (alarms / max(alarms[0], 1))
+        best = int(np.argmin(loss))
+        found[:, query] = missed[best], alarms[best]
+    return found[0], found[1]

@@ -1,0 +1,112 @@
+"""OTWV: the TWV of the best threshold for every query (NIST's optimum TWV).
+
+For each query the TWV of that query alone is maximised over all scores of the system and over rejecting everything
+(0); it can peak only at the score of one of the query's own hits. Of equal values, decided in exact arithmetic, the
+lowest threshold counts. `otwv_p_miss` and `otwv_p_fa` are averages (Eq. 4-5) at these thresholds, `otwv` is their TWV
+(Eq. 6). Per query also `otwv_threshold`, the smallest accepted score of the query, inf where rejecting everything is
+best.
+
+QUIRK, under `compat = "kwseval"`: KWSEval cannot reject everything. Of other queries' higher scores one will do, so it
+only shows in the query that has the highest score of all: there that score is looked at instead, even if only false
+alarms have it. Without trials nothing is defined. (With queries without targets, KWSEval's OTWV depends on the order of
+a hash table; ours does not. The thresholds of queries that it prints are of the whole run, not the query's own.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from swsdask.measures.averages import Population, ratio
+from swsdask.measures.measure import Value
+from swsdask.measures.rates import has_trials, undefined_without
+from swsdask.measures.sweep import QUERY_NEEDS, QuerySweep, query_sweeps, twv
+from swsdask.model.settings import EvaluationSettings, Weights, weights
+from swsdask.model.trials import F64, I64, Bool, Reference
+from swsdask.statistics.counts import Counts
+from swsdask.statistics.statistic import Statistic
+
+_HAIR = 1e-9
+
+
+class OptimumTwv:
+    """otwv, its error rates, and per query its threshold."""
+
+    names: ClassVar[tuple[str, ...]] = ("otwv", "otwv_p_miss", "otwv_p_fa", "otwv_threshold")
+    needs: ClassVar[tuple[type[Statistic], ...]] = QUERY_NEEDS
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall; per query with the threshold."""
+        point = weights(reference, settings)
+        for population, sweep in query_sweeps(statistics, reference):
+            candidates = own_hits(sweep)
+            if settings.compat == "kwseval":
+                _replace_reject_all(candidates, sweep, statistics[Counts], population)
+            best = best_rows(sweep, population, candidates, point)
+            misses, false_alarms = population.targets - sweep.hits[best], sweep.false_alarms[best]
+            p_miss, p_fa = population.rates_of(misses, false_alarms)
+            defined = undefined_without(settings.compat != "kwseval" or has_trials(statistics[Counts], population))
+            numbers = {"otwv": twv(p_miss, p_fa, point.beta), "otwv_p_miss": p_miss, "otwv_p_fa": p_fa}
+            yield from population.overall({name: value * defined for name, value in numbers.items()})
+            p_miss_of = ratio(misses, population.targets)
+            p_fa_of = ratio(false_alarms, population.nontargets)
+            columns = {
+                "otwv": twv(p_miss_of, p_fa_of, point.beta),
+                "otwv_p_miss": p_miss_of,
+                "otwv_p_fa": p_fa_of,
+                "otwv_threshold": sweep.thresholds[best],
+            }
+            yield from population.by_query(reference, {name: column * defined for name, column in columns.items()})
+
+
+def own_hits(sweep: QuerySweep) -> Bool:
+    """The rows at which the TWV of a query alone can peak: at its hits, and where everything is rejected."""
+    candidates = sweep.new_hits > 0
+    candidates[sweep.offsets[1:] - 1] = True
+    return candidates
+
+
+def _replace_reject_all(candidates: Bool, sweep: QuerySweep, counts: Counts, population: Population) -> None:
+    """In the queries that have the condition's highest score, let that score stand for rejecting everything."""
+    highest = counts.highest[:, population.condition.groups].max(axis=1, initial=-np.inf)
+    highest[~population.queries] = -np.inf
+    for query in np.flatnonzero(np.isfinite(highest) & (highest == highest.max(initial=-np.inf))).tolist():
+        rows = sweep.rows(query)
+        candidates[rows.stop - 1] = False
+        candidates[rows.start + int(np.searchsorted(sweep.thresholds[rows], highest[query]))] = True
+
+
+def best_rows(sweep: QuerySweep, population: Population, candidates: Bool, point: Weights) -> I64:
+    """The row of every query with the least loss P_miss(q) + beta P_fa(q) among `candidates`, the first of equal ones.
+
+    Without targets misses weigh nothing, without non-targets false alarms do not.
+    """
+    begin, query = sweep.offsets[:-1], sweep.query
+    targets, nontargets = np.maximum(population.targets, 0), np.maximum(population.nontargets, 0)
+    misses = population.targets[query] - sweep.hits
+    loss = _weighed(misses, targets[query], 1.0) + _weighed(sweep.false_alarms, nontargets[query], point.beta)
+    loss[~candidates] = np.inf
+    least = np.minimum.reduceat(loss, begin)[query]
+    near = loss <= least + _HAIR * (1.0 + least)
+    rows = np.flatnonzero(near)
+    first = np.searchsorted(rows, begin)
+    best: I64 = rows[first]
+    last = np.searchsorted(rows, sweep.offsets[1:])
+    beta = point.exact_beta
+    for q in np.flatnonzero(last - first > 1).tolist():
+        tied = rows[first[q] : last[q]]
+        miss, alarm = int(nontargets[q]) * beta.denominator, int(targets[q]) * beta.numerator
+        if targets[q] == 0 or nontargets[q] == 0:
+            miss, alarm = int(targets[q] > 0), int(nontargets[q] > 0)
+        counts = zip(misses[tied].tolist(), sweep.false_alarms[tied].tolist(), strict=True)
+        losses = [n_miss * miss + n_fa * alarm for n_miss, n_fa in counts]
+        best[q] = tied[losses.index(min(losses))]
+    return best
+
+
+def _weighed(counts: I64, totals: I64, weight: float) -> F64:
+    return weight * np.divide(counts, totals, out=np.zeros(len(counts)), where=totals > 0)

@@ -1,0 +1,229 @@
+"""Counts, error rates, values and costs by the system's decisions.
+
+How much there is to average: queries, targets and detections by outcome.
+
+- `n_queries`: queries that averages count; `n_target`: their target trials (N_act added up).
+- `n_detections`: detections that are trials; `n_nontarget`: those of them mapped to no target (KWSEval's #NTarg).
+- `n_hit`, `n_miss`, `n_false_alarm`, `n_correct_nondetection`: outcomes by the system's decisions (2013 measures
+  document, section 2.1). Not defined (NaN) where a trial has no decision.
+
+Detections of queries that averages leave out are not counted, as in KWSEval's summary.
+
+Trials of a condition by outcome, query by query.
+
+Error rates by the system's decisions.
+
+- `p_miss`, `p_fa`: averages over queries (2013 measures document, Eq. 4-5; `measures.averages` tells who is left out
+  where Eq. 1 or Eq. 3 would divide by 0), and per query (Eq. 1, Eq. 3).
+- `p_miss_pooled`, `p_fa_pooled`: all queries as one set of trials: N_miss / N_true and N_fa / (|Q| N - N_true), all
+  counts added up over queries.
+- Not defined (NaN) where a trial has no decision.
+
+QUIRK, under `compat = "kwseval"` and `"stdeval"`: NIST's pooled P_fa forgets |Q|: N_fa / (N - N_true), and N_fa counts
+the false alarms of the queries that averages leave out.
+
+NIST 2006's occurrence-weighted value, by the system's decisions.
+
+`occurrence_weighted_value` = (V N_hit - C N_fa) / (V N_true): hits are worth V = C_miss, false alarms cost C = C_fa,
+and all occurrences count the same, so frequent queries count more. STDEval prints it per query as "Value" and in total
+as "Actual Occ. Weighted Value". Not defined (NaN) without targets, or where a trial has no decision.
+
+QUIRK, under `compat = "stdeval"`: the total counts the false alarms of queries that averages leave out.
+
+The detection cost that TWV is derived from (2013 measures document, section 2.4), by the system's decisions.
+
+- `c_det` = C_miss P_miss P_target + C_fa P_fa (1 - P_target) (Eq. 8), P_miss and P_fa averaged over queries.
+- `c_default` = min(C_miss P_target, C_fa (1 - P_target)) (Eq. 9): the better of rejecting and accepting everything.
+- `c_norm` = C_Det / C_Default (Eq. 10). Where rejecting everything is the better one, TWV = 1 - C_Norm (Eq. 11).
+
+An operating point given by beta has C_miss = 1, C_fa = beta, P_target = .5; one given by the effective prior has
+C_miss = C_fa = 1 and P_target = P_tar. `c_det` and `c_norm` are not defined (NaN) where a trial has no decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from swsdask.measures.averages import Population, populations, ratio
+from swsdask.measures.measure import Value
+from swsdask.model.settings import EvaluationSettings, weights
+from swsdask.model.trials import I64, Reference
+from swsdask.statistics.counts import NO, YES, Counts
+from swsdask.statistics.statistic import Statistic
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Counts per query, int64 [n_queries], of trials in the condition's groups of documents.
+
+    A hit is a target trial mapped to a detection with decision YES; every other target is a miss. A false alarm is a
+    detection without target and with decision YES, a correct non-detection one with NO. `mapped` and `unmapped` take
+    no notice of decisions.
+    """
+
+    mapped: I64
+    unmapped: I64
+    hit: I64
+    miss: I64
+    false_alarm: I64
+    correct_nondetection: I64
+
+
+def outcomes(counts: Counts, population: Population) -> Outcomes:
+    """The outcomes of one condition."""
+    groups = population.condition.groups
+    mapped: I64 = counts.mapped[:, groups].sum(axis=1)
+    unmapped: I64 = counts.unmapped[:, groups].sum(axis=1)
+    return Outcomes(
+        mapped=mapped.sum(axis=1),
+        unmapped=unmapped.sum(axis=1),
+        hit=mapped[:, YES],
+        miss=population.targets - mapped[:, YES],
+        false_alarm=unmapped[:, YES],
+        correct_nondetection=unmapped[:, NO],
+    )
+
+
+def has_trials(counts: Counts, population: Population) -> bool:
+    """Whether any query that averages count has a trial."""
+    groups = population.condition.groups
+    return bool(np.isfinite(counts.highest[population.queries][:, groups]).any())
+
+
+def undefined_without(decisions: bool) -> float:
+    """A factor: 1 if there are decisions, else NaN, for what is not defined without them."""
+    return 1.0 if decisions else np.nan
+
+
+class Totals:
+    """n_queries, n_target, n_nontarget, n_detections and the outcomes."""
+
+    names: ClassVar[tuple[str, ...]] = (
+        "n_queries",
+        "n_target",
+        "n_nontarget",
+        "n_detections",
+        "n_hit",
+        "n_miss",
+        "n_false_alarm",
+        "n_correct_nondetection",
+    )
+    needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall and per query."""
+        counts: Counts = statistics[Counts]
+        defined = undefined_without(counts.has_decisions)
+        for population in populations(reference):
+            found = outcomes(counts, population)
+            counted = {
+                "n_target": population.targets,
+                "n_nontarget": found.unmapped,
+                "n_detections": found.mapped + found.unmapped,
+            }
+            decided = {
+                "n_hit": found.hit,
+                "n_miss": found.miss,
+                "n_false_alarm": found.false_alarm,
+                "n_correct_nondetection": found.correct_nondetection,
+            }
+            chosen = population.queries
+            yield from population.overall({"n_queries": population.n_queries})
+            yield from population.overall({name: column[chosen].sum() for name, column in counted.items()})
+            yield from population.overall({name: column[chosen].sum() * defined for name, column in decided.items()})
+            yield from population.by_query(
+                reference, counted | {name: column * defined for name, column in decided.items()}
+            )
+
+
+class ErrorRates:
+    """p_miss, p_fa and their pooled forms."""
+
+    names: ClassVar[tuple[str, ...]] = ("p_miss", "p_fa", "p_miss_pooled", "p_fa_pooled")
+    needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall; p_miss and p_fa per query as well."""
+        counts: Counts = statistics[Counts]
+        defined = undefined_without(counts.has_decisions)
+        for population in populations(reference):
+            found = outcomes(counts, population)
+            p_miss, p_fa = population.rates_of(found.miss, found.false_alarm)
+            hits, false_alarms = found.hit[population.queries].sum(), pooled_false_alarms(found, population, settings)
+            pooled_miss, pooled_fa = pooled_rates(population, hits, false_alarms, settings)
+            numbers = {"p_miss": p_miss, "p_fa": p_fa, "p_miss_pooled": pooled_miss, "p_fa_pooled": pooled_fa}
+            yield from population.overall({name: value * defined for name, value in numbers.items()})
+            columns = {
+                "p_miss": ratio(found.miss, population.targets) * defined,
+                "p_fa": ratio(found.false_alarm, population.nontargets) * defined,
+            }
+            yield from population.by_query(reference, columns)
+
+
+def pooled_false_alarms(found: Outcomes, population: Population, settings: EvaluationSettings) -> int:
+    """N_fa of all queries as one set of trials."""
+    asked = population.condition.asked
+    queries = asked if settings.compat in ("kwseval", "stdeval") else population.queries
+    return int(found.false_alarm[queries].sum())
+
+
+def pooled_rates(population: Population, hits: Any, false_alarms: Any, settings: EvaluationSettings) -> tuple[Any, Any]:
+    """Pooled P_miss and P_fa from the hits and false alarms of all queries: integers or columns of them."""
+    n_target = population.n_target
+    sets = 1 if settings.compat in ("kwseval", "stdeval") else population.n_queries
+    n_nontarget = sets * population.condition.n_trials - n_target
+    misses = n_target - hits
+    return misses / (n_target or np.nan), false_alarms / (n_nontarget if n_nontarget > 0 else np.nan)
+
+
+class OccurrenceWeightedValue:
+    """occurrence_weighted_value."""
+
+    names: ClassVar[tuple[str, ...]] = ("occurrence_weighted_value",)
+    needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall and per query."""
+        counts: Counts = statistics[Counts]
+        defined = undefined_without(counts.has_decisions)
+        point = weights(reference, settings)
+        cost = point.c_fa / point.c_miss
+        for population in populations(reference):
+            found = outcomes(counts, population)
+            hits, false_alarms = found.hit[population.queries].sum(), pooled_false_alarms(found, population, settings)
+            total = (hits - cost * false_alarms) / (population.n_target or np.nan)
+            yield from population.overall({self.names[0]: total * defined})
+            column = ratio(found.hit - cost * found.false_alarm, population.targets) * defined
+            yield from population.by_query(reference, {self.names[0]: column})
+
+
+class DetectionCost:
+    """c_det, c_default, c_norm."""
+
+    names: ClassVar[tuple[str, ...]] = ("c_det", "c_default", "c_norm")
+    needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
+
+    def values(
+        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
+    ) -> Iterator[Value]:
+        """Overall."""
+        counts: Counts = statistics[Counts]
+        defined = undefined_without(counts.has_decisions)
+        point = weights(reference, settings)
+        of_miss, of_false_alarm = point.c_miss * point.p_target, point.c_fa * (1.0 - point.p_target)
+        default = min(of_miss, of_false_alarm)
+        for population in populations(reference):
+            found = outcomes(counts, population)
+            p_miss, p_fa = population.rates_of(found.miss, found.false_alarm)
+            cost = (of_miss * p_miss + of_false_alarm * p_fa) * defined
+            yield from population.overall({"c_det": cost, "c_default": default, "c_norm": cost / default})

@@ -1,0 +1,136 @@
+"""Errors that users see, problems collected before one is raised, and counted words.
+
+Every error that swsdask raises on purpose. Each says where, what was expected, what came and what to do.
+
+The exit code of the command line is the class's `exit_code`: 1 a fault of ours, 2 bad input or settings,
+3 a regression found, 4 the cluster failed (the work can be resumed).
+
+Numbers of things, in sentences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+SHOWN = 10
+"""How many problems an error message spells out; the others are counted."""
+
+MOST_KEPT = 1000
+"""How many problems an error keeps, unless somebody wants all."""
+
+
+class SwsdaskError(Exception):
+    """The root of the tree."""
+
+    exit_code: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with an input.
+
+    `file` is the path or URL as the user gave it, `line` counts from 1 (None where lines have no meaning).
+    """
+
+    file: str
+    line: int | None
+    expected: str
+    found: str
+    remedy: str
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{where}: expected {self.expected}; found {self.found}. {self.remedy}"
+
+
+class InputError(SwsdaskError):
+    """An input file or table is not what it must be. Holds every problem found, in file order."""
+
+    exit_code = 2
+
+    def __init__(self, *problems: Problem, total: int | None = None) -> None:
+        self.problems = problems
+        self.total = len(problems) if total is None else total
+        super().__init__(str(self))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_input_error, (self.problems, self.total)
+
+    def __str__(self) -> str:
+        lines = [str(problem) for problem in self.problems[:SHOWN]]
+        more = self.total - len(lines)
+        if more > 0:
+            lines.append(f"... and {more} more; `swsdask validate` lists them all")
+        return "\n".join(lines)
+
+
+def _rebuild_input_error(problems: tuple[Problem, ...], total: int) -> InputError:
+    return InputError(*problems, total=total)
+
+
+class SettingsError(SwsdaskError):
+    """A setting, preset or option is unknown, malformed or contradicts another."""
+
+    exit_code = 2
+
+
+class ArchiveError(SwsdaskError):
+    """An archive cannot be read or written as asked: no archive there, a run of that name differs, a lost race."""
+
+    exit_code = 2
+
+
+class ExecutionError(SwsdaskError):
+    """A task failed: says which cell, system and file; the cause is chained."""
+
+
+class ClusterError(SwsdaskError):
+    """The cluster could not be reached or lost its workers. What was done is not lost: run the command again."""
+
+    exit_code = 4
+
+
+class Problems:
+    """A collector of problems: readers go on after a problem so that all of them can be reported.
+
+    At most `limit` are kept; the others are counted.
+    """
+
+    def __init__(self, limit: int = MOST_KEPT) -> None:
+        self.limit = limit
+        self.total = 0
+        self._kept: list[Problem] = []
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return self.total
+
+    def add(self, file: str, line: int | None, expected: str, found: str, remedy: str) -> None:
+        """Note one problem."""
+        self.total += 1
+        if len(self._kept) < self.limit:
+            self._kept.append(Problem(file, line, expected, found, remedy))
+
+    def raise_if_any(self) -> None:
+        """Raise `InputError` with all problems noted so far, if there are any."""
+        if self.total:
+            raise InputError(*self._kept, total=self.total)
+
+
+_PLURAL = re.compile(r"(ies|(?<=ss)es|s)\b")
+
+
+def counted(number: float, things: str, form: str = ",") -> str:
+    """`3 queries without targets`; where the number prints as 1, the first plural of `things` is made singular.
+
+    `things` has its plural in -s, -ies or -sses.
+    """
+    printed = format(number, form)
+    if printed == "1":
+        things = _PLURAL.sub(lambda plural: "y" if plural[1] == "ies" else "", things, count=1)
+    return f"{printed} {things}"

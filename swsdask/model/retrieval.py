@@ -1,0 +1,139 @@
+"""Settings of ranked measures: average precision and generalised average precision.
+
+The conventions of ranked retrieval: `[evaluation.average_precision]`, and what rankings need to know of it.
+
+The settings of GAP: `[evaluation.gap]`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from swsdask.model.errors import SettingsError
+from swsdask.model.penalty import DEFAULT_WIDTH_S, Penalty, ReplayRule, gaussian, rectangular, table, triangular
+from swsdask.model.units import TICKS_PER_SECOND, ticks
+
+Order = Literal["document-descending", "document-ascending", "input"]
+"""Rules for trials of equal score that look at the trial, not at its outcome."""
+
+Duplicates = Literal["ignore", "false-positive", "first"]
+"""Rules for several detections of one event."""
+
+_OF_TRIALS: dict[str, Duplicates] = {"virtual": "false-positive", "segment": "ignore", "document": "ignore"}
+"""The rule by which trials of a kind are made."""
+
+
+@dataclass(frozen=True)
+class RankRule:
+    """What the statistics of rankings need of the settings.
+
+    `order` says what comes first of equal scores, None where only outcomes or nothing does. Before scores are compared
+    those below `floor` are raised to it, and if `single` they are rounded to single precision. `duplicates` says what
+    several detections of one event are, None where that is what the evaluation's trials make of them.
+    """
+
+    order: Order | None = None
+    single: bool = False
+    duplicates: Duplicates | None = None
+    floor: float = -inf
+
+
+DEFAULT_RANKING = RankRule()
+
+
+class AveragePrecisionSettings(BaseModel):
+    """See `measures.average_precision`. `ranks` and `recalls` are those at which precision is asked for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
+
+    ties: Literal["group", "best", "worst", "expected", "document-descending", "document-ascending", "input"] = "group"
+    interpolation: Literal["max", "none"] = "max"
+    integration: Literal["step", "trapezoid"] = "step"
+    no_relevant: Literal["exclude", "zero", "zero-if-retrieved", "nan"] = "exclude"
+    missing: Literal["zero", "skip"] = "zero"
+    score_dtype: Literal["float64", "float32"] = "float64"
+    score_floor: float | None = None
+    duplicates: Literal["as-trials", "ignore", "false-positive", "first"] = "as-trials"
+    ranks: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (5, 10)
+    recall_rounding: Literal["exact", "trec_eval"] = "exact"
+    recalls: tuple[Annotated[float, Field(ge=0, le=1)], ...] = tuple(tenths / 10 for tenths in range(11))
+
+    def rule(self, trials: str) -> RankRule:
+        """What statistics need, for a kind of trials."""
+        order: Order | None = self.ties if self.ties in get_args(Order) else None  # type: ignore[assignment]
+        own = self.duplicates if self.duplicates != "as-trials" else None
+        floor = -inf if self.score_floor is None else self.score_floor
+        return RankRule(order, self.score_dtype == "float32", own if own != _OF_TRIALS[trials] else None, floor)
+
+
+_SHAPED_BY = {
+    "triangular": {"width_s"},
+    "rectangular": {"width_s"},
+    "asymmetric": {"early_s", "late_s"},
+    "gaussian": {"sigma_s", "cut_s"},
+    "table": {"table"},
+}
+"""The keys that shape each penalty function."""
+
+_LONGEST_S = 100_000
+
+
+class GapSettings(BaseModel):
+    """Which penalty function, in seconds; see `model.penalty`.
+
+    `early_s` and `late_s` are the two sides of the asymmetric triangle: how far before and after an onset replay may
+    start. `table` holds [signed distance, value], values in [0, 1], with straight lines between. With `granularity_s`
+    all times are first rounded down to whole steps of that, so that a width of 7 steps of 15 is 105.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
+
+    penalty: Literal["triangular", "rectangular", "asymmetric", "gaussian", "table"] = "triangular"
+    width_s: float = Field(default=DEFAULT_WIDTH_S, gt=0, le=_LONGEST_S)
+    early_s: float = Field(default=DEFAULT_WIDTH_S, gt=0, le=_LONGEST_S)
+    late_s: float = Field(default=30.0, gt=0, le=_LONGEST_S)
+    sigma_s: float = Field(default=45.0, gt=0, le=_LONGEST_S)
+    cut_s: float = Field(default=150.0, gt=0, le=_LONGEST_S)
+    table: tuple[tuple[float, float], ...] = ()
+    granularity_s: float | None = Field(default=None, gt=0, le=_LONGEST_S)
+
+    @model_validator(mode="after")
+    def _one_shape(self) -> Self:
+        shapes = set().union(*_SHAPED_BY.values())
+        for name in sorted((self.model_fields_set & shapes) - _SHAPED_BY[self.penalty]):
+            owners = " or ".join(penalty for penalty, keys in _SHAPED_BY.items() if name in keys)
+            raise ValueError(f"{name} goes with penalty = {owners}")
+        if self.penalty == "table":
+            distances = [distance for distance, _ in self.table]
+            if len(distances) < 2 or distances != sorted(set(distances)):
+                raise ValueError("table needs two or more [distance, value], by ascending distance")
+            if not all(0 <= value <= 1 for _, value in self.table) or max(map(abs, distances)) > _LONGEST_S:
+                raise ValueError(f"table needs values from 0 to 1, at most {_LONGEST_S} seconds away")
+        return self
+
+    def rule(self) -> ReplayRule:
+        """What GAP needs, in ticks. Raises `SettingsError` for a granularity that is no whole number of ticks."""
+        step, rounded = (1, False) if self.granularity_s is None else ticks(self.granularity_s)
+        if rounded:
+            raise SettingsError(
+                f"setting evaluation.gap.granularity_s: expected a multiple of 0.0001 s; found {self.granularity_s!r}."
+            )
+        return ReplayRule(step, self._penalty())
+
+    def _penalty(self) -> Penalty:
+        unit = TICKS_PER_SECOND
+        match self.penalty:
+            case "triangular":
+                return triangular(self.width_s * unit, self.width_s * unit)
+            case "rectangular":
+                return rectangular(self.width_s * unit)
+            case "asymmetric":
+                return triangular(self.early_s * unit, self.late_s * unit)
+            case "gaussian":
+                return gaussian(self.sigma_s * unit, self.cut_s * unit)
+            case "table":
+                return table([(distance * unit, value) for distance, value in self.table])

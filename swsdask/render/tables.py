@@ -1,0 +1,153 @@
+"""Tables of a report: numbers by system, measure and condition.
+
+Numbers as the page's tables need them: by measure, system, and condition or query.
+
+The numbers over all queries, at hand by condition, system and measure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdask.model.errors import counted
+from swsdask.model.measures import merit, ranking_measures
+from swsdask.render.labels import NOT_BY_QUERY
+
+COLOURS, DASHES = 6, 3
+"""How many colours and ways of dashing a page has; the number tells systems apart beyond these."""
+
+FACTS = {"n_queries": "queries", "n_target": "targets"}
+"""Measures that are the same for all systems of a condition, and what they count."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """Conditions and measures in the order of the result; systems ranked in the first condition."""
+
+    conditions: tuple[str, ...]
+    systems: tuple[str, ...]
+    measures: tuple[str, ...]
+    values: dict[tuple[str, str, str], float]
+    by: tuple[str, ...]
+    """The measures that rank systems: see `model.measures.ranking_measures`."""
+
+    def value(self, condition: str, system: str, measure: str) -> float:
+        """One number; NaN where the result has none."""
+        return self.values.get((condition, system, measure), math.nan)
+
+    def mark(self, system: str) -> dict[str, int]:
+        """What stands for a system in every table and picture: its number, colour and dashes."""
+        place = self.systems.index(system)
+        return {"number": place + 1, "colour": place % COLOURS, "dash": place // COLOURS % DASHES}
+
+    def facts(self, condition: str) -> list[str]:
+        """What is the same for all systems of a condition: `449 queries`."""
+        known = {measure: value for (where, _, measure), value in self.values.items() if where == condition}
+        return [
+            counted(int(known[measure]), things)
+            for measure, things in FACTS.items()
+            if not math.isnan(known.get(measure, math.nan))
+        ]
+
+    def ranked(self, condition: str) -> tuple[str, ...]:
+        """The systems that have numbers in a condition, the best first: see `rank`."""
+        there = {system for where, system, _ in self.values if where == condition}
+        return rank([system for system in self.systems if system in there], condition, self.values, self.by)
+
+
+def board(table: pa.Table, asked: Sequence[str] | None = None) -> Board:
+    """The board of a table of `model.results.SCORES`; `asked` are the measures that were asked for, None: all."""
+    overall = table.filter(pc.is_null(table["query"]))
+    names = [overall[name].to_pylist() for name in ("condition", "system", "measure")]
+    values = dict(zip(zip(*names, strict=True), overall["value"].to_pylist(), strict=True))
+    conditions, systems, measures = (tuple(dict.fromkeys(column)) for column in names)
+    by = ranking_measures(measures, asked)
+    first = conditions[0] if conditions else ""
+    return Board(conditions, rank(systems, first, values, by), measures, values, by)
+
+
+def rank(
+    systems: Sequence[str], condition: str, values: dict[tuple[str, str, str], float], by: Sequence[str]
+) -> tuple[str, ...]:
+    """Systems, the best first, by the first measure of `by` that is defined for them; ties by name.
+
+    Those that have none of the measures come last.
+    """
+
+    def key(system: str) -> tuple[bool, float, str]:
+        merits = (merit(measure) * values.get((condition, system, measure), math.nan) for measure in by)
+        found = next((value for value in merits if not math.isnan(value)), math.nan)
+        return math.isnan(found), 0.0 if math.isnan(found) else -found, system
+
+    return tuple(sorted(systems, key=key))
+
+
+MOST_NUMBERS = 400_000
+"""How many numbers of single queries a page holds at most, so that it stays quick to open."""
+
+
+def by_condition(found: Board) -> dict[str, Any] | None:
+    """All numbers over all queries; None where there is only one condition."""
+    if len(found.conditions) < 2:
+        return None
+    return {
+        "systems": list(found.systems),
+        "measures": list(found.measures),
+        "rows": list(found.conditions),
+        "values": {
+            measure: [
+                [number(found.value(condition, system, measure)) for condition in found.conditions]
+                for system in found.systems
+            ]
+            for measure in found.measures
+        },
+    }
+
+
+def by_query(table: pa.Table, found: Board) -> tuple[dict[str, Any] | None, dict[str, int] | None]:
+    """The numbers of each query in the first condition, and how many systems had to be left out.
+
+    The systems are in the order of their rank; the measures of `faces.NOT_BY_QUERY` are not there. The first is None
+    where the result has no numbers of single queries, the second where no system was left out.
+    """
+    first = pc.equal(table["condition"], found.conditions[0] if found.conditions else "")
+    shown = pc.invert(pc.is_in(table["measure"], value_set=pa.array(sorted(NOT_BY_QUERY))))
+    rows = table.filter(pc.and_(pc.and_(pc.is_valid(table["query"]), first), shown))
+    if rows.num_rows == 0:
+        return None, None
+    queries, measures = (pc.unique(rows[name]) for name in ("query", "measure"))
+    n = max(1, MOST_NUMBERS // (len(queries) * len(measures)))
+    systems = pa.array(found.systems[:n])
+    query, measure, system = (
+        pc.index_in(rows[name], value_set=codes).combine_chunks()
+        for name, codes in (("query", queries), ("measure", measures), ("system", systems))
+    )
+    kept = pc.is_valid(system).to_numpy(zero_copy_only=False)
+    values = np.full((len(measures), len(systems), len(queries)), math.nan)
+    place = tuple(codes.fill_null(0).to_numpy()[kept] for codes in (measure, system, query))
+    values[place] = rows["value"].to_numpy()[kept]
+    names = measures.to_pylist()
+    cube = {
+        "systems": systems.to_pylist(),
+        "measures": names,
+        "rows": queries.to_pylist(),
+        "values": {name: [[number(v) for v in line] for line in values[k].tolist()] for k, name in enumerate(names)},
+    }
+    left_out = {"kept": n, "of": len(found.systems)} if n < len(found.systems) else None
+    return cube, left_out
+
+
+def number(value: float) -> float | int | str | None:
+    """A number as JSON holds it: six significant digits, None where not defined, infinities as strings."""
+    if math.isnan(value):
+        return None
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return int(value) if value == int(value) else float(f"{value:.6g}")

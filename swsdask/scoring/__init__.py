@@ -1,0 +1,1 @@
+"""Scores: rounds over cells, statistics merged, measures computed."""

@@ -1,0 +1,363 @@
+"""The alignment table, the targets it numbers, and the check for missing trials.
+
+The alignment as a table: every trial with what it is mapped to, and every target that none is mapped to.
+
+Cells come in any order and hold any part of a system's trials, but every (query, document) lies in one cell. So each
+cell's rows are sorted where it is aligned, wait in a file of their own, and are then merged: memory stays flat however
+many trials there are, and the order of the rows does not depend on the cells.
+
+The targets that trials are mapped to, numbered as `Trials.occurrence` does.
+
+`impute = "error"`: a run must give every trial of the evaluation, as MediaEval's tool wants it by default.
+
+A trial is a (query, document); those of queries without targets count only where averages count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdask.alignment.document import document_targets
+from swsdask.alignment.segment import segment_targets
+from swsdask.alignment.trials import make_trials, trial_columns
+from swsdask.archive.protocols import Archive, Run
+from swsdask.execution.executor import Executor, Progress, execution_error
+from swsdask.model.errors import InputError, Problem, SwsdaskError, counted
+from swsdask.model.results import ALIGNMENT
+from swsdask.model.settings import EngineSettings
+from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials
+from swsdask.model.units import TICKS_PER_SECOND, id_hash
+from swsdask.scoring.rounds import Task, tasks
+from swsdask.statistics.counts import Counts
+
+ABSENT = int(np.iinfo(np.int64).min)
+"""Where a target has no channel or no times."""
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Equally long int64 columns; times in ticks."""
+
+    query: I64
+    document: I64
+    channel: I64
+    start: I64
+    end: I64
+
+
+def targets_of(reference: Reference) -> Targets:
+    """Occurrences for virtual trials; for the others (query, segment) or (query, document) with an occurrence."""
+    if reference.rule.trials == "virtual":
+        return _targets(reference.query, reference.document, reference.channel, reference.start, reference.end)
+    if reference.rule.trials == "document":
+        query, document = document_targets(reference.query, reference.document)
+        absent = np.full(len(query), ABSENT)
+        return _targets(query, document, absent, absent, absent)
+    segments = reference.segments
+    if segments is None:
+        raise ValueError("segment trials need segments")
+    query, segment = segment_targets(
+        segments,
+        query=reference.query,
+        document=reference.document,
+        channel=reference.channel,
+        start=reference.start,
+        end=reference.end,
+        first_word_end=reference.first_word_end,
+        last_word_start=reference.last_word_start,
+        segment=reference.segment,
+    )
+    return _targets(query, *(getattr(segments, name)[segment] for name in ("document", "channel", "start", "end")))
+
+
+def _targets(*columns: np.ndarray[tuple[int], np.dtype[np.integer]]) -> Targets:
+    return Targets(*(column.astype(np.int64) for column in columns))
+
+
+Rows = NDArray[np.void]
+
+ROW = np.dtype(
+    [
+        ("query", np.int32),
+        ("document", np.int32),
+        ("channel", np.int64),
+        ("reference_start", np.int64),
+        ("reference_end", np.int64),
+        ("start", np.int64),
+        ("end", np.int64),
+        ("score", np.float64),
+        ("decision", np.int8),
+        ("outcome", np.int8),
+    ]
+)
+"""A row of the alignment before codes become ids and ticks seconds; integers that are `ABSENT` become nulls."""
+
+OUTCOMES = ("hit", "miss", "false_alarm", "correct_nondetection")
+HIT, MISS, FALSE_ALARM, CORRECT_NONDETECTION = range(4)
+
+ROWS_AT_ONCE = 250_000
+"""How many rows a task aligns, and about how many a table has."""
+
+
+def align_systems(
+    archive: Archive,
+    systems: Sequence[str],
+    reference: Reference,
+    executor: Executor,
+    settings: EngineSettings,
+    progress: Progress,
+) -> Iterator[pa.Table]:
+    """Tables of `model.results.ALIGNMENT`, one after the other.
+
+    Rows are ordered by system as given, query as in the list, document as in the evaluation; of each document first the
+    trials by channel, start, end and score from the highest, then the targets that no trial is mapped to. Mapped trials
+    are hits, or misses if their decision is NO; the others false alarms, or correct non-detections. Times of the
+    reference are those of the occurrence or the segment, null for document trials. Documents that the evaluation does
+    not know come before the others, by id; an archive of a release that did not keep their ids gives "".
+    """
+    runs = {run.system: run for run in archive.runs}
+    targets = targets_of(reference)
+    known_everywhere = executor.share(reference)
+    for system in systems:
+        run = runs[system]
+        progress.begin(f"alignment of {system}", run.rows)
+        work = tasks(archive, [run], executor.workers, min(ROWS_AT_ONCE, settings.rows_per_task))
+        found = np.zeros(len(targets.query), np.bool_)
+        with TemporaryDirectory(prefix="swsdask-") as folder:
+            parts: list[Rows] = []
+            unknown = _Unknown.of(run)
+            for aligned in _aligned(executor, work, known_everywhere, (run.scores, unknown), progress):
+                found[aligned.mapped] = True
+                parts.append(_put_by(aligned.rows, Path(folder) / f"{len(parts)}.npy"))
+            parts.append(_missed(targets, ~found))
+            for rows in _merged(parts):
+                yield _table(system, rows, reference, unknown)
+
+
+@dataclass(frozen=True, eq=False)
+class _Unknown:
+    """The documents of a run that the evaluation does not know: ids in order, and the hashes by which rows have them.
+
+    Their codes in the alignment are -len(ids) to -1, so that they sort by id before the others; that of a document
+    whose id is not kept is one less.
+    """
+
+    ids: tuple[str, ...]
+    hashes: I64
+
+    @classmethod
+    def of(cls, run: Run) -> _Unknown:
+        ids = tuple(sorted(run.unknown_documents))
+        return cls(ids, np.array([id_hash(each) for each in ids], np.int64))
+
+    def codes(self, detections: Detections) -> I64:
+        """The documents of some rows, the unknown ones by their own codes."""
+        codes: I64 = np.asarray(detections.document).astype(np.int64)
+        own = np.flatnonzero(codes < 0)
+        if not len(own):
+            return codes
+        hashes = (
+            np.zeros(len(own), np.int64) if detections.unknown_document is None else detections.unknown_document[own]
+        )
+        found = dict(zip(self.hashes.tolist(), range(-len(self.ids), 0), strict=True))
+        codes[own] = [found.get(each, -len(self.ids) - 1) for each in hashes.tolist()]
+        return codes
+
+    def names(self, reference: Reference) -> pa.Array:
+        """The ids of all documents, those of negative codes at the end."""
+        return pa.array((*reference.document_ids, "", *self.ids), pa.string())
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Some cells' trials in canonical order, and the numbers of the targets that they are mapped to."""
+
+    rows: Rows
+    mapped: I64
+
+
+def _aligned(
+    executor: Executor, work: Iterator[Task], reference: Any, of_run: tuple[ScoreRange, _Unknown], progress: Progress
+) -> Iterator[Aligned]:
+    """What becomes of each task, a few at a time."""
+    shared = (reference, executor.share(of_run))
+    while some := list(enumerate(islice(work, 2 * executor.workers))):
+        parts = executor.map_reduce(
+            _align,
+            some,
+            _union,
+            shared,
+            label=lambda numbered: str(numbered[1]),
+            done=lambda numbered: progress.advance(numbered[1].rows),
+        )
+        yield from (parts or {}).values()
+
+
+def _align(numbered: tuple[int, Task], shared: tuple[Reference, tuple[ScoreRange, _Unknown]]) -> dict[int, Aligned]:
+    number, task = numbered
+    reference, (scores, unknown) = shared
+    targets = targets_of(reference)
+    every = ("document", "channel", "start", "duration", "decision", "unknown_document")
+    columns = dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, True), *every])
+    rows, mapped = [], []
+    for cell in task.cells:
+        try:
+            detections = cell.read(list(columns))
+            trials = make_trials(detections, reference, scores, aligned=True, source=cell.source)
+            rows.append(_rows(trials, detections, targets, unknown))
+        except SwsdaskError:
+            raise
+        except Exception as error:
+            raise execution_error(
+                f"system {cell.system}: {cell.source} ({counted(cell.rows, 'rows')})", error
+            ) from error
+        mapped.append(np.asarray(trials.occurrence, np.int64))
+    return {number: Aligned(_in_order(np.concatenate(rows)), np.concatenate(mapped))}
+
+
+def _union(one: dict[int, Aligned], other: dict[int, Aligned]) -> dict[int, Aligned]:
+    return {**one, **other}
+
+
+def _rows(trials: Trials, detections: Detections, targets: Targets, unknown: _Unknown) -> Rows:
+    """The trials of a cell, in their own order."""
+    rows = np.zeros(len(trials), ROW)
+    at: slice | I64 = slice(None) if trials.row is None else trials.row
+    for name in ("query", "channel", "start", "score"):
+        rows[name] = getattr(detections, name)[at]
+    rows["document"] = unknown.codes(detections)[at]
+    rows["end"] = rows["start"] + np.asarray(detections.duration)[at]
+    rows["decision"] = -1 if trials.decision is None else trials.decision
+    for name in ("reference_start", "reference_end"):
+        rows[name] = ABSENT
+    hit = np.asarray(trials.hit)
+    rows["reference_start"][hit] = targets.start[trials.occurrence]
+    rows["reference_end"][hit] = targets.end[trials.occurrence]
+    mapped = np.zeros(len(trials), np.bool_)
+    mapped[hit] = True
+    refused = rows["decision"] == 0
+    rows["outcome"] = np.where(
+        mapped, np.where(refused, MISS, HIT), np.where(refused, CORRECT_NONDETECTION, FALSE_ALARM)
+    )
+    return rows
+
+
+def _in_order(rows: Rows) -> Rows:
+    keys = ("outcome", "reference_end", "reference_start", "decision")
+    place = ("end", "start", "channel", "document", "query")
+    return rows[np.lexsort([*(rows[name] for name in keys), -rows["score"], *(rows[name] for name in place)])]
+
+
+def _missed(targets: Targets, wanted: Bool) -> Rows:
+    """The targets that no trial is mapped to, in canonical order."""
+    rows = np.zeros(int(wanted.sum()), ROW)
+    for name in ("query", "document", "channel"):
+        rows[name] = getattr(targets, name)[wanted]
+    rows["reference_start"], rows["reference_end"] = targets.start[wanted], targets.end[wanted]
+    rows["start"] = rows["end"] = ABSENT
+    rows["score"], rows["decision"], rows["outcome"] = np.nan, -1, MISS
+    keys = ("reference_end", "reference_start", "channel", "document", "query")
+    return rows[np.lexsort([rows[name] for name in keys])]
+
+
+def _put_by(rows: Rows, file: Path) -> Rows:
+    """The same rows, on disk."""
+    if not len(rows):
+        return rows
+    np.save(file, rows)
+    kept: Rows = np.load(file, mmap_mode="r")
+    return kept
+
+
+def _merged(parts: Sequence[Rows]) -> Iterator[Rows]:
+    """Sorted parts as one, in pieces that end where a (query, document) does; of the same one, earlier parts first."""
+    keys = [_key(part) for part in parts]
+    every, counts = np.unique(np.concatenate(keys), return_counts=True)
+    begin = 0
+    filled = np.cumsum(counts)
+    while begin < len(every):
+        before = filled[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(filled, before + ROWS_AT_ONCE, "right")))
+        low, high = every[begin], every[end - 1]
+        pieces = [
+            part[np.searchsorted(key, low, "left") : np.searchsorted(key, high, "right")]
+            for part, key in zip(parts, keys, strict=True)
+        ]
+        piece = np.concatenate(pieces)
+        yield piece[np.argsort(_key(piece), kind="stable")]
+        begin = end
+
+
+def _key(rows: Rows) -> I64:
+    """Query and document as one number that sorts as they do."""
+    key: I64 = (rows["query"].astype(np.int64) << 32) + rows["document"]
+    return key
+
+
+def _table(system: str, rows: Rows, reference: Reference, unknown: _Unknown) -> pa.Table:
+    queries, documents = pa.array(reference.query_ids, pa.string()), unknown.names(reference)
+    document = np.where(rows["document"] < 0, len(documents) + rows["document"], rows["document"])
+    return pa.table(
+        {
+            "system": pa.array([system], pa.string()).take(pa.array(np.zeros(len(rows), np.int64))),
+            "query": queries.take(pa.array(rows["query"])),
+            "document": documents.take(pa.array(document)),
+            "channel": pa.array(rows["channel"], mask=rows["channel"] == ABSENT).cast(pa.int8()),
+            **{name: _seconds(rows[name]) for name in ("reference_start", "reference_end", "start", "end")},
+            "score": pa.array(rows["score"], mask=np.isnan(rows["score"])),
+            "decision": pa.array(["NO", "YES"]).take(pa.array(rows["decision"], mask=rows["decision"] < 0)),
+            "outcome": pa.array(OUTCOMES).take(pa.array(rows["outcome"])),
+        },
+        schema=ALIGNMENT,
+    )
+
+
+def _seconds(times: I64) -> pa.Array:
+    return pa.array(times / TICKS_PER_SECOND, mask=times == ABSENT)
+
+
+_ROWS_AT_ONCE = 500_000
+
+
+def check_complete(archive: Archive, run: Run, counts: Counts, reference: Reference) -> None:
+    """Raises `InputError` naming the first trial (query, document) that a run leaves out, and how many there are."""
+    whole = reference.conditions[0]
+    given = (counts.mapped + counts.unmapped).sum(axis=(1, 2))
+    missing: I64 = np.where(whole.queries, whole.n_trials - given, 0)
+    if not missing.any():
+        return
+    query = int(np.flatnonzero(missing)[0])
+    document = reference.document_ids[_first_missing(archive, run, query, reference)]
+    trials = int(whole.queries.sum()) * whole.n_trials
+    raise InputError(
+        Problem(
+            file=", ".join(run.files) or run.system,
+            line=None,
+            expected="a score for every query and document",
+            found=f"none for query {reference.query_ids[query]} in document {document}, the first of "
+            f"{counted(int(missing.sum()), 'missing trials')}, of {trials:,}",
+            remedy="Give the others too, or tell the score they have: --set impute=min, or a number.",
+        )
+    )
+
+
+def _first_missing(archive: Archive, run: Run, query: int, reference: Reference) -> int:
+    """The first document without a trial of a query that lacks some."""
+    found = np.zeros(reference.n_documents, np.bool_)
+    columns = [*trial_columns(reference.rule, reference.n_groups, False)]
+    for cell in archive.cells(run.system, _ROWS_AT_ONCE):
+        detections = cell.read(columns)
+        trials = make_trials(detections, reference, run.scores, aligned=False, source=cell.source)
+        if detections.document is not None:
+            document = detections.document if trials.row is None else detections.document[trials.row]
+            found[document[trials.query == query]] = True
+    return int(np.argmin(found))

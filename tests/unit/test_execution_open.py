@@ -1,0 +1,89 @@
+from pathlib import Path
+
+import pytest
+
+from swsdask.execution import open as opening
+from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile, describe
+from swsdask.execution.local import SerialExecutor, ThreadExecutor
+from swsdask.execution.open import SMALL, open_executor
+from swsdask.model.errors import ClusterError, SettingsError
+from swsdask.model.settings import EngineSettings, conf_directory
+
+
+def kind_of(name: str, workers: int | None = None, rows: int | None = None) -> type:
+    with open_executor(EngineSettings(executor=name, workers=workers), rows) as executor:
+        return type(executor)
+
+
+def test_small_work_stays_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "cores", lambda: 8)
+    assert kind_of("auto", rows=SMALL - 1) is SerialExecutor
+    assert kind_of("auto") is SerialExecutor
+
+
+def test_large_work_on_one_core_or_with_one_worker_stays_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kind_of("auto", workers=1, rows=10**9) is SerialExecutor
+    monkeypatch.setattr(opening, "cores", lambda: 1)
+    assert kind_of("auto", rows=10**9) is SerialExecutor
+
+
+def test_names() -> None:
+    assert kind_of("serial", rows=10**9) is SerialExecutor
+    assert kind_of("threads") is ThreadExecutor
+    with open_executor(EngineSettings(executor="threads", workers=3)) as executor:
+        assert executor.workers == 3
+
+
+def test_an_unknown_name_lists_what_there_is() -> None:
+    with pytest.raises(SettingsError, match=r"'thread' is neither auto, serial.*kubernetes, local, slurm"):
+        kind_of("thread")
+
+
+def test_no_scheduler_at_an_address(tmp_path: Path) -> None:
+    file = tmp_path / "gone.toml"
+    file.write_text('kind = "address"\naddress = "tcp://127.0.0.1:9"\ntimeout_s = 0.3\n')
+    with pytest.raises(ClusterError, match=r"no scheduler answers at tcp://127.0.0.1:9"):
+        kind_of(str(file))
+
+
+def test_no_scheduler_file(tmp_path: Path) -> None:
+    file = tmp_path / "file.toml"
+    file.write_text(f'kind = "scheduler_file"\npath = "{tmp_path}/none.json"\ntimeout_s = 0.3\n')
+    with pytest.raises(ClusterError, match=r"no scheduler wrote .*none\.json within 0\.3 seconds"):
+        kind_of(str(file))
+
+
+def test_the_files_of_conf_are_valid_and_found_by_name() -> None:
+    names = [path.stem for path in (conf_directory() / "cluster").glob("*.toml")]
+    assert {"local", "slurm", "kubernetes"} <= set(names)
+    for name in names:
+        describe(name)
+    assert isinstance(describe("slurm.toml", workers=5), RunningByFile)
+    assert describe("slurm.toml", workers=5).workers == 5
+
+
+def test_addresses_and_files() -> None:
+    assert describe("tcp://h:1", 2) == RunningAt(address="tcp://h:1", workers=2)
+    assert describe("x/s.json") == RunningByFile(path=Path("x/s.json"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('kind = "local"\nworker = 2\n', r"local\.worker: Extra inputs"),
+        ('kind = "local"\nworkers = 0\n', r"local\.workers: .*greater than or equal to 1"),
+        ('kind = "cloud"\n', r"file: .*'cloud'.*'local'"),
+        ("workers = 2\n", r"file: .*kind"),
+        ("kind = ", r"cannot be read"),
+    ],
+)
+def test_a_faulty_cluster_file_names_the_fault(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=message) as caught:
+        describe(str(file))
+    assert str(file) in str(caught.value)
+
+
+def test_local_processes_default_to_one_thread_each() -> None:
+    assert LocalProcesses().threads == 1

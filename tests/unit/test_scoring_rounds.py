@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from graphlib import CycleError
+from typing import Any
+
+import pytest
+
+from swsdask.execution.local import SerialExecutor
+from swsdask.measures import select
+from swsdask.model.errors import ArchiveError, ExecutionError, InputError
+from swsdask.scoring.rounds import Round, Task, merge, rounds, statistics_of
+from swsdask.scoring.score import runs_of, score_archive
+from swsdask.statistics.counts import Counts
+from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
+from swsdask.statistics.onsets import Onsets, PointsBefore
+from tests import engines
+
+ROWS = [(0, 0, 1, 10, 4, 0.5, 1, 1), (1, 1, 1, 10, 4, 0.25, 0, 1), (1, 2, 1, 50, 4, 0.75, 1, 1)]
+REFERENCE = engines.evaluation([(0, 0, 1, 10, 14), (1, 1, 1, 30, 34)], [0, 0, 0, 0], n_queries=2)
+
+
+def statistic(name: str, *after: Any) -> Any:
+    return type(name, (), {"after": after})
+
+
+def names(order: Any) -> list[set[str]]:
+    return [{each.__name__ for each in of} for of in order]
+
+
+def test_what_is_needed_and_all_it_comes_after_in_as_few_rounds_as_there_can_be() -> None:
+    a, b = statistic("a"), statistic("b")
+    c = statistic("c", a)
+    d = statistic("d", c, b)
+    assert names(rounds([d])) == [{"a", "b"}, {"c"}, {"d"}]
+    assert names(rounds([b, c, b])) == [{"a", "b"}, {"c"}]
+    assert rounds([]) == []
+    c.after = (d,)
+    with pytest.raises(CycleError):
+        rounds([d])
+
+
+def test_every_threshold_measure_takes_two_rounds() -> None:
+    order = rounds(needed for family in select(["atwv", "mtwv", "otwv", "eer"]) for needed in family.needs)
+    assert [set(of) for of in order] == [{Counts, Hits}, {Ladder, QueryLadder}]
+    assert [any(s.aligned for s in of) for of in order] == [True, False]
+
+
+def test_gap_takes_two_rounds_without_alignment() -> None:
+    order = rounds(needed for family in select(["mgap"]) for needed in family.needs)
+    assert order == [(Onsets,), (PointsBefore,)]
+    assert not any(s.aligned for of in order for s in of)
+
+
+class Sum:
+    after = ()
+    aligned = False
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def merge(self, other: Sum) -> Sum:
+        return Sum(self.value + other.value)
+
+
+def test_parts_are_merged_per_system_and_left_as_they_are() -> None:
+    one: Any = {"a": {Sum: Sum(1)}, "b": {Sum: Sum(2)}}
+    other: Any = {"b": {Sum: Sum(3)}, "c": {Sum: Sum(4)}}
+    merged = merge(one, other)
+    assert {system: found[Sum].value for system, found in merged.items()} == {"a": 1, "b": 5, "c": 4}
+    assert one["b"][Sum].value == 2
+    assert other["b"][Sum].value == 3
+
+
+class Asked:
+    """A cell that notes which columns are read, and may fail."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.system, self.rows, self.source = "sys", len(ROWS), "part-0.parquet"
+        self.columns: list[set[str]] = []
+        self.error = error
+
+    def read(self, columns: Any) -> Any:
+        self.columns.append(set(columns))
+        if self.error:
+            raise self.error
+        return engines.cell_of("sys", ROWS).read(columns)
+
+
+def run(cell: Any, *measures: str) -> None:
+    archive = engines.CellArchive((engines.run_of("sys", ROWS),), {"sys": [cell]})
+    score_archive(archive, ["sys"], REFERENCE, select(measures or None), engines.settings(), SerialExecutor())
+
+
+def test_the_second_round_reads_only_what_scores_need() -> None:
+    cell = Asked()
+    run(cell, "mtwv", "map")
+    first, second = cell.columns
+    assert first == {"query", "document", "channel", "start", "duration", "score", "decision", "inside"}
+    assert second == {"query", "score", "inside"}
+
+
+def test_a_round_reads_what_its_statistics_need_of_detections() -> None:
+    cell = Asked()
+    run(cell, "mgap")
+    assert cell.columns == [{"query", "document", "start", "score", "inside"}] * 2
+
+
+def test_a_failing_cell_is_named_with_its_system_and_file() -> None:
+    message = r"^system sys: part-0\.parquet \(3 rows\): OSError: disk on fire$"
+    with pytest.raises(ExecutionError, match=message) as caught:
+        run(Asked(OSError("disk on fire")))
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_an_error_of_ours_is_not_wrapped() -> None:
+    with pytest.raises(ArchiveError, match=r"^gone$"):
+        run(Asked(ArchiveError("gone")))
+
+
+def test_detections_outside_are_refused_with_their_file() -> None:
+    strict = engines.evaluation([(0, 0, 1, 10, 14)], [0, 0, 0, 0], n_queries=2, outside="error")
+    cell = engines.cell_of("sys", [(*ROWS[0][:7], 0)])
+    shared = (strict, Round.of((Counts,), {"sys": engines.run_of("sys", ROWS).scores}, {"sys": {}}, strict))
+    with pytest.raises(InputError, match=r"sys\.0\.parquet"):
+        statistics_of(Task((cell,)), shared)
+
+
+def test_a_system_that_is_not_there_is_named_before_anything_runs() -> None:
+    with pytest.raises(ArchiveError, match="no run of x, y; there are: sys"):
+        runs_of(engines.CellArchive((engines.run_of("sys", ROWS),), {}), ["x", "sys", "y"])
+
+
+class Seen:
+    def __init__(self) -> None:
+        self.phases: list[list[Any]] = []
+
+    def begin(self, phase: str, rows: int) -> None:
+        self.phases.append([phase, rows, 0])
+
+    def advance(self, rows: int) -> None:
+        self.phases[-1][2] += rows
+
+
+def test_progress_tells_every_round_and_reaches_its_end() -> None:
+    seen = Seen()
+    systems = dict.fromkeys("abc", ROWS)
+    score_archive(
+        engines.archive_of(systems),
+        list(systems),
+        REFERENCE,
+        select(None),
+        engines.settings(),
+        SerialExecutor(),
+        alignment=True,
+        progress=seen,
+    )
+    assert seen.phases == [
+        ["round 1 of 2", 9, 9],
+        ["round 2 of 2", 9, 9],
+        ["alignment of a", 3, 3],
+        ["alignment of b", 3, 3],
+        ["alignment of c", 3, 3],
+    ]
+
+
+def test_progress_tells_which_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swsdask.scoring.rounds.MOST_SYSTEMS", 2)
+    seen = Seen()
+    systems = dict.fromkeys("abc", ROWS)
+    archive: Any = engines.archive_of(systems)
+    score_archive(
+        archive, list(systems), REFERENCE, select(["atwv"]), engines.settings(), SerialExecutor(), progress=seen
+    )
+    assert [phase for phase, _, _ in seen.phases] == [
+        "systems 1-2 of 3, round 1 of 1",
+        "system 3 of 3, round 1 of 1",
+    ]

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from swsdask.execution.executor import Unseen
+from swsdask.execution.local import SerialExecutor
+from swsdask.measures import MEASURES, select
+from swsdask.measures.measure import Value
+from swsdask.measures.processing_load import ProcessingLoad
+from swsdask.model.results import CURVES, SCORES
+from swsdask.scoring.score import curve_table, score_archive, score_systems, score_table
+from swsdask.statistics.counts import Counts
+from tests import engines
+
+REFERENCE = engines.evaluation([(0, 0, 1, 10, 14), (1, 1, 1, 30, 34), (2, 1, 1, 5, 9)], [0, 1, 0], n_queries=3)
+ROWS = [(0, 0, 1, 10, 4, 0.5, 1, 1), (1, 1, 1, 10, 4, 0.25, 0, 1), (1, 1, 1, 30, 4, 0.75, 1, 1)]
+SETTINGS = engines.settings()
+
+
+class Given:
+    """A measure that says what it was given to say."""
+
+    names = ("a", "b@")
+    needs = (Counts,)
+
+    def __init__(self, *values: Value) -> None:
+        self._values = values
+
+    def values(self, statistics: Any, reference: Any, settings: Any) -> Any:
+        yield from self._values
+
+
+def test_order_of_rows() -> None:
+    measures = [
+        Given(
+            Value("first group", None, "a", 1.0),
+            Value("all", "q2", "a", 2.0),
+            Value("all", "q0", "b@0.5", 3.0),
+            Value("all", None, "a", math.nan),
+        ),
+        Given(Value("all", None, "c", 4.0), Value("all", "q0", "c", 5.0)),
+    ]
+    table = score_table("s", {}, measures, None, REFERENCE, SETTINGS.evaluation)
+    rows = [(row["condition"], row["query"], row["measure"]) for row in table.to_pylist()]
+    assert rows == [
+        ("all", None, "a"),
+        ("all", None, "c"),
+        ("all", "q0", "b@0.5"),
+        ("all", "q0", "c"),
+        ("all", "q2", "a"),
+        ("first group", None, "a"),
+    ]
+    assert table.schema == SCORES
+
+
+@pytest.mark.parametrize(
+    ("names", "kept"),
+    [
+        (["a"], ["a"]),
+        (["b@"], ["b@0.5"]),
+        (["b@0.5"], ["b@0.5"]),
+        (["b@1.0"], []),
+        ([], []),
+        (["a", "b@"], ["a", "b@0.5"]),
+    ],
+)
+def test_only_what_was_asked_for(names: list[str], kept: list[str]) -> None:
+    measure = Given(Value("all", None, "a", 1.0), Value("all", None, "b@0.5", 2.0))
+    table = score_table("s", {}, [measure], names, REFERENCE, SETTINGS.evaluation)
+    assert table["measure"].to_pylist() == kept
+    assert table.schema == SCORES
+
+
+def scored(*measures: str) -> Any:
+    archive: Any = engines.archive_of({"s": ROWS, "r": []})
+    return score_archive(
+        archive, ["s", "r"], REFERENCE, select(measures), SETTINGS, SerialExecutor(), measures=measures
+    )
+
+
+def test_no_curves_where_nothing_needed_them() -> None:
+    tables = scored("n_hit")
+    assert tables.curves.equals(CURVES.empty_table())
+    assert tables.alignment is None
+    assert set(tables.scores["measure"].to_pylist()) == {"n_hit"}
+
+
+def test_curves_go_from_the_highest_threshold_down_condition_by_condition() -> None:
+    rows = [row for row in scored("mtwv").curves.to_pylist() if row["system"] == "s"]
+    parts = list(dict.fromkeys((row["condition"], row["curve"]) for row in rows))
+    names = [condition.name for condition in REFERENCE.conditions]
+    kinds = (("det", "det_pooled"), ("precision_recall", "precision_recall_interpolated"))
+    assert parts == [(name, curve) for kind in kinds for name in names for curve in kind]
+    for part in parts:
+        thresholds = [row["threshold"] for row in rows if (row["condition"], row["curve"]) == part]
+        assert thresholds == sorted(thresholds, reverse=True)
+
+
+def test_systems_stay_in_the_given_order_and_notes_name_them() -> None:
+    rows = [(*row[:6], -1, row[7]) for row in ROWS]
+    archive: Any = engines.archive_of({"z": ROWS, "a": rows})
+    tables = score_archive(archive, ["z", "a"], REFERENCE, select(["atwv"]), SETTINGS, SerialExecutor())
+    assert list(dict.fromkeys(tables.scores["system"].to_pylist())) == ["z", "a"]
+    assert [note.split(":")[0] for note in tables.notes] == ["a"]
+
+
+def test_every_measure_is_in_the_table() -> None:
+    archive: Any = engines.archive_of({"s": ROWS})
+    ((_, found),) = score_systems(archive, ["s"], REFERENCE, MEASURES, SerialExecutor(), SETTINGS.engine, Unseen())
+    table = score_table("s", found, MEASURES, None, REFERENCE, SETTINGS.evaluation)
+    named = {name for measure in MEASURES for name in measure.names if not name.endswith("@")}
+    assert named - set(ProcessingLoad.names) <= set(table["measure"].to_pylist())
+    assert curve_table("s", found, REFERENCE, SETTINGS.evaluation).num_rows > 0
