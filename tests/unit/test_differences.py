@@ -1,0 +1,50 @@
+"""README's table of differences from the official tools names settings that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from swsdask.cli import cli
+from swsdask.cli.options import explicit_settings
+from swsdask.model.discovery_settings import DiscoverySettings
+from swsdask.model.settings import build_settings, load_preset
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+SECTION = README[README.index("## What differs from the official tools") : README.index("## What a system took")]
+ROWS = [line for line in SECTION.splitlines() if line.startswith("| ")][1:]
+COMMANDS = [command for row in ROWS for command in re.findall(r"`([^`]*--[^`]*)`", row.rpartition(" | ")[2])]
+
+
+def option(command: str, name: str) -> str | None:
+    found = re.search(rf"--{name} (\S+)", command)
+    return found and found[1]
+
+
+def test_the_table_has_rows() -> None:
+    assert len(ROWS) >= 25
+    assert len(COMMANDS) >= 20
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if re.search("--(preset|compat|set)", command)])
+def test_its_settings_exist(command: str) -> None:
+    assignments = tuple(re.findall(r"--set (\S+)", command))
+    if command.startswith("discover "):
+        DiscoverySettings(**dict(assignment.split("=") for assignment in assignments))
+        return
+    preset = option(command, "preset")
+    explicit = explicit_settings(None, assignments)
+    settings = build_settings(load_preset(preset) if preset else None, option(command, "compat"), explicit)
+    assert settings.evaluation.compat == option(command, "compat") or "--compat" not in command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_its_options_exist(command: str) -> None:
+    name = "discover" if command.startswith("discover ") else "score"
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    known = {option for parameter in found.params for option in parameter.opts}
+    assert set(re.findall(r"--[a-z-]+", command)) <= known
