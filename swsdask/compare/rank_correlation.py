@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.measures import BALANCED, merit, named
+from swsdask.model.measures import BALANCED, better, named
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.trials import F64, I8, I64
 
@@ -68,9 +68,9 @@ def rank_correlation(result: Result, measures: Iterable[str] | None = None, cond
     """Compare the rankings of a condition's systems under each pair of measures.
 
     `measures` are names, `twv@` for all its points; None: those with an order of merit that were asked for, or, where
-    all were, `merit.BALANCED`; less those that no system has. A system without one of two measures is left out of
-    that pair, and counted. Raises `SettingsError` for an unknown condition or measure, one without an order of merit,
-    and where fewer than two systems or measures are there to compare.
+    all were, `model.measures.BALANCED`; less those that no system has. A system without one of two measures is left out
+    of that pair, and counted. Raises `SettingsError` for an unknown condition or measure, one without an order of
+    merit, and where fewer than two systems or measures are there to compare.
     """
     values = _values(result, condition)
     if not values:
@@ -113,7 +113,7 @@ def _systems(values: Values) -> tuple[str, ...]:
 
 def _default(result: Result, values: Values) -> list[str]:
     asked = result.asked or BALANCED
-    there = [name for name, own in values.items() if merit(name) and not all(map(math.isnan, own.values()))]
+    there = [name for name, own in values.items() if better(name) and not all(map(math.isnan, own.values()))]
     return list(dict.fromkeys(named(asked, there)))
 
 
@@ -122,7 +122,7 @@ def _chosen(names: Sequence[str], known: Sequence[str]) -> list[str]:
         if not any(named([name], known)):
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
             raise SettingsError(f"measure {name!r} is not in the result. Nearest: {', '.join(near)}. Or score with it.")
-        if not merit(name):
+        if not better(name):
             raise SettingsError(f"measure {name!r} has no order of merit: neither more nor less of it is better.")
     return list(dict.fromkeys(named(names, known)))
 
@@ -130,7 +130,7 @@ def _chosen(names: Sequence[str], known: Sequence[str]) -> list[str]:
 def _compare(values: Values, systems: tuple[str, ...], measures: Sequence[str], condition: str) -> RankCorrelation:
     n = len(measures)
     merits: F64 = np.array(
-        [[merit(name) * values[name].get(system, math.nan) for system in systems] for name in measures], np.float64
+        [[better(name) * values[name].get(system, math.nan) for system in systems] for name in measures], np.float64
     )
     there = ~np.isnan(merits)
     taus, aps = np.full((n, n), math.nan), np.full((n, n), math.nan)

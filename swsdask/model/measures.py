@@ -1,107 +1,245 @@
-"""Which way merit lies: of each measure, whether more is better or less, and by which measure systems are ranked."""
+"""The table of measures: one row for each name, with its heading, digits, order of merit and source.
+
+Rankings, tables, pages and documentation read it; a measure's formula stands in `measures`, under the same name. A name
+that ends in "@" stands for one number at each point, such as `twv@0.5`.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-_MORE = frozenset(
-    {
-        "n_hit",
-        "atwv",
-        "mtwv",
-        "otwv",
-        "twv_query_offset",
-        "mediaeval_atwv",
-        "mediaeval_mtwv",
-        "mediaeval_offset_atwv",
-        "mediaeval_offset_mtwv",
-        "stwv",
-        "twv_bayes",
-        "twv",
-        "occurrence_weighted_value",
-        "ap",
-        "map",
-        "r_precision",
-        "precision_at_rank",
-        "precision_at_recall",
-        "precision",
-        "recall",
-        "f1",
-        "best_f1",
-        "gap",
-        "mgap",
-    }
-)
+_COUNT, _RATE, _RARE, _SCORE = 0, 4, 6, 4
+_MEASURES, _THESIS = "2013 measures document, ", "thesis, "
 
-_LESS = frozenset(
-    {
-        "n_miss",
-        "n_false_alarm",
-        "p_miss",
-        "p_fa",
-        "p_miss_pooled",
-        "p_fa_pooled",
-        "mtwv_p_miss",
-        "mtwv_p_fa",
-        "otwv_p_miss",
-        "otwv_p_fa",
-        "stwv_p_miss",
-        "c_det",
-        "c_norm",
-        "eer",
-        "cxe",
-        "cnxe",
-        "cnxe_min",
-        "cnxe_min_pav",
-        "cnxe_query_pav",
-        "calibration_loss",
-        "calibration_loss_pav",
-        "mediaeval_cnxe",
-        "mediaeval_cnxe_min",
-        "mediaeval_pav_cnxe",
-        "mediaeval_pav_cnxe_min",
-        "isf",
-        "ssf",
-        "pmu_index",
-        "pmu_search",
-        "pl",
-    }
-)
 
-BALANCED = (
-    "atwv",
-    "mtwv",
-    "otwv",
-    "twv_query_offset",
-    "twv_bayes",
-    "twv@",
-    "c_norm",
-    "eer",
-    "p_miss@",
-    "occurrence_weighted_value",
-    "cnxe",
-    "cnxe_min",
-    "cnxe_min_pav",
-    "cnxe_query_pav",
-    "ap",
-    "map",
-    "r_precision",
-    "f1",
-    "best_f1",
-    "gap",
-    "mgap",
+@dataclass(frozen=True)
+class Description:
+    """What a measure is called, how its numbers are written, and whether a higher value is better.
+
+    Parameters
+    ----------
+    name : str
+        The name beside its numbers.
+    heading, title : str
+        The heading of a column, and the measure in words.
+    digits : int or None
+        Decimals; None: six significant digits.
+    better : {1, -1, 0}
+        1 if a higher value is better, -1 if a lower one is, 0 if neither.
+    balanced : bool
+        Whether misses and false alarms weigh against each other, so that detecting everything or nothing does not win.
+        Systems are ranked by the first balanced measure that has numbers. Of two that always rank alike, such as C_Norm
+        and C_Det, one is balanced.
+    by_query : bool
+        Whether the report's table of queries has a column for it, if it is defined for a query.
+    source : str
+        Document and equation, where a document defines it.
+    """
+
+    name: str
+    heading: str
+    title: str
+    digits: int | None = None
+    better: int = 0
+    balanced: bool = False
+    by_query: bool = True
+    source: str = ""
+
+
+# fmt: off
+TABLE = (
+    Description("n_queries", "Queries", "Queries that the averages count", _COUNT),
+    Description("n_target", "Targets", "Target trials: what was to be found", _COUNT, source=_MEASURES + "2.1"),
+    Description("n_nontarget", "Non-targets", "Detections of what was not there", _COUNT, by_query=False),
+    Description("n_detections", "Detections", "Detections that were scored", _COUNT, by_query=False),
+    Description("n_hit", "Hits", "Targets found, by the system's decisions", _COUNT, +1, source=_MEASURES + "2.1"),
+    Description("n_miss", "Misses", "Targets not found, by the system's decisions",
+                _COUNT, -1, source=_MEASURES + "2.1"),
+    Description("n_false_alarm", "False alarms", "Detections decided YES of what was not there",
+                _COUNT, -1, source=_MEASURES + "2.1"),
+    Description("n_correct_nondetection", "Rejected", "Detections decided NO of what was not there",
+                _COUNT, by_query=False, source=_MEASURES + "2.1"),
+    Description("p_miss", "P_miss", "Miss probability at the system's decisions, averaged over queries",
+                _RATE, -1, source=_MEASURES + "Eq. 1, 4"),
+    Description("p_fa", "P_fa", "False alarm probability at the system's decisions, averaged over queries",
+                _RARE, -1, source=_MEASURES + "Eq. 3, 5"),
+    Description("p_miss_pooled", "P_miss pooled", "Miss probability at the system's decisions, all trials as one set",
+                _RATE, -1),
+    Description("p_fa_pooled", "P_fa pooled", "False alarm probability at its decisions, all trials as one set",
+                _RARE, -1),
+    Description("atwv", "ATWV", "Actual term-weighted value: at the system's decisions",
+                _RATE, +1, balanced=True, source=_MEASURES + "Eq. 6"),
+    Description("actual_threshold", "Threshold", "The threshold that explains all decisions, where there is one",
+                _SCORE, by_query=False),
+    Description("mtwv", "MTWV", "Maximum term-weighted value: at the best single threshold",
+                _RATE, +1, balanced=True, source=_MEASURES + "2.3"),
+    Description("mtwv_threshold", "Threshold", "The smallest score accepted at the MTWV", _SCORE),
+    Description("mtwv_rejected_threshold", "Rejected up to", "The largest score rejected at the MTWV", _SCORE),
+    Description("mtwv_p_miss", "P_miss", "Miss probability at the MTWV", _RATE, -1, source=_MEASURES + "Eq. 4"),
+    Description("mtwv_p_fa", "P_fa", "False alarm probability at the MTWV", _RARE, -1, source=_MEASURES + "Eq. 5"),
+    Description("otwv", "OTWV", "Optimum term-weighted value: at the best threshold of each query",
+                _RATE, +1, balanced=True, source=_MEASURES + "Eq. 6"),
+    Description("otwv_p_miss", "P_miss", "Miss probability at the OTWV",
+                _RATE, -1, by_query=False, source=_MEASURES + "Eq. 4"),
+    Description("otwv_p_fa", "P_fa", "False alarm probability at the OTWV",
+                _RARE, -1, by_query=False, source=_MEASURES + "Eq. 5"),
+    Description("otwv_threshold", "Threshold", "The smallest score accepted at the OTWV", _SCORE),
+    Description("twv_query_offset", "TWV query offset",
+                "Term-weighted value with an offset of the scores of each query", _RATE, +1, balanced=True),
+    Description("stwv", "STWV", "Supremum term-weighted value: false alarms and decisions ignored",
+                _RATE, +1, source=_MEASURES + "Eq. 6"),
+    Description("stwv_p_miss", "P_miss", "Miss probability at the STWV: targets that no detection found",
+                _RATE, -1, by_query=False, source=_MEASURES + "Eq. 4"),
+    Description("beta", "Beta", "The weight of P_fa in TWV", None, source=_MEASURES + "Eq. 7, 18"),
+    Description("effective_prior", "Effective prior", "The prior that with equal costs is the same application",
+                None, source=_MEASURES + "Eq. 23"),
+    Description("bayes_threshold", "Bayes threshold", "The best threshold for log-likelihood ratios",
+                _SCORE, source=_MEASURES + "Eq. 31"),
+    Description("twv_bayes", "TWV Bayes", "Term-weighted value at the Bayes threshold",
+                _RATE, +1, balanced=True, source=_MEASURES + "Eq. 30-31"),
+    Description("twv@", "TWV", "Term-weighted value at a given threshold",
+                _RATE, +1, balanced=True, source=_MEASURES + "Eq. 6"),
+    Description("c_det", "C_Det", "Detection cost at the system's decisions", None, -1, source=_MEASURES + "Eq. 8"),
+    Description("c_default", "C_Default", "Cost of the better of rejecting and accepting everything",
+                None, source=_MEASURES + "Eq. 9"),
+    Description("c_norm", "C_Norm", "Detection cost over C_Default",
+                _RATE, -1, balanced=True, source=_MEASURES + "Eq. 10"),
+    Description("eer", "EER", "Equal error rate: where P_miss and P_fa meet",
+                _RATE, -1, balanced=True, source=_MEASURES + "Eq. 4-5"),
+    Description("p_miss@", "P_miss", "Miss probability at a given false alarm probability",
+                _RATE, -1, balanced=True, source=_MEASURES + "Eq. 4-5"),
+    Description("occurrence_weighted_value", "OWV", "Occurrence-weighted value at the system's decisions",
+                _RATE, +1, balanced=True, by_query=False),
+    Description("cxe", "C_xe", "Cross entropy of the scores as log-likelihood ratios, in bits",
+                _RATE, -1, source=_MEASURES + "Eq. 38, 43"),
+    Description("cxe_prior", "C_xe prior", "Cross entropy without any scores, in bits",
+                _RATE, source=_MEASURES + "Eq. 39"),
+    Description("cnxe", "C_nxe", "Normalised cross entropy: 0 is best, 1 is as good as no scores",
+                _RATE, -1, balanced=True, source=_MEASURES + "Eq. 40"),
+    Description("cnxe_min", "C_nxe min", "C_nxe after the best affine map of the scores",
+                _RATE, -1, balanced=True, source=_MEASURES + "Eq. 44-45"),
+    Description("cnxe_gamma", "Gamma", "Factor of the best affine map; 1 where scores are log-likelihood ratios",
+                _SCORE, source=_MEASURES + "Eq. 44"),
+    Description("cnxe_delta", "Delta", "Offset of the best affine map; 0 where scores are log-likelihood ratios",
+                _SCORE, source=_MEASURES + "Eq. 44"),
+    Description("cnxe_min_pav", "C_nxe min PAV", "C_nxe after the best rising map of the scores",
+                _RATE, -1, balanced=True),
+    Description("cnxe_query_pav", "C_nxe query PAV", "C_nxe after the best rising map for each query",
+                _RATE, -1, balanced=True),
+    Description("calibration_loss", "Calibration loss", "C_nxe that the best affine map would save", _RATE, -1),
+    Description("calibration_loss_pav", "Loss PAV", "C_nxe that the best rising map would save", _RATE, -1),
+    Description("mediaeval_atwv", "QUESST actTWV", "TWV of the decisions, as MediaEval's tool prints it", _RATE, +1),
+    Description("mediaeval_mtwv", "QUESST maxTWV", "Highest TWV of one threshold, as MediaEval's tool prints it",
+                _RATE, +1),
+    Description("mediaeval_threshold", "QUESST threshold", "The largest score rejected at QUESST maxTWV", _SCORE),
+    Description("mediaeval_cnxe", "QUESST actCnxe", "C_nxe, as MediaEval's tool prints it", _RATE, -1),
+    Description("mediaeval_cnxe_min", "QUESST minCnxe", "C_nxe after PAV, as MediaEval's tool prints it", _RATE, -1),
+    Description("mediaeval_offset_atwv", "QUESST UB actTWV", "Upper bound of TWV, as MediaEval's tool prints it",
+                _RATE, +1),
+    Description("mediaeval_offset_mtwv", "QUESST UB maxTWV", "Upper bound's maximum, as MediaEval's tool prints it",
+                _RATE, +1),
+    Description("mediaeval_offset_threshold", "QUESST UB threshold", "The threshold of the upper bound's maximum",
+                _SCORE),
+    Description("mediaeval_pav_cnxe", "QUESST LB actCnxe", "Lower bound of C_nxe, as MediaEval's tool prints it",
+                _RATE, -1),
+    Description("mediaeval_pav_cnxe_min", "QUESST LB minCnxe", "Lower bound after PAV, as MediaEval's tool prints it",
+                _RATE, -1),
+    Description("mediaeval_min_score", "QUESST minScore", "Lowest score, as MediaEval's tool prints it", _SCORE),
+    Description("mediaeval_max_score", "QUESST maxScore", "Highest score, as MediaEval's tool prints it", _SCORE),
+    Description("n_given_target", "Targets given", "Target trials that the system gave a score",
+                _COUNT, source=_MEASURES + "Eq. 41"),
+    Description("n_imputed_target", "Targets imputed", "Target trials without a detection, at the imputed score",
+                _COUNT, source=_MEASURES + "Eq. 41"),
+    Description("n_given_nontarget", "Non-targets given", "Non-target trials that the system gave a score",
+                _COUNT, source=_MEASURES + "Eq. 41"),
+    Description("n_imputed_nontarget", "Non-targets imputed",
+                "Non-target trials without a detection, at the imputed score", _COUNT, source=_MEASURES + "Eq. 41"),
+    Description("impute_score", "Imputed score", "The score of trials that the system did not give",
+                _SCORE, source=_MEASURES + "Eq. 42"),
+    Description("ap", "AP", "Average precision", _RATE, +1, balanced=True, source=_THESIS + "5.2"),
+    Description("map", "MAP", "Mean average precision over queries", _RATE, +1, balanced=True, source=_THESIS + "5.2"),
+    Description("map_n_averaged", "Averaged", "Queries that MAP averages", _COUNT),
+    Description("map_n_no_relevant", "No targets", "Queries left out of MAP: without targets", _COUNT),
+    Description("map_n_missing", "No trials", "Queries left out of MAP: the run has none of their trials", _COUNT),
+    Description("r_precision", "R-precision", "Precision at as many trials as a query has targets",
+                _RATE, +1, balanced=True),
+    Description("precision_at_rank@", "Precision", "Precision at a given rank, averaged over queries", _RATE, +1),
+    Description("precision_at_recall@", "Int. precision",
+                "Interpolated precision at a given recall, averaged over queries",
+                _RATE, +1, source=_THESIS + "Eq. 5.7"),
+    Description("precision", "Precision", "Precision at the system's decisions, over all queries",
+                _RATE, +1, source=_THESIS + "Eq. 5.1-5.6"),
+    Description("recall", "Recall", "Recall at the system's decisions, over all queries",
+                _RATE, +1, source=_THESIS + "Eq. 5.1-5.6"),
+    Description("f1", "F1", "F1 at the system's decisions, over all queries",
+                _RATE, +1, balanced=True, source=_THESIS + "Eq. 5.1-5.6"),
+    Description("precision@", "Precision", "Precision at a given threshold", _RATE, +1, source=_THESIS + "Eq. 5.1-5.6"),
+    Description("recall@", "Recall", "Recall at a given threshold", _RATE, +1, source=_THESIS + "Eq. 5.1-5.6"),
+    Description("f1@", "F1", "F1 at a given threshold", _RATE, +1, source=_THESIS + "Eq. 5.1-5.6"),
+    Description("best_f1", "Best F1", "F1 at the best single threshold",
+                _RATE, +1, balanced=True, source=_THESIS + "Eq. 5.1-5.6"),
+    Description("best_f1_threshold", "Threshold", "The smallest score accepted at the best F1", _SCORE),
+    Description("gap", "GAP", "Generalised average precision of places to start listening", _RATE, +1, balanced=True),
+    Description("mgap", "mGAP", "Mean over queries of the GAP of places to start listening", _RATE, +1, balanced=True),
+    Description("isf", "ISF", "Indexing speed factor: CPU time of indexing over the duration of the audio",
+                None, -1, source=_MEASURES + "4.3"),
+    Description("ssf", "SSF", "Searching speed factor: CPU time over the durations of queries and audio, 1/h",
+                None, -1, source=_MEASURES + "Eq. 46"),
+    Description("pmu_index", "PMU indexing", "Peak memory usage of indexing, GB", None, -1, source=_MEASURES + "4.3"),
+    Description("pmu_search", "PMU searching", "Peak memory usage of searching, GB",
+                None, -1, source=_MEASURES + "4.3"),
+    Description("pl", "PL", "Processing load: .1 ISF PMU indexing + .9 SSF PMU searching",
+                None, -1, source=_MEASURES + "Eq. 48"),
 )
-"""Measures under which misses and false alarms weigh against each other, so that nobody wins by detecting everything or
-nothing; one of those that always rank alike (C_Norm for C_Det). A name with @ stands for all points."""
+# fmt: on
+"""Every measure of detections, in the order in which rankings prefer them."""
+
+_BY_NAME = {row.name: row for row in TABLE}
+
+BALANCED = tuple(row.name for row in TABLE if row.balanced)
+"""Names of measures by which systems may be ranked, the preferred first."""
 
 _STAND_IN = {"atwv": "mtwv"}
-"""By measure, what takes its place for a system that has none: runs without decisions have no ATWV."""
+"""By measure, the one that replaces it for a system without it: runs without decisions have no ATWV."""
 
 
-def merit(measure: str) -> int:
-    """1 where more of a measure is better, -1 where less is, 0 where neither; `twv@0.5` is as `twv`."""
-    name = measure.partition("@")[0]
-    return (name in _MORE) - (name in _LESS)
+def describe(measure: str) -> Description:
+    """The row of a measure. The heading of `twv@0.5` names its point; an unknown measure is described by its name."""
+    family, at, point = measure.partition("@")
+    if at and f"{family}@" in _BY_NAME:
+        row = _BY_NAME[f"{family}@"]
+        return replace(row, name=measure, heading=f"{row.heading} at {point}")
+    return _BY_NAME.get(measure) or Description(measure, measure, measure, _COUNT if measure.startswith("n_") else None)
+
+
+def distinct_headings(measures: Sequence[str]) -> list[str]:
+    """Headings of adjacent columns: measures that would share a heading have their names instead."""
+    headings = [describe(measure).heading for measure in measures]
+    return [
+        heading if headings.count(heading) == 1 else measure
+        for measure, heading in zip(measures, headings, strict=True)
+    ]
+
+
+def written(measure: str, value: float) -> str:
+    """A number with the digits of its measure; a dash where it is not defined.
+
+    Examples
+    --------
+    >>> written("atwv", 0.55911), written("p_fa", 0.0000123), written("mtwv", float("nan"))
+    ('0.5591', '0.000012', '-')
+    """
+    if math.isnan(value):
+        return "-"
+    digits = describe(measure).digits
+    return f"{value:.6g}" if digits is None else f"{value:,.{digits}f}"
+
+
+def better(measure: str) -> int:
+    """1 if higher values of a measure are better, -1 if lower ones are, 0 if neither; `twv@0.5` is as `twv@`."""
+    return describe(measure).better
 
 
 def named(names: Sequence[str], measures: Sequence[str]) -> Iterator[str]:
@@ -116,7 +254,7 @@ def ranking_measures(measures: Sequence[str], asked: Sequence[str] | None) -> tu
     `measures` are those that have numbers. Where all were asked for (None), systems are ranked by ATWV. Empty where
     none has an order of merit.
     """
-    first = next((name for name in named(asked or BALANCED, measures) if merit(name)), None)
+    first = next((name for name in named(asked or BALANCED, measures) if better(name)), None)
     if first is None:
         return ()
     stand_in = _STAND_IN.get(first)

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdask.model.measures import describe, written
 from swsdask.render import ece
-from swsdask.render.labels import face, shown
 from swsdask.render.tables import Board
 
 COLUMNS = (
@@ -55,8 +55,10 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
         ]
         threshold = found.value(condition, systems[0], "bayes_threshold") if systems else math.nan
         sections[condition] = {
-            "threshold": None if math.isnan(threshold) else shown("bayes_threshold", threshold),
-            "columns": [{"heading": face(measure).heading, "title": face(measure).title} for measure in columns],
+            "threshold": None if math.isnan(threshold) else written("bayes_threshold", threshold),
+            "columns": [
+                {"heading": describe(measure).heading, "title": describe(measure).title} for measure in columns
+            ],
             "rows": [
                 {"system": system, **found.mark(system), "cells": [_cell(found, condition, system, m) for m in columns]}
                 for system in systems
@@ -70,7 +72,7 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
 
 def _cell(found: Board, condition: str, system: str, measure: str) -> dict[str, str]:
     value = found.value(condition, system, measure)
-    return {"text": shown(measure, value), "sort": "" if math.isnan(value) else repr(value)}
+    return {"text": written(measure, value), "sort": "" if math.isnan(value) else repr(value)}
 
 
 def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, Any]]:

@@ -16,18 +16,17 @@ from typing import Any
 from markupsafe import Markup
 
 from swsdask.model.errors import counted
-from swsdask.model.measures import merit
+from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.render.calibration import calibration
 from swsdask.render.discovery import page as discovery_page
 from swsdask.render.ece import KINDS
 from swsdask.render.figures import figures
-from swsdask.render.labels import LEADERBOARD, distinct_headings, face, shown
 from swsdask.render.pages import TEMPLATES, environment, provenance, replacing, runs, style
 from swsdask.render.rank_correlation import compared
 from swsdask.render.retrieval import CURVES as PRECISION_RECALL
 from swsdask.render.retrieval import processing_load, retrieval
-from swsdask.render.tables import Board, board, by_condition, by_query
+from swsdask.render.tables import LEADERBOARD, Board, board, by_condition, by_query
 
 _BAR_WIDTH = 140
 
@@ -108,7 +107,7 @@ def _section(found: Board, condition: str, drawn: list[dict[str, Any]]) -> dict[
                 if (value := found.value(condition, system, measure)) > 0
             ],
             "bars_text": ", ".join(
-                f"{face(m).heading} {shown(m, found.value(condition, system, m))}" for m in reversed(bars)
+                f"{describe(m).heading} {written(m, found.value(condition, system, m))}" for m in reversed(bars)
             ),
         }
         for system in systems
@@ -116,15 +115,15 @@ def _section(found: Board, condition: str, drawn: list[dict[str, Any]]) -> dict[
     others = [
         {
             "name": measure,
-            "title": face(measure).title,
-            "texts": [shown(measure, found.value(condition, system, measure)) for system in systems],
+            "title": describe(measure).title,
+            "texts": [written(measure, found.value(condition, system, measure)) for system in systems],
         }
         for measure in found.measures
     ]
     return {
         "name": condition,
         "facts": found.facts(condition),
-        "columns": [{"heading": face(m).heading, "title": face(m).title} for m in columns],
+        "columns": [{"heading": describe(m).heading, "title": describe(m).title} for m in columns],
         "rows": rows,
         "has_bars": bool(bars),
         "measures": others,
@@ -134,7 +133,7 @@ def _section(found: Board, condition: str, drawn: list[dict[str, Any]]) -> dict[
 
 def _cell(measure: str, value: float, best: float) -> dict[str, Any]:
     return {
-        "text": shown(measure, value),
+        "text": written(measure, value),
         "sort": "" if math.isnan(value) else repr(value),
         "best": value == best,
     }
@@ -144,7 +143,7 @@ def _best(found: Board, condition: str, measure: str) -> float:
     """The best number of a measure among several systems; NaN where there is no order of merit."""
     values = [found.value(condition, system, measure) for system in found.systems]
     known = [value for value in values if not math.isnan(value)]
-    sign = merit(measure)
+    sign = better(measure)
     return sign * max(sign * value for value in known) if sign and len(known) > 1 else math.nan
 
 
@@ -155,9 +154,9 @@ def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, Any]]
         {
             "measure": measure,
             "name": name,
-            "heading": face(measure).heading,
-            "title": face(measure).title,
-            "digits": face(measure).digits,
+            "heading": describe(measure).heading,
+            "title": describe(measure).title,
+            "digits": describe(measure).digits,
         }
         for measure, name in zip(measures, distinct_headings(measures), strict=True)
     ]

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.errors import counted
+from swsdask.model.measures import distinct_headings, written
 from swsdask.model.results import RankCorrelation
-from swsdask.render.labels import distinct_headings, shown
 from swsdask.render.pages import environment, replacing, style
 from swsdask.render.tables import Board
 
@@ -130,7 +130,7 @@ def _winners(found: RankCorrelation, scores: Board) -> Iterator[dict[str, Any]]:
 
 
 def _best(found: RankCorrelation, scores: Board, measure: str, winners: Sequence[str]) -> str:
-    return shown(measure, scores.value(found.condition, winners[0], measure) if winners else math.nan)
+    return written(measure, scores.value(found.condition, winners[0], measure) if winners else math.nan)
 
 
 def _taus(found: RankCorrelation, headings: Sequence[str], columns: range) -> Table:

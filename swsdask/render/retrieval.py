@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdask.model.measures import describe, written
 from swsdask.render import ece
 from swsdask.render.calibration import DRAWN, MOST_DRAWN
-from swsdask.render.labels import face, shown
 from swsdask.render.tables import Board
 
 COLUMNS = (
@@ -60,7 +60,7 @@ def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
             if (plot := _plot(points.filter(pc.equal(points["system"], system))))
         ]
         sections[condition] = {
-            "columns": [{"heading": _heading(measure), "title": face(measure).title} for measure in columns],
+            "columns": [{"heading": _heading(measure), "title": describe(measure).title} for measure in columns],
             "rows": [
                 {"system": system, **found.mark(system), "cells": [_cell(found, condition, system, m) for m in columns]}
                 for system in systems
@@ -74,12 +74,12 @@ def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
 
 def _heading(measure: str) -> str:
     family, _, point = measure.partition("@")
-    return f"P@{point}" if family == "precision_at_rank" else face(measure).heading
+    return f"P@{point}" if family == "precision_at_rank" else describe(measure).heading
 
 
 def _cell(found: Board, condition: str, system: str, measure: str) -> dict[str, str]:
     value = found.value(condition, system, measure)
-    return {"text": shown(measure, value), "sort": "" if math.isnan(value) else repr(value)}
+    return {"text": written(measure, value), "sort": "" if math.isnan(value) else repr(value)}
 
 
 def _plot(points: pa.Table) -> dict[str, Any] | None:
@@ -153,11 +153,11 @@ def processing_load(found: Board, manifest: Mapping[str, Any]) -> dict[str, Any]
     condition = found.conditions[0] if found.conditions else ""
     runs = manifest.get("runs", {})
     return {
-        "columns": [{"heading": face(measure).heading, "title": face(measure).title} for measure in columns],
+        "columns": [{"heading": describe(measure).heading, "title": describe(measure).title} for measure in columns],
         "rows": [
             {
                 "system": system,
-                "texts": [shown(measure, found.value(condition, system, measure)) for measure in columns],
+                "texts": [written(measure, found.value(condition, system, measure)) for measure in columns],
             }
             for system in found.systems
             if any((condition, system, measure) in found.values for measure in columns)

@@ -17,8 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.errors import counted
-from swsdask.model.measures import merit, ranking_measures
-from swsdask.render.labels import NOT_BY_QUERY
+from swsdask.model.measures import TABLE, better, ranking_measures
+
+LEADERBOARD = (
+    ("n_hit", "n_miss", "n_false_alarm"),
+    ("p_miss", "p_fa"),
+    ("atwv", "actual_threshold"),
+    ("mtwv", "mtwv_threshold"),
+    ("otwv", "stwv"),
+    ("cnxe", "cnxe_min"),
+)
+"""The columns of a leaderboard; those of a group stay side by side."""
 
 COLOURS, DASHES = 6, 3
 """How many colours and ways of dashing a page has; the number tells systems apart beyond these."""
@@ -82,7 +91,7 @@ def rank(
     """
 
     def key(system: str) -> tuple[bool, float, str]:
-        merits = (merit(measure) * values.get((condition, system, measure), math.nan) for measure in by)
+        merits = (better(measure) * values.get((condition, system, measure), math.nan) for measure in by)
         found = next((value for value in merits if not math.isnan(value)), math.nan)
         return math.isnan(found), 0.0 if math.isnan(found) else -found, system
 
@@ -114,11 +123,11 @@ def by_condition(found: Board) -> dict[str, Any] | None:
 def by_query(table: pa.Table, found: Board) -> tuple[dict[str, Any] | None, dict[str, int] | None]:
     """The numbers of each query in the first condition, and how many systems had to be left out.
 
-    The systems are in the order of their rank; the measures of `faces.NOT_BY_QUERY` are not there. The first is None
-    where the result has no numbers of single queries, the second where no system was left out.
+    The systems are in the order of their rank. Measures whose description has `by_query` false are left out. The first
+    is None without numbers of queries, the second where no system was left out.
     """
     first = pc.equal(table["condition"], found.conditions[0] if found.conditions else "")
-    shown = pc.invert(pc.is_in(table["measure"], value_set=pa.array(sorted(NOT_BY_QUERY))))
+    shown = pc.invert(pc.is_in(table["measure"], value_set=pa.array([row.name for row in TABLE if not row.by_query])))
     rows = table.filter(pc.and_(pc.and_(pc.is_valid(table["query"]), first), shown))
     if rows.num_rows == 0:
         return None, None

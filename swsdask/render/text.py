@@ -11,9 +11,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
-from swsdask.render.labels import LEADERBOARD, face, shown
-from swsdask.render.tables import FACTS, Board, board
+from swsdask.render.tables import FACTS, LEADERBOARD, Board, board
 
 _UNBOUNDED = 10_000
 
@@ -21,7 +21,7 @@ _UNBOUNDED = 10_000
 def print_leaderboard(result: Result, console: Console | None = None) -> None:
     """Print one table per condition, the best system first, then the signature and the notes.
 
-    Columns are those of `faces.LEADERBOARD`, and the other measures are named; or, if the manifest says that certain
+    Columns are those of `tables.LEADERBOARD`, and the other measures are named; or, if the manifest says that certain
     measures were asked for, these. Where a table is wider than the terminal it goes on below. Without `console`: to
     stdout, at full width if that is no terminal.
     """
@@ -66,10 +66,10 @@ def _table(found: Board, condition: str, systems: Sequence[str], columns: Sequen
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("System", overflow="fold", max_width=40, vertical="bottom")
     for measure in columns:
-        heading = face(measure).heading.replace(" ", "\n")
+        heading = describe(measure).heading.replace(" ", "\n")
         table.add_column(heading, justify="right", style="bold" if measure == "atwv" else "", no_wrap=True)
     for system in systems:
-        numbers = (shown(measure, found.value(condition, system, measure)) for measure in columns)
+        numbers = (written(measure, found.value(condition, system, measure)) for measure in columns)
         table.add_row(Text(system), *numbers)
     return table
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import swsdask.render.calibration as rendered
+from swsdask.model.measures import describe, written
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render import ece
 from swsdask.render.calibration import COLUMNS, calibration
 from swsdask.render.html import page
-from swsdask.render.labels import FACES, shown
 from swsdask.render.tables import board
 from tests.results import table, three_systems
 
@@ -112,10 +112,10 @@ def test_the_table_holds_every_number_and_what_was_imputed() -> None:
     found = board(result.table)
     section = calibration(result.curves, found)["all"]
     assert section["threshold"] == "4.2000"
-    assert [column["heading"] for column in section["columns"]] == [FACES[m].heading for m in COLUMNS]
+    assert [column["heading"] for column in section["columns"]] == [describe(m).heading for m in COLUMNS]
     for row in section["rows"]:
         assert [cell["text"] for cell in row["cells"]] == [
-            shown(measure, found.value("all", row["system"], measure)) for measure in COLUMNS
+            written(measure, found.value("all", row["system"], measure)) for measure in COLUMNS
         ]
     assert "59,858" in [cell["text"] for cell in section["rows"][0]["cells"]]
 

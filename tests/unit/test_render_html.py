@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 import swsdask.render.tables as cubes
+from swsdask.model.measures import written
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render.html import page, write_report
-from swsdask.render.labels import LEADERBOARD, shown
-from swsdask.render.tables import board
+from swsdask.render.tables import LEADERBOARD, board
 from tests.results import MANIFEST, made_up, made_up_result, table, three_systems
 
 HOSTILE = (
@@ -81,7 +81,7 @@ def test_every_number_of_the_leaderboard_stands_in_its_row() -> None:
     columns = [measure for group in LEADERBOARD for measure in group if measure in found.measures]
     for condition in found.conditions:
         for system in found.systems:
-            expected = [shown(measure, found.value(condition, system, measure)) for measure in columns]
+            expected = [written(measure, found.value(condition, system, measure)) for measure in columns]
             assert any(system in row[0] and row[-len(columns) :] == expected for row in seen.rows if row)
     leaders = [row[0] for row in seen.rows if row and any(name in row[0] for name in found.systems)]
     assert [re.sub(r"^\s*\d+\s*", "", row).strip() for row in leaders[:3]] == list(found.systems)

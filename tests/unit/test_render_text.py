@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from swsdask.model.measures import describe, written
 from swsdask.model.results import SCORES, Result
-from swsdask.render.labels import LEADERBOARD, face, shown
-from swsdask.render.tables import board
+from swsdask.render.tables import LEADERBOARD, board
 from swsdask.render.text import print_leaderboard
 from tests.results import MANIFEST, table, three_systems
 
@@ -33,7 +33,7 @@ def test_piped_output_has_every_number_of_a_system_on_one_line(capsys: pytest.Ca
     for system in found.systems:
         line = next(line for line in lines if line.startswith(system))
         expected = [
-            shown(measure, found.value("all", system, measure))
+            written(measure, found.value("all", system, measure))
             for group in LEADERBOARD
             for measure in group
             if measure in found.measures
@@ -78,7 +78,7 @@ def test_a_table_goes_on_below_where_the_terminal_is_narrow(width: int) -> None:
     for group in LEADERBOARD:
         for measure in group:
             if measure in found.measures:
-                assert shown(measure, found.value("all", "good", measure)) in out.split()
+                assert written(measure, found.value("all", "good", measure)) in out.split()
 
 
 def test_ids_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,14 +111,14 @@ def test_a_result_without_numbers_prints(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_numbers_are_shown_as_their_measure_wants() -> None:
-    assert shown("n_hit", 1234567.0) == "1,234,567"
-    assert shown("atwv", -1.12345) == "-1.1235"
-    assert shown("mtwv_threshold", math.inf) == "inf"
-    assert shown("p_fa", 0.0000123) == "0.000012"
-    assert shown("something_new", 0.123456789) == "0.123457"
-    assert shown("n_something", 12.0) == "12"
-    assert shown("atwv", math.nan) == "-"
-    assert face("twv@2.5").heading == "TWV at 2.5"
+    assert written("n_hit", 1234567.0) == "1,234,567"
+    assert written("atwv", -1.12345) == "-1.1235"
+    assert written("mtwv_threshold", math.inf) == "inf"
+    assert written("p_fa", 0.0000123) == "0.000012"
+    assert written("something_new", 0.123456789) == "0.123457"
+    assert written("n_something", 12.0) == "12"
+    assert written("atwv", math.nan) == "-"
+    assert describe("twv@2.5").heading == "TWV at 2.5"
 
 
 def test_a_board_ranks_each_condition_by_itself() -> None:

@@ -1,11 +1,11 @@
-"""Which way merit lies, and by which measure a board is ranked."""
+"""The table of measures: names, directions, and the measure that ranks systems."""
 
 from __future__ import annotations
 
 import math
 
 from swsdask.measures import MEASURES
-from swsdask.model.measures import BALANCED, merit, named, ranking_measures
+from swsdask.model.measures import BALANCED, TABLE, better, named, ranking_measures
 from swsdask.model.results import SCORES
 from swsdask.render.tables import board
 from tests.results import table
@@ -17,14 +17,14 @@ NEITHER = set(
     "map_n_averaged map_n_no_relevant map_n_missing mediaeval_threshold mediaeval_offset_threshold mediaeval_min_score "
     "mediaeval_max_score".split()
 )
-"""Measures without an order of merit. A new measure is in `model.measures` or here."""
+"""Measures without an order of merit. A new measure has a direction in `model.measures.TABLE` or is here."""
 
 NAMES = [name for family in MEASURES for name in family.names]
 
 
 def test_every_measure_has_its_direction_or_none() -> None:
-    assert {name for name in NAMES if merit(name) == 0} == NEITHER
-    assert [merit(name) for name in ("atwv", "twv@-0.5", "p_miss@0.001", "cnxe", "beta", "no_such")] == [
+    assert {name for name in NAMES if better(name) == 0} == NEITHER
+    assert [better(name) for name in ("atwv", "twv@-0.5", "p_miss@0.001", "cnxe", "beta", "no_such")] == [
         1,
         1,
         -1,
@@ -34,9 +34,14 @@ def test_every_measure_has_its_direction_or_none() -> None:
     ]
 
 
+def test_the_table_has_every_measure_once() -> None:
+    assert sorted(row.name for row in TABLE) == sorted(NAMES)
+    assert all(row.better in (-1, 0, 1) for row in TABLE)
+
+
 def test_balanced_measures_are_measures_with_a_direction() -> None:
     assert set(BALANCED) <= set(NAMES)
-    assert all(merit(name) for name in BALANCED)
+    assert all(better(name) for name in BALANCED)
 
 
 def test_names_with_a_point() -> None:
