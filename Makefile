@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_RUNS ?= 20
+NEWEST ?= $(PYTHON)
+QUICK := tests/unit tests/cli tests/conformance
 
-.PHONY: help demo test fuzz lint wheel bench clean
+.PHONY: help demo test test-lowest test-newest fuzz lint wheel bench clean
 
 help:  ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,12 +20,32 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $@
 
+$(VENV)-lowest/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(PYTHON) tests/floors.py > $(VENV)-lowest/constraints.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint $(VENV)-lowest/constraints.txt --editable '.[test,s3]'
+	touch $@
+
+$(VENV)-newest/.installed: pyproject.toml
+	$(NEWEST) -m venv $(VENV)-newest
+	$(VENV)-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --editable '.[test,s3]'
+	touch $@
+
 demo: $(VENV)/.installed  ## make a synthetic evaluation, score it, write demo/results/report.html
 	$(BIN)/swsdask demo --out demo
 
 test: $(VENV)/.installed  ## run the whole test suite, its kernels compiled beforehand: no test waits for that
 	$(BIN)/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
 	$(BIN)/python -m pytest
+
+test-lowest: $(VENV)-lowest/.installed  ## unit, command line and conformance tests on the lowest versions declared
+	$(VENV)-lowest/bin/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
+	$(VENV)-lowest/bin/python -m pytest $(QUICK)
+
+test-newest: $(VENV)-newest/.installed  ## the same on the newest versions; NEWEST=python3.13 names the Python
+	$(VENV)-newest/bin/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
+	$(VENV)-newest/bin/python -m pytest $(QUICK)
 
 fuzz: $(VENV)/.installed  ## try the property tests at random, FUZZ_RUNS times, each with a seed that it prints
 	@for run in $$(seq $(FUZZ_RUNS)); do \
@@ -52,4 +74,4 @@ bench: $(VENV)/.bench  ## measure, and write tests/bench/RESULTS.md
 	$(BIN)/python -m tests.bench
 
 clean:  ## remove what was made
-	rm -rf $(VENV) demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

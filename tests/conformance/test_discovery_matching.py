@@ -158,5 +158,5 @@ def test_substring_completion(cases: Path) -> None:
         assert {f"{text[a : a + size]}/{text[b : b + size]}" for a, b, size in found} == set(expected)
         assert len(found) == n_pairs == n_distinct == len(expected)
         if shortest == 3:
-            literal = alignments((0, len(one)), (len(one), len(other)), longest - 1)
+            literal = alignments((0, len(one)), (len(one), len(other)), shortest, longest - 1)
             assert {(a, b, size) for (a, size), (b, _) in literal} == found
