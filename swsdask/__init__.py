@@ -27,11 +27,13 @@ _HOME = {
     "Evaluation": "swsdask.api",
     "cluster": "swsdask.execution.open",
     "Calibration": "swsdask.calibration.maps",
+    "Measure": "swsdask.measures.measure",
     "Result": "swsdask.model.results",
     "EvaluationSettings": "swsdask.model.settings",
     "SwsdaskError": "swsdask.model.errors",
     "InputError": "swsdask.model.errors",
     "SettingsError": "swsdask.model.errors",
+    "Value": "swsdask.measures.measure",
 }
 
 __all__ = [
@@ -39,9 +41,11 @@ __all__ = [
     "Evaluation",
     "EvaluationSettings",
     "InputError",
+    "Measure",
     "Result",
     "SettingsError",
     "SwsdaskError",
+    "Value",
     "__version__",
     "apply_calibration",
     "calibrate",
@@ -72,6 +76,7 @@ if TYPE_CHECKING:
     )
     from swsdask.calibration.maps import Calibration
     from swsdask.execution.open import cluster
+    from swsdask.measures.measure import Measure, Value
     from swsdask.model.errors import InputError, SettingsError, SwsdaskError
     from swsdask.model.results import Result
     from swsdask.model.settings import EvaluationSettings

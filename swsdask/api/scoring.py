@@ -18,17 +18,21 @@ from swsdask.archive.reference import build_reference
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.local import SerialExecutor
 from swsdask.formats.run_encoding import Encoding
-from swsdask.measures import interpretation, select, with_points
+from swsdask.measures import MEASURES, interpretation, select, with_points
+from swsdask.measures.measure import Measure
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.model.errors import counted
+from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Result
 from swsdask.model.settings import Settings
 from swsdask.scoring.score import score_archive
 
+Measures = str | Measure | Iterable[str | Measure] | None
+"""Names of measures, measures of one's own, or both; None: every measure there is."""
+
 
 def score(
     evaluation: Evaluation | Location,
-    measures: str | Iterable[str] | None = None,
+    measures: Measures = None,
     *,
     runs: Runs = None,
     by: str | Iterable[str] = (),
@@ -41,7 +45,8 @@ def score(
 ) -> Result:
     """Score runs: those of the archive (all, or the named systems), or files, directories, globs, URLs.
 
-    `measures` are names (None: all), also with a threshold or a false-alarm rate: twv@0.5, p_miss@0.001. `by` are
+    `measures` are names (None: all), also with a threshold or a false-alarm rate: twv@0.5, p_miss@0.001, and objects
+    that follow the protocol `swsdask.Measure`: measures of your own (CONTRIBUTING.md has an example). `by` are
     conditions, each a key or several joined by commas: a query attribute (language and oov where the list gives them),
     source_type, document_language, query_pattern:REGEX, document_pattern:REGEX. `frame_shift` (seconds) and
     `negate_scores` are for tables that have frames for times, or costs for scores, as those of Kaldi's kws-search.
@@ -52,8 +57,7 @@ def score(
     runs, by = named_runs(runs, evaluation.systems), as_names(by) or []
     encoding = Encoding(frame_shift, negate_scores)
     began = time.time()
-    measures, settings = asked(measures, evaluation.settings)
-    families = select(measures)
+    names, families, settings = requested(measures, evaluation.settings)
     with ExitStack() as stack:
         rows = rows_to_score(evaluation, runs)
         workers = stack.enter_context(working(settings, executor, rows, progress))
@@ -62,7 +66,7 @@ def score(
         notes = [
             *check_words(archive.words, settings.evaluation),
             *check_runs(held, settings.evaluation),
-            *_untold_loads(held, measures),
+            *_untold_loads(held, names),
         ]
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
         tables = score_archive(
@@ -72,11 +76,11 @@ def score(
             families,
             settings,
             workers,
-            measures=measures,
+            measures=names,
             alignment=alignment,
             progress=progress,
         )
-        manifest = manifest_of(archive, systems, settings, measures, by)
+        manifest = manifest_of(archive, systems, settings, names, by)
         manifest["overridden"] = {
             each.setting: {"kept": each.kept, "used": each.used} for each in evaluation.overridden
         }
@@ -99,7 +103,7 @@ def score(
 
 def plan(
     evaluation: Evaluation,
-    measures: str | Iterable[str] | None = None,
+    measures: Measures = None,
     *,
     runs: Runs = None,
     by: str | Iterable[str] = (),
@@ -107,23 +111,22 @@ def plan(
     negate_scores: bool = False,
 ) -> str:
     """What `score` would do, in words, after checking everything that it would read. Scores nothing."""
-    measures, settings = asked(measures, evaluation.settings)
+    names, families, settings = requested(measures, evaluation.settings)
     runs, by = named_runs(runs, evaluation.systems), as_names(by) or []
-    families = select(measures)
     encoding = Encoding(frame_shift, negate_scores)
     with with_runs(evaluation, runs, SerialExecutor(), None, encoding) as (archive, systems):
         held = [run for run in archive.runs if run.system in systems]
         notes = (*check_words(archive.words, settings.evaluation), *check_runs(held, settings.evaluation))
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
-        names = [name for family in families for name in family.names] if measures is None else measures
+        listed = [name for family in families for name in family.names] if names is None else names
         lines = [
-            manifest_of(archive, systems, settings, measures, by)["signature"],
+            manifest_of(archive, systems, settings, names, by)["signature"],
             *(f"{run.system}: {counted(run.rows, 'detections')}" for run in held),
             *(
                 f"{c.name}: {counted(int(c.queries.sum()), 'queries')}, {counted(c.n_trials, 'trials')} each"
                 for c in reference.conditions
             ),
-            f"measures: {', '.join(names)}",
+            f"measures: {', '.join(listed)}",
             *evaluation.notes,
             *notes,
         ]
@@ -138,7 +141,22 @@ def _untold_loads(held: Iterable[Run], measures: Iterable[str] | None) -> Iterat
         yield f"No {', '.join(load)} of {', '.join(untold)}: no resources.toml beside the run tells what it took."
 
 
-def asked(measures: str | Iterable[str] | None, settings: Settings) -> tuple[list[str] | None, Settings]:
-    """The names of measures, and the settings with the points that names such as `twv@0.5` add."""
-    names, evaluation = with_points(as_names(measures), settings.evaluation)
-    return names, settings.model_copy(update={"evaluation": evaluation})
+def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None, list[Measure], Settings]:
+    """The names of the requested measures (None: all), what computes them, and the settings with their points.
+
+    Names such as `twv@0.5` add a point to the settings. Raises `SettingsError` for an unknown name, and for a measure
+    of one's own that has the name of another.
+    """
+    given = None if measures is None else [measures] if isinstance(measures, str | Measure) else list(measures)
+    own = [each for each in given or () if not isinstance(each, str)]
+    names, evaluation = with_points(
+        None if given is None else [each for each in given if isinstance(each, str)], settings.evaluation
+    )
+    families = [*select(names), *own]
+    taken = {name for family in MEASURES for name in family.names}
+    for name in (name for family in own for name in family.names):
+        if name in taken:
+            raise SettingsError(f"measure {name!r} is the name of another measure. Rename yours.")
+        taken.add(name)
+        names = [*(names or ()), name]
+    return names, families, settings.model_copy(update={"evaluation": evaluation})

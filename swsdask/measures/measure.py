@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, Reference
@@ -31,6 +31,7 @@ class Curve:
     y: F64
 
 
+@runtime_checkable
 class Measure(Protocol):
     """A family of numbers that share their statistics. `names` are the measure names it yields, in order.
 

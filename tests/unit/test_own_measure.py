@@ -1,0 +1,51 @@
+"""CONTRIBUTING's measure of one's own is scored beside the measures of the package."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import swsdask as sws
+from tests.cli.conftest import Files, files
+
+__all__ = ["files"]
+
+CONTRIBUTING = (Path(__file__).resolve().parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def own() -> sws.Measure:
+    """The measure that CONTRIBUTING shows, as a reader would type it."""
+    found = re.search(r"```python\n(.*?)```", CONTRIBUTING, re.DOTALL)
+    assert found is not None
+    names: dict[str, Any] = {}
+    exec(found[1], names)
+    measure = names["F2"]()
+    assert isinstance(measure, sws.Measure)
+    return measure
+
+
+def overall(result: sws.Result) -> dict[str, float]:
+    rows = result.table.to_pylist()
+    return {row["measure"]: row["value"] for row in rows if row["query"] is None and row["condition"] == "all"}
+
+
+def test_a_measure_of_ones_own_beside_others(files: Files, own: sws.Measure) -> None:
+    found = overall(sws.score(files.reference, ["precision", "recall", own], runs=files.run))
+    assert list(found) == ["precision", "recall", "f2"]
+    precision, recall = found["precision"], found["recall"]
+    assert found["f2"] == pytest.approx(5 * precision * recall / (4 * precision + recall), abs=1e-15)
+
+
+def test_a_measure_of_ones_own_alone(files: Files, own: sws.Measure) -> None:
+    result = sws.score(files.reference, own, runs=files.run)
+    assert list(overall(result)) == ["f2"]
+    assert result.manifest["measures"] == ["f2"]
+
+
+def test_a_name_that_is_taken_is_refused(files: Files, own: sws.Measure) -> None:
+    with pytest.raises(sws.SettingsError, match="'f2' is the name of another measure"):
+        sws.score(files.reference, [own, own], runs=files.run)
