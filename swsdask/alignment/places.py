@@ -1,17 +1,11 @@
-"""Places of trials: documents and segments, the best detection of each, and what lies outside.
+"""Trials of places, segments or documents: the best detection stands for all that fall into one.
 
-Trials that stand for all detections that fall into them: the best one speaks for the others.
+The rule `outside` decides about detections that do not lie inside an evaluated excerpt: "drop" makes no trials of them
+and counts them (KWSEval drops them silently), "false_alarm" leaves them ordinary detections, aligned like the rest
+(STDEval without its -E option: false alarms where they match nothing), "error" refuses them.
 
-The group of documents that a trial belongs to.
-
-What becomes of detections that do not lie inside an evaluated excerpt.
-
-The rule `outside` says it: "drop" makes no trials of them and counts them (KWSEval drops them silently), "false_alarm"
-leaves them ordinary detections, aligned like the rest (STDEval without its -E option: false alarms where they match
-nothing), "error" refuses them.
-
-QUIRK, under `compat = "kwseval"`: a detection that ends exactly at the end of an excerpt is outside if begin + duration
-in double precision lies behind it (`alignment.doubles`).
+QUIRK, under `compat = "kwseval"`: a detection that ends exactly at the end of an excerpt is outside if begin +
+duration in double precision is greater (`alignment.doubles`).
 """
 
 from __future__ import annotations

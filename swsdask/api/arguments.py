@@ -1,9 +1,4 @@
-"""Arguments of the API, normalised.
-
-What callers give in many forms, in one.
-
-Runs as callers give them, and the files they are in.
-"""
+"""Arguments of the public functions, normalised: names, locations and runs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Inputs of term discovery: files and archives.
-
-Where the corpus and the classes of fragments come from: files, or an archive of term discovery.
-
-Writing term discovery into an archive.
-"""
+"""Inputs of term discovery: files, or an archive that is read or written."""
 
 from __future__ import annotations
 

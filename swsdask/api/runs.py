@@ -1,9 +1,4 @@
-"""Runs given to the API, and where the work runs.
-
-The runs that are scored, and the archive that holds them.
-
-Where the work runs.
-"""
+"""The runs to score, the archive that holds them, and the executor that scores them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Writing of results and their manifest.
+"""Results as files, as the report page and as an official tool would print them; and their manifest.
 
-Writing a result: files, the report, what an official tool would print.
-
-What the numbers of a result mean: the signature, and what was dropped or rounded on the way to them.
+The manifest says what the numbers mean: the signature, and what was dropped or rounded.
 """
 
 from __future__ import annotations

@@ -1,19 +1,11 @@
-"""Detections on storage: partitioned, spilled, sorted, and written as fragments.
+"""Fragments: Parquet files of sorted detections, written once and read by row groups.
 
-Fragments: Parquet files of sorted detections, written once and read by row groups.
+The rows of a run are spilled by bucket of their query, then each bucket is sorted and written. Neighbouring buckets
+share a fragment as long as it stays small enough to sort in memory. A bucket that is too large by itself is divided
+into ranges of (query, document), which are about even unless a (query, document) alone is too large. A spill file is
+an Arrow IPC file with one record batch per partition, so that each partition is read without the others.
 
-From the rows of a run, spilled by bucket, to its fragments: each sorted and written on its own.
-
-Neighbouring buckets share a fragment as long as it stays small enough to sort in memory. A bucket that is too large
-by itself is divided into ranges of (query, document), which are about even unless a (query, document) alone is too
-large.
-
-Rows on their way to where they belong: spilled to temporary files, taken up again partition by partition.
-
-A spill file is an Arrow IPC file with one record batch per partition, so that each partition is read without the
-others.
-
-The table `runs` of an archive on storage: what each run is and which files hold its rows.
+The table `runs` says what each run is and which fragments hold its rows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""An archive in memory, and reading of runs into it.
-
-An archive in memory: for scoring straight from files.
-
-The official files, read into the tables and rows that archives are made of.
-"""
+"""An archive in memory, for scoring from files without storing them; and reading of the official files."""
 
 from __future__ import annotations
 

@@ -1,14 +1,9 @@
-"""The files that an archive was made from, and the order of their rows.
+"""The files that runs come from, and the order of their rows, for the settings that depend on it.
 
-Where the rows of runs come from, and which of them may be one run.
-
-The order in which a run's files have its rows, for the settings that depend on it.
-
-Everywhere else the order of the input never shows. Under `compat = "mediaeval"`, and where `average_precision.ties` is
+Elsewhere the order of the input never shows. Under `compat = "mediaeval"`, and where `average_precision.ties` is
 "input" or `average_precision.duplicates` "first", rows keep their `position`: the number of the source in which they
-were read (a file, or a part of one, in order), then that of the row among the system's own there. However files
-are cut into parts, positions ascend in the same order. A run's content hash is of what its rows say, not of their
-order.
+were read (a file, or a part of one, in order), then that of the row among the system's own there. However files are
+cut into parts, positions ascend in the same order. A run's content hash is of its rows, not of their order.
 
 MediaEval's tool refuses a trial that a run has twice, where otherwise the best detection counts; so does this mode.
 """

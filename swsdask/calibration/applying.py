@@ -1,8 +1,6 @@
-"""Application of a calibration to runs.
+"""Application of a calibration to runs: read, mapped and written piece by piece, in flat memory.
 
-A calibration applied to runs: read, mapped and written piece by piece, so that memory does not grow with a run.
-
-Where calibrated runs are written, and in which form: that of the run they come from.
+The result is written in the form of the run that it comes from.
 """
 
 from __future__ import annotations

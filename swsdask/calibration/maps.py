@@ -1,8 +1,6 @@
-"""Maps of scores, and the file that holds one.
+"""Maps from scores to log-likelihood ratios (natural logarithm), and the TOML file that keeps one.
 
-Maps from scores to log-likelihood ratios, in the natural logarithm. Both rise: they never change which is larger.
-
-A calibration and its file: a small TOML file that says what the map is and what it was fitted on.
+Every map rises: it never changes which of two scores is greater.
 """
 
 from __future__ import annotations

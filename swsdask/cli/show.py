@@ -1,7 +1,4 @@
-"""`swsdask show`.
-
-`swsdask show` of an archive of term discovery.
-"""
+"""`swsdask show`: the content of an archive, of detections or of term discovery."""
 
 from __future__ import annotations
 

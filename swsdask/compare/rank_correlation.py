@@ -1,11 +1,8 @@
-"""Rank correlation between measures.
+"""Rank correlation between measures: Kendall's tau-b, and tau_AP, which weighs the top.
 
-Rank correlation between measures: which measure would change who wins.
-
-How alike two rankings of the same things are: Kendall's tau-b, and tau_AP, which weighs the top.
-
-Rankings are given by values, more is better, float64 [n]; infinities may be among them, NaN may not. Equal values are
-ties. All counts are integers and sums are rounded once, so the order of the things never shows.
+A low correlation of two measures means that they rank systems differently. Rankings are given by values, higher is
+better, float64 [n]; infinities may be among them, NaN may not. Equal values are ties. All counts are integers and sums
+are rounded once, so the order of the systems never shows.
 """
 
 from __future__ import annotations

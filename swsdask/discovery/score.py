@@ -1,8 +1,6 @@
-"""Scores of term discovery: statistics over cells, measures by fold, tables.
+"""Scores of term discovery: statistics of systems on an executor, then numbers in long form.
 
-Scoring term discovery: the statistics of some systems on an executor, whatever the systems, cells and measures.
-
-The numbers of one system in long form: over each set of folds, their spread, and of every fold.
+Numbers are given over each set of folds, with their spread, and of every fold.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Executors: map a function over items and merge what it returns. Progress, trees of merges, ordered tasks.
+"""What an executor is: it maps a function over items and merges the results. It knows no measure.
 
-What an executor is: something that maps a function over items and merges what comes out. It knows no measure.
-
-What work reports to while it goes on.
-
-Merging as a tree: as soon as `fan_in` parts of one level are there, they become one part of the next.
-
-Many independent tasks, here or on an executor, with their results in order.
+`Progress` is what work reports to. Results merge as a tree: as soon as `fan_in` parts of one level are there, they
+become one part of the next. `run_tasks` returns the results of independent tasks in order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Executors in this process: serial and threads.
+"""Executors in this process: serial, for small work and for debugging, and threads.
 
-One task after the other, in this process: for small work, and for looking at what went wrong.
-
-Tasks in threads of this process: reading, kernels and large array operations run without the interpreter's lock.
+Reading, kernels and large array operations release the interpreter's lock, so that threads run at once.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Files to read: their bytes, lines and fields, and the problems found in them.
+"""Files as bytes, as lines of text, and as fields between blanks.
 
-Files to read, wherever they are: their bytes, with any compression undone.
-
-What compresses a file is told by its first bytes, never by its name.
-
-Text files line by line, in blocks of whole lines however long the file is: UTF-8 unless another encoding is told.
-
-Lines of fields with blanks between them.
-
-How faults that are raised deep inside become problems with a place.
+The first bytes of a file decide how it is decompressed, never its name. Text is read in blocks of whole lines however
+long the file is, in UTF-8 unless another encoding is given. Faults that are raised while a line is read become
+problems with their file and line.
 """
 
 from __future__ import annotations

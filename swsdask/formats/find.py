@@ -1,11 +1,4 @@
-"""Finding of files: patterns, folders, runs and classes.
-
-Where files are: paths, folders, globs and URLs become a list of files.
-
-Where runs are: files, folders, globs and URLs become a list of files.
-
-Where class files are: files, folders, globs and URLs become a list of files.
-"""
+"""Files, folders, globs and URLs as lists of files: of runs, of classes, or of any kind."""
 
 from __future__ import annotations
 

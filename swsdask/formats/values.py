@@ -1,10 +1,6 @@
-"""Values in files: of detections, of references, and of a run's header.
+"""Values as text, one at a time: of detections, of reference files, and of the header of a run.
 
-The values of one detection as text, one at a time: where a row is not ordinary, and to say what is wrong with it.
-
-The values of reference files as text: documents, and stretches of their time in decimal seconds.
-
-What a run says of itself: from the attributes or metadata of a file to a header.
+They are read one by one where a row is not ordinary, to say what is wrong with it.
 """
 
 from __future__ import annotations

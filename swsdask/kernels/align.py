@@ -1,12 +1,7 @@
-"""Alignment of detections with occurrences: candidates, components, and their congruence.
+"""Alignment of detections with occurrences, component by component of the admissibility graph.
 
-Alignment of detections with occurrences, component by component of the admissibility graph.
-
-What mapping a detection to an occurrence is worth, as whole numbers, so that sums are exact and ties are ties.
-
-The detections that lie near an occurrence, in the order in which alignment walks them.
-
-The order in which alignment walks the detections of a group: by time, then better ones first.
+Detections of a (query, document, channel) are visited by time, then better ones first; those near no occurrence are
+skipped. The value of a pair is a whole number, so that sums are exact and ties are ties.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""The optimal assignment inside one component, and its ties.
+"""The exact assignment of rows to columns with the greatest sum of weights, and which of several.
 
-Exact assignment: the pairs of rows and columns with the greatest sum of weights.
-
-Which of several optimal assignments: the one that prefers early columns, then early rows.
-
-Every optimal assignment lies in the tight edges (price of row + price of column = weight) and leaves unmatched only
-what has the price 0. Of these, walk the columns from the first to the last and match a column whenever an optimal
-assignment that agrees with the choices so far does; then walk the matched columns again and give each the first row
-that such an assignment gives it. The result depends on nothing but the order of columns and rows.
+The result prefers early columns, then early rows. Every optimal assignment lies in the tight edges (price of row +
+price of column = weight) and leaves unmatched only what has the price 0. Of these, visit the columns from the first to
+the last and match a column whenever an optimal assignment that agrees with the choices so far does; then visit the
+matched columns again and give each the first row that such an assignment gives it. The result depends on nothing but
+the order of columns and rows.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""Compilation of kernels: their cache and their signatures.
+"""Where compiled kernels are kept, and the types of their signatures.
 
-Where compiled kernels are kept, and a word to the user while they are made.
-
-numba looks only at the file of a cached function to see whether its machine code is up to date. Kernels call those of
-other files, so each version of the sources, of the software beneath them and of the processor has a folder of its own:
-code that was compiled from another version is never found. Nor do processes of two kinds write into one index, which
-numba's cache does not bear.
-
-Types for the signatures of kernels.
+numba checks only the file of a cached function for changes. Kernels call those of other files, so each version of the
+sources, of the software beneath them and of the processor has a folder of its own: code that was compiled from another
+version is never found. Nor do processes of two kinds write into one index, which numba's cache does not support.
 """
 
 from __future__ import annotations

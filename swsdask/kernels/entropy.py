@@ -1,8 +1,6 @@
-"""Exact sums of the costs of trials, and isotonic regression.
+"""Sums of costs without rounding, as wide integers of 32-bit digits; and isotonic regression.
 
-Adding up costs without rounding: wide integers of 32-bit digits.
-
-Pooling adjacent violators: the closest rates that never fall as the score rises.
+Isotonic regression by pooling adjacent violators: the closest rates that never fall as the score rises.
 """
 
 from __future__ import annotations

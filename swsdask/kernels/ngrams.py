@@ -1,10 +1,7 @@
-"""Repeated n-grams of phones: the gold set, and sequences.
+"""Equal n-grams of labels, and numbers for equal sequences of labels.
 
-Equal n-grams of labels without comparing any two: groups of n-grams are refined by their next label.
-
-Which occurrences of equal n-grams have another in their fold that they do not overlap with.
-
-Numbers for sequences of labels, equal for equal sequences and no others.
+N-grams are not compared in pairs: groups of equal ones are refined by their next label. The gold set keeps those that
+occur twice in a fold without overlap.
 
 A sequence is a range of rows of one column of labels. It is found by its hash and compared label by label, so two that
 share a hash are still told apart. A table of sequences is `slots` int32 [a power of two, at least twice as many], -1

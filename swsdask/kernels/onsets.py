@@ -1,13 +1,8 @@
-"""Matches of onsets, and generalised average precision over them.
+"""Replay points near onsets, what each earns, and how many points rank before those that earn something.
 
-Replay points near onsets, what they earn, and how many points rank before those that earn something.
-
-Onsets that are used once: which one is nearest to a replay point, and what the point earns.
-
-Onsets are sorted; a used one is taken out of two linked structures (to the next unused one on either side, with halved
-paths), so that looking for the nearest takes about the time of finding one's place, however many are used.
-
-The Monte Carlo study of GAP: ranked lists of points, and the GAP of such lists.
+Onsets are sorted; a used one is removed from two linked structures (to the next unused one on either side, with halved
+paths), so that finding the nearest takes about the time of a binary search, however many are used. The Monte Carlo
+study of GAP ranks random lists of points in the same way.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
-"""Pairs of fragments: counted by overlap, partner and containment.
+"""Pairs of fragments without a loop over all pairs: those that overlap, and those that several classes have.
 
-Pairs of fragments, found without looking at all of them: those that overlap, and those that several classes have.
-
-When two fragments overlap, by the measures document of the Zero Resource challenge (tde: `placing.near`).
-
-Which fragments of a group have another there that they do not overlap.
-
-Fragments inside stretches of their file: which one holds each, and what is left of them there.
-
-Stretches are columns sorted by (file, start) that do not overlap within one file; those of file f are rows
-first[f]:first[f + 1]. Times are int32 ticks of 0.1 ms.
+Overlap is that of the measures document of the Zero Resource challenge (of tde: `placing.near`). Stretches are columns
+sorted by (file, start) that do not overlap within one file; those of file f are rows first[f]:first[f + 1]. Times are
+int32 ticks of 0.1 ms.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Placing of fragments in the corpus: phones, words and cover.
-
-Which phones (or words) of a file a stretch of time has, by the three definitions of term discovery.
+"""The phones or words of a stretch of time, by the three definitions of term discovery; and cover.
 
 Tokens are columns sorted by (file, start) that do not overlap within one file; those of file f are rows
-first[f]:first[f + 1]. What a stretch has is a range of rows. Times are int32 ticks of 0.1 ms; seconds are
-`ticks / 10_000`, the very doubles that an official tool parses.
-
-Words that fragments lie on, as tdev2 takes them, and whether two stretches of a corpus have equal labels.
-
-What fragments cover: phones marked, and the length of their union.
+first[f]:first[f + 1]. A stretch has a range of rows. Times are int32 ticks of 0.1 ms; seconds are `ticks / 10_000`,
+the doubles that an official tool parses.
 """
 
 from __future__ import annotations

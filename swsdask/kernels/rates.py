@@ -1,9 +1,4 @@
-"""Counts of outcomes by query, and the rates that follow as a threshold moves.
-
-Counting trials by decision, and the scores at which decisions change.
-
-Adding up the error rates of queries as one threshold moves.
-"""
+"""Counts of trials by decision, and error rates of all queries as one threshold moves."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Trials from detections: the best of a place, its target, and its stretch.
+"""From detections to trials: the best detection of a place, which places are targets, and stretches.
 
-The best detection of every trial that several detections fall into.
-
-Trials of places: whether every row is one, and which are targets.
-
-Where stretches begin: rows one after the other that share their query and their group of documents.
+A stretch is a range of adjacent rows that share their query and their group of documents.
 """
 
 from __future__ import annotations

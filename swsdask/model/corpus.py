@@ -1,14 +1,10 @@
-"""The corpus of term discovery and what a system found in it.
-
-What term discovery is scored against and on: a corpus of phones and words, and fragments that systems found.
+"""The corpus of term discovery, the fragments that systems found in it, and the tables of both.
 
 Times are ticks of 0.1 ms (int32). Alignments and class files have at most four decimals, so `ticks / 10_000` is the
-very double that an official tool parses, and its arithmetic can be followed to the last digit.
+double that an official tool parses, and its arithmetic can be followed to the last digit.
 
-The tables that term discovery reads, in the order of their files: before any definition is applied.
-
-Times are ticks of 0.1 ms. `line` is the line of the file that a row was read from, for messages; it is content of no
-table. The metadata's `rounded` counts the times that were finer than a tick.
+Tables hold files as they were read, before any definition is applied. Their column `line` is for messages and is not
+content; the metadata's `rounded` counts the times that were finer than a tick.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Errors that users see, problems collected before one is raised, and counted words.
+"""Errors that users see: each says where, what was expected, what was found and what to do.
 
-Every error that swsdask raises on purpose. Each says where, what was expected, what came and what to do.
-
-The exit code of the command line is the class's `exit_code`: 1 a fault of ours, 2 bad input or settings,
-3 a regression found, 4 the cluster failed (the work can be resumed).
-
-Numbers of things, in sentences.
+`exit_code` of a class is that of the command line: 1 a fault of swsdask, 2 bad input or settings, 3 a regression
+found, 4 the cluster failed (the work can be resumed). `Problems` collects what is wrong with a file before one error
+is raised; `counted` writes numbers of things in sentences.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Results: tables of numbers, rank correlations and studies of GAP.
-
-What scoring gives: numbers in long form, curves, and where they came from.
-
-How alike measures rank the systems of a result.
-
-What the Monte Carlo study of GAP gives: how much rankings of systems depend on the penalty function.
-"""
+"""Results: scores in long form, curves, rank correlations, and the study of GAP's penalty functions."""
 
 from __future__ import annotations
 

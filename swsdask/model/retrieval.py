@@ -1,9 +1,4 @@
-"""Settings of ranked measures: average precision and generalised average precision.
-
-The conventions of ranked retrieval: `[evaluation.average_precision]`, and what rankings need to know of it.
-
-The settings of GAP: `[evaluation.gap]`.
-"""
+"""Settings of ranked measures: `[evaluation.average_precision]` and `[evaluation.gap]`."""
 
 from __future__ import annotations
 

@@ -1,13 +1,11 @@
-"""Schemas of the tables, and the runs that fill them.
+"""Arrow schemas of an archive's tables, and runs as they are read.
 
-The Arrow schemas of an archive's tables. Times are ticks of 0.1 ms (see `model.units`).
+In `detections`, `query` is a row of the table `queries`, `document` one of the list of documents: the distinct ones of
+the table `documents` in its order, then those that only `words` has, sorted; any other document is -1. Rows of a
+fragment are sorted by (query, document, channel, start, duration, score descending, decision), so that the order of
+the input never shows. Times are ticks of 0.1 ms (`model.units`).
 
-In `detections`, `query` is a row number of the table `queries`, `document` one of the list of documents: the distinct
-ones of the table `documents` in its order, then those that only `words` has, sorted; any other document is -1. Rows of
-a fragment are sorted by (query, document, channel, start, duration, score descending, decision), so that the order of
-the input never shows.
-
-A run as it is read: pieces of rows with dictionaries of their own, before an archive gives them its codes.
+A run is read in pieces of rows with dictionaries of their own; an archive replaces them by its codes.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""Settings of an evaluation, the presets that hold them, and what follows from them.
+"""Settings of an evaluation, presets, and the operating point that follows from them.
 
-What can move a number: the `[evaluation]` settings, checked. How it runs is `EngineSettings`, which cannot.
+`[evaluation]` and `[discovery]` hold everything that can move a number; `[engine]` says how the work runs and cannot.
 
-A settings file is TOML with the tables `[evaluation]`, `[discovery]` and `[engine]`, and may begin with `notes`,
-sentences that are shown beside the numbers; a preset is such a file in `conf/`. The layers, later ones winning:
-defaults, preset, what `compat` implies, explicit settings.
-
-The application of an evaluation: its operating point in numbers, and the thresholds it asks about.
-
-Presets: the settings files in `conf/`, installed with the package.
+A settings file is TOML with these tables, and may begin with `notes`, sentences that are shown beside the numbers. A
+preset is such a file in `conf/`, installed with the package. Layers, later ones winning: defaults, preset, what
+`compat` implies, explicit settings.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Units: times in ticks, and identifiers.
+"""Times as whole ticks of 0.1 ms, and identifiers of systems, queries and documents.
 
-Time as integers: one tick is 0.1 ms.
-
-Floating-point mid-points disagree with exact arithmetic at the tolerance's edge, so every time in swsdask is a whole
-number of ticks (int32 in tables, int64 where sums are doubled). Finer input is rounded half to even, and counted.
-
-Identifiers of systems, queries and documents.
+Mid-points in floating point disagree with exact arithmetic at the edge of a tolerance, so every time in swsdask is a
+whole number of ticks (int32 in tables, int64 where sums are doubled). Finer input is rounded half to even, and
+counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The report page of term discovery, and its figures.
+"""The report page of term discovery: measures with their spread over folds, figures, and exemplars.
 
-A result of term discovery as a page: measures with their spread over folds, what was found, classes to look at.
-
-The pictures of a discovery report: measures over folds as dots and ranges, class sizes and fragment lengths.
+Figures show measures over folds as dots and ranges, class sizes and fragment lengths.
 """
 
 from __future__ import annotations

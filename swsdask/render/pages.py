@@ -1,10 +1,6 @@
-"""What all pages share: templates, provenance, and atomic writing.
+"""What pages share: templates for one self-contained HTML file, provenance, and atomic writing.
 
-Where pages come from: templates that make one HTML file with everything in it.
-
-Where the numbers come from: the manifest of a result as tables of names and values.
-
-Files that are never half-written.
+A file takes the place of an old one only when it is written whole.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Sections of a report about retrieval and processing load.
-
-Ranked retrieval of the systems of a condition, laid out for the template: a table, and precision-recall curves.
-
-What each system took: the processing load in numbers, and the hardware in words.
-"""
+"""Sections of a report: ranked retrieval with precision-recall curves, and processing load."""
 
 from __future__ import annotations
 

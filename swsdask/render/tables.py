@@ -1,9 +1,4 @@
-"""Tables of a report: numbers by system, measure and condition.
-
-Numbers as the page's tables need them: by measure, system, and condition or query.
-
-The numbers over all queries, at hand by condition, system and measure.
-"""
+"""Tables of a report: numbers by system, measure, condition and query."""
 
 from __future__ import annotations
 

@@ -1,16 +1,12 @@
-"""The alignment table, the targets it numbers, and the check for missing trials.
-
-The alignment as a table: every trial with what it is mapped to, and every target that none is mapped to.
+"""The alignment as a table: every trial with its target, and every target without a trial.
 
 Cells come in any order and hold any part of a system's trials, but every (query, document) lies in one cell. So each
 cell's rows are sorted where it is aligned, wait in a file of their own, and are then merged: memory stays flat however
-many trials there are, and the order of the rows does not depend on the cells.
+many trials there are, and the order of the rows does not depend on the cells. Targets are numbered as
+`Trials.occurrence` does.
 
-The targets that trials are mapped to, numbered as `Trials.occurrence` does.
-
-`impute = "error"`: a run must give every trial of the evaluation, as MediaEval's tool wants it by default.
-
-A trial is a (query, document); those of queries without targets count only where averages count them.
+Under `impute = "error"` a run must give every trial (query, document) of the evaluation, as MediaEval's tool does by
+default; those of queries without targets count only where averages count them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Rounds over the cells of an archive, and the plan of their tasks.
-
-Rounds: statistics in the order in which they need each other, each round one map over the same cells.
-
-Which cells are worked on together: tasks of about the same size, of groups of systems.
+"""Rounds over the cells of an archive: each is one map, in the order in which statistics need each other.
 
 Systems are scored group by group, all rounds of one group before the next. A group is as many systems as give every
-worker several tasks, so that few workers wait while the last tasks of a round end; and no more, so that what is held of
-them at once stays bounded however many there are. Nothing here can change a number.
+worker several tasks of about the same size, so that few workers wait while the last tasks of a round end; and no more,
+so that memory stays bounded however many systems there are. Nothing here can change a number.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Scores of systems: statistics over cells, then measures, then tables of results.
-
-Scoring: rounds over the cells of some systems, then the numbers.
-
-From merged statistics to the long-form tables of `model.results`, in canonical order.
-"""
+"""Scores of systems: statistics over cells, then measures, then tables of results in canonical order."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Counts of outcomes by stratum: queries and groups of documents.
+"""Counts of trials by stratum, outcome and decision, and the scores at which decisions change.
 
-How many trials each query has, by outcome and decision, and the scores at which decisions change.
-
-What conditions know of the classes that `Reference.class_of` makes of strata (query, group of documents).
-
-Trials as stretches of rows that share their query and their group of documents.
+A stratum is a (query, group of documents). Conditions select strata; `Reference.class_of` merges those that no
+condition tells apart. Trials come as stretches of rows that share their stratum.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Exact sums of the logarithmic cost of scores.
+"""Exact sums of logarithmic costs of scores that are used as log-likelihood ratios.
 
-The logarithmic costs of scores that are taken for log-likelihood ratios: exact sums, trial by trial.
-
-Sums of floating-point numbers without rounding: wide integers, one per stratum, that merge in any order.
+Sums of floating-point numbers are kept without rounding, as wide integers, one per stratum, that merge in any order.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""The ladder: hits at each rung and false alarms between them, together and by query.
-
-The ladder: how many trials lie between the scores at which a threshold can be best.
+"""The ladder: how many trials lie between the scores at which a threshold can be best.
 
 Between the scores of two hits lie only false alarms, so TWV as a function of the threshold can peak only at the score
 of a hit. Hits are known from the first round; the second counts all trials against the rungs from their scores alone,
-and what is not a hit is a false alarm: no alignment and no sorting.
-
-The scores of the trials that are mapped to a target: few, and they decide every threshold measure.
-
-The ladder of every query on its own: what the best threshold per query and rankings per query need.
+and what is not a hit is a false alarm: no alignment and no sorting. The best threshold per query and rankings per
+query need the ladder of each query.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Moments of scores in narrow bins, where the classes overlap.
+"""Moments of the scores of non-targets in narrow bins: any sum of a smooth function of scores follows.
 
-The scores of non-targets in few numbers, from which the sum of any smooth function of a score follows.
-
-Bins that widen with the distance from a centre hold moments of the scores in them (`statistics.bins`). A few points of
-each bin have the same moments (`statistics.bins`), and the sum over points of a function is that over scores, but
-for what the function's sixth derivative makes of a bin's width.
-
-Whether the scores of hits and of other trials overlap, where bins are too coarse to tell.
+Bins widen with the distance from a centre (`statistics.bins`). A few points of each bin have the same moments, and the
+sum of a function over these points is its sum over the scores, up to what the function's sixth derivative makes of a
+bin's width. Where hits and other trials overlap in bins that are too coarse, a second round narrows them.
 """
 
 from __future__ import annotations

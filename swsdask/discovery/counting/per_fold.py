@@ -1,13 +1,8 @@
-"""Counts by fold: sets, members and sums.
+"""Counts by fold: sets of whole numbers, members of classes, and both sides of a ratio.
 
-Things and numbers of folds: rows by their fold, sets of things in folds, and the two sides of a ratio.
-
-Sets of whole numbers as ascending int64 arrays without repeats.
-
-They are made by a sort that knows runs of ascending numbers, since what is put together is mostly made of these: many
-times faster than numpy's own functions of sets.
-
-Members of classes by class and fold, and the work on their pairs cut into tiles.
+A set is an ascending int64 array without repeats, made by a sort that recognises ascending runs: sets are mostly
+unions of these, and numpy's own set functions are many times slower. The work on pairs of a class's members is cut
+into tiles.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Rows of fragments and the windows of phones that they cover.
+"""Fragments of a class and a fold in rows of equal transcriptions, and windows of phones.
 
-Fragments of a class and a fold laid out in rows of those that read alike.
-
-Windows of phones: how long one may be from each phone on, and which fold it is of.
+A window set holds, for each first phone, how long a window may be, and the fold that it is in.
 """
 
 from __future__ import annotations

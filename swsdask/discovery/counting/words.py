@@ -1,10 +1,6 @@
-"""Words of the corpus, and fragments by file.
-
-The words of a set of folds, and which of them a fragment is near or lies on.
+"""Words of a set of folds, and which of them a fragment is near or lies on; cells of files.
 
 A word counts in a fold as a fragment does: if it lies entirely inside one of the fold's stretches.
-
-Cells that are ranges of files, for what is counted file by file.
 """
 
 from __future__ import annotations

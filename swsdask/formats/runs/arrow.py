@@ -1,10 +1,6 @@
-"""Columns of a run: gathered in blocks, joined, and checked.
+"""Columns of a table as detections: many rows at once, and for each row what is wrong with it.
 
-Columns of a table as the values of detections: many rows at once, and for each row what is wrong with it.
-
-Rows of a table, which may be of several systems, gathered into pieces of runs.
-
-The pieces of one run as one piece.
+Rows may be of several systems; they are gathered into pieces of runs, which are joined at the end.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Building of the columns of a run, row by row or block by block.
-
-A piece of a run in the making: rows are added by the scanner, or one at a time.
-
-The columns and the documents of a piece of a run in the making: arrays that grow.
-"""
+"""Pieces of a run in the making: rows are added by the scanner, or one at a time, to arrays that grow."""
 
 from __future__ import annotations
 

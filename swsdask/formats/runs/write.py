@@ -1,10 +1,7 @@
-"""Writing and conversion of runs.
+"""Runs written to files, and rewritten in another format.
 
-Runs written to files, to be read again with the same rows: times and scores keep every digit they have.
-
-A file whose name ends in .gz or .zst is compressed.
-
-A run rewritten in another format.
+Times and scores keep every digit, so that the file is read again with the same rows. A file whose name ends in .gz or
+.zst is compressed.
 """
 
 from __future__ import annotations
