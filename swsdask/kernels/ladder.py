@@ -24,9 +24,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int16, int32, int64, njit, void
+from numba import float64, int16, int32, int64, njit, void
 
-from swsdask.kernels.compilation import column, record
+from swsdask.kernels.compilation import column
 from swsdask.model.trials import F64, I16, I32, I64
 
 BUCKETS = 8
@@ -43,10 +43,6 @@ class Rungs(NamedTuple):
     logarithmic: bool
     low: float
     scale: float
-
-
-RUNGS = record(Rungs, column(float64), int32[::1], boolean, float64, float64)
-"""The type of `Rungs` in signatures."""
 
 
 @njit()

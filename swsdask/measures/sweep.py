@@ -112,11 +112,6 @@ def twv(p_miss: Rate, p_fa: Rate, beta: float) -> Rate:
     return 1.0 - (p_miss + beta * p_fa)
 
 
-def iso_twv(value: float, beta: float, p_fa: F64) -> F64:
-    """The P_miss that gives a TWV at false alarm rates: a line of equal value in the plane of a DET curve (Eq. 6)."""
-    return 1.0 - value - beta * p_fa
-
-
 NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, Ladder)
 """The statistics that a sweep is made of."""
 

@@ -19,8 +19,8 @@ from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS, RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections, ScoreRange
-from swsdask.simulate.detections import DetectionBlocks, detections
 from tests.bench.cost import Cost, cost
+from tests.detections import DetectionBlocks, detections
 
 SEED = 20130
 

@@ -9,13 +9,13 @@ from swsdask.archive.fragments import as_table
 from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS
-from swsdask.simulate.detections import detections
 from swsdask.simulate.evaluation import SimulatedEvaluation
 from swsdask.simulate.files import write
 from tests.bench.cost import cost
 from tests.bench.data import SEED, Data
 from tests.bench.in_lxml import read_with_lxml
 from tests.bench.table import Row
+from tests.detections import detections
 
 
 def rows(data: Data) -> Iterator[Row]:

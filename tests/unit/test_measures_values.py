@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from swsdask.measures import MEASURES, curves
-from swsdask.measures.sweep import iso_twv, sweeps, twv
+from swsdask.measures.sweep import sweeps
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
 from tests.worlds import Row, make_reference, settings, statistics, with_thresholds
@@ -224,7 +224,3 @@ def test_a_system_that_finds_nothing() -> None:
     assert {name: out[None, name] for name in expected} == expected
     assert out[None, "mtwv_threshold"] == math.inf
     assert out[None, "mtwv_rejected_threshold"] == -math.inf
-
-
-def test_lines_of_equal_twv() -> None:
-    assert twv(iso_twv(0.4, BETA, 0.01), 0.01, BETA) == pytest.approx(0.4)

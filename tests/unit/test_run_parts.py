@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from swsdask.formats.runs import parts as run_parts
-from swsdask.formats.runs.read import RunPart, read_part, read_run, split_run
+from swsdask.formats.runs.read import RunPart, read_run, split_run
 from swsdask.model.errors import Problems
 
 ROW = '<kw file="d{0}" channel="1" tbeg="{0}.5" dur="0.25" score="-{0}.5" decision="YES"/>\n'
@@ -38,7 +38,7 @@ def test_parts_are_about_even_and_picklable(tmp_path: Path) -> None:
     file = write(tmp_path, lists())
     parts = pickle.loads(pickle.dumps(split_run(file, 4)))
     problems = Problems()
-    pieces = [piece for part in parts for piece in read_part(part, problems)]
+    pieces = [piece for part in parts for piece in part.read(problems)]
     assert not problems
     assert [part.file for part in parts] == [file] * 4
     assert min(len(piece) for piece in pieces) >= 40

@@ -12,10 +12,10 @@ from lxml import etree
 
 from swsdask.model import schemas
 from swsdask.model.units import ticks
-from swsdask.simulate.detections import DetectionBlocks, detections
 from swsdask.simulate.evaluation import SimulatedEvaluation, simulate
 from swsdask.simulate.files import write
 from swsdask.simulate.systems import SYSTEMS
+from tests.detections import DetectionBlocks, detections
 
 HOURS, QUERIES = 1.0, 60
 

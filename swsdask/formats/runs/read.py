@@ -113,8 +113,3 @@ def split_run(url: str, n_parts: int, *, system: str | None = None, encoding: En
     """
     cut = [] if encoding else spans(url, n_parts, system)
     return [RunPart(url, system, span) for span in cut] or [RunPart(url, system, encoding=encoding)]
-
-
-def read_part(part: RunPart, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
-    """The rows of one part."""
-    return part.read(problems, rows_per_piece=rows_per_piece)

@@ -57,7 +57,6 @@ class _Rows:
     def __init__(self, run: RunPiece, order: NDArray[np.int64], tag: str) -> None:
         self._run = run
         self._order = order
-        self._tag = tag
         self._documents = pa.array(
             [f'<{tag} file={_quoted(file_name(name))} channel="' for name in run.documents], pa.string()
         )
