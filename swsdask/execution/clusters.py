@@ -93,7 +93,10 @@ class LocalProcesses(_Cluster):
                 f"the worker processes did not start: {error} In a script, put what you call under "
                 '`if __name__ == "__main__":`, for worker processes import the script too.'
             ) from error
-        with cluster, Client(cluster, timeout=self.timeout_s) as client:
+        # Some seconds after a worker is lost, Dask ends its nanny if no worker of that name is registered. One that is
+        # lost again shortly before would never be restarted, so that check is put off beyond any run.
+        unhurried = {"distributed.deploy.lost-worker-timeout": "1 day"}
+        with dask.config.set(unhurried), cluster, Client(cluster, timeout=self.timeout_s) as client:
             yield client
 
 

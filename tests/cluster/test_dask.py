@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,3 +130,18 @@ def test_too_few_workers(client: Any) -> None:
         f"connecting to the scheduler at {address}, 0.2 seconds at most",
         f"waiting for 50 workers of the scheduler at {address}, 0.2 seconds at most: 2 there",
     ]
+
+
+def test_a_worker_is_restarted_however_soon_dask_looks_for_it() -> None:
+    """Dask's own check, here at once, would end the nanny that is restarting the worker."""
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 ms"}),
+        LocalProcesses(workers=1).connected(print) as client,
+    ):
+        (process,) = client.run(os.getpid).values()
+        lost = set(client.nthreads())
+        os.kill(process, signal.SIGKILL)
+        until = time.monotonic() + 120
+        while not set(client.nthreads()) - lost:
+            assert time.monotonic() < until, "the worker was not restarted"
+            time.sleep(0.1)
