@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from swsdask.discovery.folds import MAX_FOLDS, equal_parts, in_seconds, parts_of_time, stretches_of, whole_files
 from swsdask.discovery.placing import first_rows, note_unknown, numbers_of, rounding_note, rows_in_order, sorted_numbers
-from swsdask.formats.discovery.corpus import CorpusTables
+from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.model.corpus import DEFAULT_READINGS, Corpus, Definition, Folds, Readings, Tokens
 from swsdask.model.errors import MOST_KEPT, Problems, SettingsError, counted
 from swsdask.model.trials import I32, I64
@@ -38,6 +38,27 @@ DEFAULT_FOLDS = 10
 
 ALL = "all"
 WITHIN_TALKER = "within_talker"
+
+
+def read_corpus(
+    phones: str,
+    words: str,
+    definition: Definition,
+    *,
+    split: str | None = None,
+    folds: str | None = None,
+    within: str | None = None,
+    speakers: str | None = None,
+    n_folds: int = DEFAULT_FOLDS,
+) -> Corpus:
+    """The corpus that some files describe (paths or URLs; plain, gzip or zstd).
+
+    `phones` and `words` are alignments, `split` the stretches of speech, `folds` a fold file, `within` one of the folds
+    within talkers, `speakers` a speaker map, from which come the folds within talkers where `within` is not given:
+    one per speaker, of whole files, by name. Raises `InputError` with everything that is wrong with the files.
+    """
+    tables = read_corpus_files(CorpusFiles(phones, words, split, folds, within, speakers))
+    return build_corpus(tables, definition, n_folds=n_folds)
 
 
 def build_corpus(

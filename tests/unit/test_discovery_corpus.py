@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.corpus import build_corpus
+from swsdask.discovery.corpus import read_corpus
 from swsdask.discovery.folds import equal_parts
 from swsdask.discovery.fragments import read_fragments, system_of
-from swsdask.formats.discovery.corpus import CorpusFiles, read_corpus_files
 from swsdask.model.corpus import Corpus
 from swsdask.model.errors import InputError, SettingsError
 from swsdask.model.units import MAX_TICKS
@@ -35,7 +34,7 @@ def make(tmp_path: Path) -> Make:
         for name, text in texts.items():
             (tmp_path / name).write_text(text)
         paths: dict[str, Any] = {name: f"{tmp_path}/{name}" for name in texts}
-        return build_corpus(read_corpus_files(CorpusFiles(**paths)), definition, n_folds=n_folds)
+        return read_corpus(paths.pop("phones"), paths.pop("words"), definition, n_folds=n_folds, **paths)
 
     return make
 
