@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_RUNS ?= 20
-NEWEST ?= $(PYTHON)
+NEWEST ?= $(shell .ci/newest-python)
+# A file of tests runs whole in one process; more processes than this gain little and take memory.
+PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
 
 .PHONY: help demo test test-lowest test-newest fuzz lint wheel bench clean
@@ -37,15 +39,15 @@ demo: $(VENV)/.installed  ## make a synthetic evaluation, score it, write demo/r
 
 test: $(VENV)/.installed  ## run the whole test suite, its kernels compiled beforehand: no test waits for that
 	$(BIN)/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-lowest: $(VENV)-lowest/.installed  ## unit, command line and conformance tests on the lowest versions declared
 	$(VENV)-lowest/bin/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
-	$(VENV)-lowest/bin/python -m pytest $(QUICK)
+	$(VENV)-lowest/bin/python -m pytest $(PARALLEL) $(QUICK)
 
-test-newest: $(VENV)-newest/.installed  ## the same on the newest versions; NEWEST=python3.13 names the Python
+test-newest: $(VENV)-newest/.installed  ## the same on the newest versions and the newest Python found; NEWEST=python3.13 names another
 	$(VENV)-newest/bin/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
-	$(VENV)-newest/bin/python -m pytest $(QUICK)
+	$(VENV)-newest/bin/python -m pytest $(PARALLEL) $(QUICK)
 
 fuzz: $(VENV)/.installed  ## try the property tests at random, FUZZ_RUNS times, each with a seed that it prints
 	@for run in $$(seq $(FUZZ_RUNS)); do \
