@@ -12,6 +12,7 @@ from swsdask.measures.calibration import AffineCalibration, PavCalibration, Quer
 from swsdask.measures.cross_entropy import CrossEntropy
 from swsdask.measures.det import DetectionErrorTradeoff
 from swsdask.measures.gap import GeneralisedAveragePrecision
+from swsdask.measures.losses import TwvLosses
 from swsdask.measures.measure import Curve, Measure
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.names import family_name, with_points
@@ -36,6 +37,7 @@ MEASURES: tuple[Measure, ...] = (
     OptimumTwv(),
     QueryOffset(),
     SupremumTwv(),
+    TwvLosses(),
     DetectionCost(),
     OperatingPoint(),
     ThresholdTwv(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdask.measures import MEASURES, curves
+from swsdask.measures import MEASURES, curves, select
+from swsdask.measures.measure import Measure
 from swsdask.model.settings import EvaluationSettings, weights
 from swsdask.model.trials import Reference
 from tests.property.worlds import World, cells, worlds
@@ -74,10 +75,12 @@ def above(threshold: float) -> Any:
     return lambda score, decision: score >= threshold
 
 
-def score(world: World, asked: EvaluationSettings) -> tuple[Scored, dict[type, Any], Reference]:
+def score(
+    world: World, asked: EvaluationSettings, families: Sequence[Measure] = MEASURES
+) -> tuple[Scored, dict[type, Any], Reference]:
     reference = with_thresholds(world.reference, asked)
     found = statistics([world.rows], reference)
-    values = [value for family in MEASURES for value in family.values(found, reference, asked)]
+    values = [value for family in families for value in family.values(found, reference, asked)]
     scored = {value[:3]: value.value for value in values}
     assert len(scored) == len(values)
     return scored, found, reference
@@ -115,6 +118,29 @@ def test_mtwv(world: World, point: dict[str, float], compat: str) -> None:
         assert close(found["mtwv"], 1 - loss)
         assert close(found["mtwv_p_miss"], miss)
         assert close(found["mtwv_p_fa"], alarm)
+
+
+@settings(max_examples=150)
+@given(worlds(), st.sampled_from(POINTS), st.sampled_from(["none", "kwseval"]))
+def test_losses_add_up(world: World, point: dict[str, float], compat: str) -> None:
+    names = ("atwv", "mtwv", "otwv", "stwv", "loss_threshold")
+    scored, _, reference = score(world, evaluation(operating_point=point, compat=compat), select(names))
+    for condition in reference.conditions:
+        found = {
+            name: scored[condition.name, None, name]
+            for where, query, name in scored
+            if (where, query) == (condition.name, None)
+        }
+        parts = [found[f"loss_{part}"] for part in ("not_found", "within_query", "across_queries", "threshold")]
+        atwv = found["atwv"]
+        if any(math.isnan(part) for part in parts):
+            assert any(math.isnan(found[name]) for name in ("stwv", "otwv", "mtwv", "atwv"))
+            continue
+        last_bit = math.ulp(1.0 + max(abs(found[name]) for name in ("otwv", "mtwv", "atwv")))
+        assert abs(math.fsum(parts) - (1 - atwv)) <= 5 * last_bit / 2
+        n_act = reference.condition_targets(condition)[condition.queries]
+        if (n_act > 0).all():
+            assert min(parts[:3]) >= -1e-12 * (1 + abs(found["mtwv"]))
 
 
 @settings(max_examples=150)

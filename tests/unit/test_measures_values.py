@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from swsdask.measures import MEASURES, curves
+from swsdask.measures.losses import TwvLosses
+from swsdask.measures.measure import Measure
 from swsdask.measures.sweep import sweeps
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
@@ -30,10 +33,12 @@ BETA = 4.0
 ASKED = settings(operating_point={"beta": BETA}, thresholds=[6.0, 7.5], p_fa_points=[0.0, 0.05, 0.5])
 
 
-def scored(rows: list[Row], reference: Reference, asked: EvaluationSettings) -> dict[tuple[str | None, str], float]:
+def scored(
+    rows: list[Row], reference: Reference, asked: EvaluationSettings, families: Sequence[Measure] = MEASURES
+) -> dict[tuple[str | None, str], float]:
     reference = with_thresholds(reference, asked)
     found = statistics([rows], reference)
-    values = [value for family in MEASURES for value in family.values(found, reference, asked)]
+    values = [value for family in families for value in family.values(found, reference, asked)]
     return {(value.query, value.measure): value.value for value in values if value.condition == "all"}
 
 
@@ -88,6 +93,29 @@ def test_mtwv() -> None:
     assert VALUES[None, "mtwv_rejected_threshold"] == 4.0
     assert VALUES[None, "mtwv_p_miss"] == p_miss
     assert VALUES[None, "mtwv_p_fa"] == pytest.approx(p_fa)
+
+
+LOSSES = ("loss_not_found", "loss_within_query", "loss_across_queries", "loss_threshold")
+
+
+def test_losses() -> None:
+    """MTWV is at 5, OTWV at 7 and 5, and decisions are as a threshold of 6."""
+    stwv, otwv = 1 - (2 / 4) / 2, 1 - ((2 / 4 + 0) / 2 + BETA * (1 / 20 + 1 / 22) / 2)
+    mtwv, atwv = otwv, 1 - ((2 / 4 + 1 / 2) / 2 + BETA * (1 / 20 + 1 / 22) / 2)
+    expected = [1 - stwv, stwv - otwv, otwv - mtwv, mtwv - atwv]
+    assert [VALUES[None, name] for name in LOSSES] == pytest.approx(expected)
+    shifted = [(*row[:2], row[2] - 6.0 * row[0], *row[3:]) for row in ROWS]
+    apart = scored(shifted, REFERENCE, ASKED)
+    assert apart[None, "otwv"] == pytest.approx(otwv)
+    assert apart[None, "loss_across_queries"] == apart[None, "otwv"] - apart[None, "mtwv"] > 0
+
+
+def test_losses_that_are_not_defined() -> None:
+    undecided = [(*row[:3], -1, row[4]) for row in ROWS]
+    without = scored(undecided, REFERENCE, ASKED)
+    assert [math.isnan(without[None, name]) for name in LOSSES] == [False, False, False, True]
+    imputing = scored(ROWS, REFERENCE, ASKED.model_copy(update={"compat": "mediaeval"}), [TwvLosses()])
+    assert [math.isnan(imputing[None, name]) for name in LOSSES] == [False, False, True, True]
 
 
 def test_of_equal_values_the_lowest_threshold() -> None:
@@ -176,7 +204,7 @@ def test_without_decisions() -> None:
     undefined = scored([*ROWS[:-1], (*ROWS[-1][:3], -1, False)], REFERENCE, ASKED)
     by_decision = {"n_hit", "n_miss", "n_false_alarm", "n_correct_nondetection", "p_miss", "p_fa", "p_miss_pooled"}
     by_decision |= {"p_fa_pooled", "atwv", "actual_threshold", "c_det", "c_norm", "occurrence_weighted_value"}
-    by_decision |= {"precision", "recall", "f1"}
+    by_decision |= {"precision", "recall", "f1", "loss_threshold"}
     for key, value in undefined.items():
         if key[1] in by_decision:
             assert math.isnan(value), key
