@@ -1,9 +1,16 @@
 """Spoken term detection scoring: the official numbers, exactly, for one run or for an archive of thousands.
 
+Examples
+--------
+The examples of this package read the files that ``swsdask demo --out demo --hours 1 --queries 20`` writes.
+
 >>> import swsdask as sws
->>> evaluation = sws.open("evals/sws2013", preset="sws2013")
->>> result = sws.score(evaluation, ["atwv", "mtwv"], runs="evals/sws2013/runs")
->>> result.scores
+>>> evaluation = sws.open("demo/files", preset="sws2013")
+>>> result = sws.score(evaluation, ["atwv", "mtwv"], runs="demo/files/runs")
+>>> result.scores.head(2)
+       system condition query measure     value
+0  calibrated       all   NaN    atwv  0.504763
+1  calibrated       all   NaN    mtwv  0.556420
 """
 
 from __future__ import annotations

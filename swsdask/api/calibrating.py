@@ -38,11 +38,50 @@ def calibrate(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
-    """Fit the map from a run's scores to log-likelihood ratios: "affine" (Eq. 44) or "pav" (rising steps).
+    """Fit a map from the scores of a run to log-likelihood ratios.
 
-    `run` is a file or URL with one system, or file by system, or a system of the archive. The result can be called with
-    scores, written (`write`) and applied to other runs (`apply_calibration`). Raises `InputError` where no such map can
-    be used on other runs (see `calibration.fitting`), and what `score` raises.
+    Parameters
+    ----------
+    evaluation : Evaluation, path or URL
+        The evaluation to fit on, as for `score`: a development set.
+    run : path, URL or mapping
+        A file with one system, a mapping from the system to its file, or the name of a system of the archive.
+    method : {"affine", "pav"}, default "affine"
+        "affine" fits gamma and delta of llr = gamma score + delta (2013 measures document, Eq. 44). "pav" fits rising
+        steps by pooled isotonic regression.
+    frame_shift : float, optional
+        Seconds per frame, for tables whose times are frame numbers.
+    negate_scores : bool, default False
+        Negate the scores of tables, for tables whose scores are costs.
+    executor : Executor, optional
+        Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says.
+    progress : Progress, optional
+        Receives the phases of the work and the rows that are done.
+
+    Returns
+    -------
+    Calibration
+        The map and what it was fitted on. Call it with scores, write it, or give it to `apply_calibration`.
+
+    Raises
+    ------
+    InputError
+        The run has problems, or no map that was fitted on it can be used on other runs: it has one class of trials
+        only, or higher scores do not go with targets.
+    SettingsError
+        The method is unknown, or the run has several systems.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> evaluation = sws.open("demo/files", preset="sws2013")
+    >>> calibration = sws.calibrate(evaluation, "demo/files/runs/overconfident.kwslist.xml")
+    >>> print(calibration.map)
+    affine, gamma 1.33074, delta -6.77762
+    >>> calibration([4.0, 8.0]).round(3)
+    array([-1.455,  3.868])
     """
     from swsdask.calibration.fitting import MEASURES, fit
 
@@ -82,11 +121,50 @@ def apply_calibration(
     negate_scores: bool = False,
     progress: Progress | None = None,
 ) -> list[Applied]:
-    """Write runs (files, directories, globs, URLs) with their scores calibrated; what became of each.
+    """Write runs with calibrated scores.
 
-    `out` is a local directory, or for one run a file. Decisions are made at the Bayes threshold of the evaluation that
-    was fitted on, or of the operating point that `preset` or `settings` gives. Raises `InputError` with everything that
-    is wrong with the runs, or with the calibration's file; then nothing is written.
+    Parameters
+    ----------
+    calibration : Calibration, path or URL
+        What `calibrate` returns, or the file that `Calibration.write` wrote.
+    runs : path, URL, glob, or iterable of these
+        Files or directories with runs.
+    out : path
+        A local directory; for one run it may be a file.
+    preset, settings : optional
+        Settings with an operating point, see `open`. Decisions are made at its Bayes threshold. Default: the operating
+        point of the evaluation on which the calibration was fitted.
+    keep_decisions : bool, default False
+        Keep the decisions of the runs.
+    frame_shift : float, optional
+        Seconds per frame, for tables whose times are frame numbers.
+    negate_scores : bool, default False
+        Negate the scores of tables, for tables whose scores are costs.
+    progress : Progress, optional
+        Receives the phases of the work.
+
+    Returns
+    -------
+    list of Applied
+        For each run: its source and target, the number of its rows and of those accepted, and the range of its scores.
+
+    Raises
+    ------
+    InputError
+        Lists every problem of the runs, or of the calibration's file. Nothing is written.
+    SettingsError
+        A setting is unknown or malformed.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> evaluation = sws.open("demo/files", preset="sws2013")
+    >>> calibration = sws.calibrate(evaluation, "demo/files/runs/overconfident.kwslist.xml")
+    >>> applied, = sws.apply_calibration(calibration, "demo/files/runs/overconfident.kwslist.xml", "calibrated")
+    >>> applied.rows, applied.accepted
+    (214, 113)
     """
     from swsdask.calibration.applying import apply_to_runs
     from swsdask.calibration.maps import Calibration

@@ -48,20 +48,71 @@ def discover(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Score term discovery: the classes of fragments that systems found, against alignments of phones and words.
+    r"""Score term discovery: the classes of fragments that systems found in a corpus.
 
-    `classes` are class files, and `phones` and `words` the alignments; or `archive` is one of term discovery that holds
-    all of it, and `classes` are names of its systems (None: all).
-    `definition` says whose measures: "document", "tde2015" or "tdev2" (see `swsdask.model.corpus`; None: what the
-    archive keeps, else "document"). `split` are the
-    stretches of speech that tde2015 clips fragments to, `folds` the folds of the condition "all" (without: `n_folds`
-    nearly equal parts of whole files, None: ten, 1: the corpus as one), `within` those of "within_talker", or
-    `speakers` a map from which they come. `measures` are names (None: all); a family's stands for its precision, recall
-    and F-score. `settings` may have tables "discovery" and "engine".
+    Parameters
+    ----------
+    classes : path, URL, glob, iterable of these, or mapping, optional
+        Class files, or directories with them. A mapping gives the file of each system. With `archive`: names of its
+        systems. Default: every system of the archive.
+    archive : path or URL, optional
+        An archive of term discovery, which has the corpus and the systems, instead of files.
+    phones, words : path or URL, optional
+        The alignments of phones and words. Needed without `archive`.
+    split : path or URL, optional
+        The stretches of speech to which "tde2015" clips fragments.
+    folds : path or URL, optional
+        The folds of the condition "all". Default: `n_folds` nearly equal parts of whole files.
+    within : path or URL, optional
+        The folds of the condition "within_talker".
+    speakers : path or URL, optional
+        The speaker of each file, from which the folds of "within_talker" follow, instead of `within`.
+    n_folds : int, optional
+        The number of folds without `folds`; 1 scores the corpus as a whole. Default: 10.
+    definition : {"document", "tde2015", "tdev2"}, optional
+        Whose definition of the measures applies: the measures document's, or that of the official tool of 2015 or of
+        2017 and 2020. Default: what the archive keeps, else "document".
+    measures : str or iterable of str, optional
+        Names of measures. The name of a family means its precision, recall and F-score. Default: every measure.
+    settings : mapping, optional
+        Settings in the shape of a settings file, with tables "discovery" and "engine".
+    executor : Executor, optional
+        Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says. The numbers do not depend
+        on it.
+    progress : Progress, optional
+        Receives the phases of the work and the rows that are done.
 
-    The result has conditions "all" and "within_talker" with means over folds under the plain names of measures,
-    `<name>_std`, `<name>_min` and `<name>_max`; and a condition for every fold, "all/<fold>". Raises `InputError` with
-    what is wrong with a file, `SettingsError`, `ClusterError`.
+    Returns
+    -------
+    Result
+        Conditions "all" and "within_talker" have means over folds under the names of the measures, and their spread
+        as ``NAME_std``, ``NAME_min`` and ``NAME_max``. Each fold is a condition too, such as "all/1".
+
+    Raises
+    ------
+    InputError
+        Lists every problem of the files.
+    SettingsError
+        A measure or setting is unknown, or arguments contradict each other.
+    ArchiveError
+        The archive cannot be read.
+    ClusterError
+        The workers cannot be reached, or were lost.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import swsdask as sws
+    >>> phones = ["f 0.0 0.1 s", "f 0.1 0.2 i", "f 0.2 0.3 t", "f 0.5 0.6 s", "f 0.6 0.7 i", "f 0.7 0.8 p"]
+    >>> written = Path("corpus.phn").write_text("\n".join(phones))
+    >>> written = Path("corpus.wrd").write_text("f 0.0 0.3 sit\nf 0.5 0.8 sip")
+    >>> written = Path("system.classes").write_text("Class 1\nf 0.0 0.3\nf 0.5 0.8\n\n")
+    >>> result = sws.discover(
+    ...     "system.classes", phones="corpus.phn", words="corpus.wrd", n_folds=1, measures=["ned", "coverage"]
+    ... )
+    >>> scores = result.scores.set_index("measure")["value"]
+    >>> print(scores["ned"].iloc[0].round(4))
+    0.3333
     """
     began = time.time()
     progress = progress or Unseen()

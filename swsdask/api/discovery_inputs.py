@@ -191,15 +191,58 @@ def ingest_discovery(
     change_settings: bool = False,
     progress: Progress | None = None,
 ) -> StoredDiscovery:
-    """Write a corpus (once) and what systems found into the archive at a path or URL; the new version.
+    r"""Write a corpus, and what systems found in it, into an archive of term discovery.
 
-    A new archive needs `phones` and `words`; an archive that is there has its corpus, and given again it must be the
-    same. A new archive keeps `definition` and `settings`, and `discover` takes them from it; others, given later, are
-    an `ArchiveError` unless `change_settings`, which makes the archive keep them.
+    Parameters
+    ----------
+    archive : path or URL
+        The archive, which is made if there is none.
+    classes : path, URL, glob, iterable of these, or mapping, optional
+        Class files, or directories with them. A mapping gives the file of each system.
+    phones, words : path or URL, optional
+        The alignments of phones and words. A new archive needs both; those of an archive cannot change.
+    split, folds, within, speakers : path or URL, optional
+        The other files of a corpus, see `discover`.
+    definition : {"document", "tde2015", "tdev2"}, optional
+        The definition that the archive keeps, see `discover`.
+    settings : mapping, optional
+        The settings that the archive keeps, in the shape of a settings file with tables "discovery" and "engine".
+    replace_systems : bool, default False
+        Replace systems of the archive that have the same name and another content.
+    change_settings : bool, default False
+        Keep the given settings from now on, where they differ from those that the archive keeps.
+    progress : Progress, optional
+        Receives the phases of the work.
 
-    A system that is there already, with the same content, is left alone; one whose content differs is an `ArchiveError`
-    unless `replace_systems`. Either everything is committed or nothing. Raises `InputError` with what is wrong in every
-    definition.
+    Returns
+    -------
+    StoredDiscovery
+        The archive at its new version.
+
+    Raises
+    ------
+    InputError
+        Lists every problem of the files that is one in every definition. Nothing is written.
+    SettingsError
+        A setting is unknown or malformed, or `phones` or `words` are missing.
+    ArchiveError
+        The archive has another corpus, a system of the same name with another content, or keeps other settings.
+
+    Notes
+    -----
+    Either everything is committed or nothing. A system that the archive has already, with the same content, stays.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import swsdask as sws
+    >>> phones = ["f 0.0 0.1 s", "f 0.1 0.2 i", "f 0.2 0.3 t", "f 0.5 0.6 s", "f 0.6 0.7 i", "f 0.7 0.8 t"]
+    >>> written = Path("corpus.phn").write_text("\n".join(phones))
+    >>> written = Path("corpus.wrd").write_text("f 0.0 0.3 sit\nf 0.5 0.8 sit")
+    >>> written = Path("system.classes").write_text("Class 1\nf 0.0 0.3\nf 0.5 0.8\n\n")
+    >>> archive = sws.ingest_discovery("discovery", "system.classes", phones="corpus.phn", words="corpus.wrd")
+    >>> archive.version, [system.n_fragments for system in archive.systems]
+    (1, [2])
     """
     roles = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
     named = {role: os.fspath(place) for role, place in roles.items() if place is not None}

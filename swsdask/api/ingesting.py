@@ -37,15 +37,66 @@ def ingest(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> StoredArchive:
-    """Write a reference and runs into the archive at a path or URL, made if there is none; the new version.
+    """Write a reference and runs into an archive, which is made if there is none.
 
-    A new archive keeps its settings, and `open` takes them from it. Those of an archive that is there count for later
-    runs too; others are an `ArchiveError` unless `change_settings`, which makes the archive keep them.
+    Parameters
+    ----------
+    archive : path or URL
+        The archive.
+    reference : path or URL, optional
+        A directory with one ECF, one RTTM and one query list. A new archive needs a reference.
+    ecf, rttm, queries : path or URL, optional
+        The three files of a reference, instead of `reference`.
+    qrels : path or URL, optional
+        Judgments of documents, instead of a reference, see `open`. The documents of the archive are those that were
+        judged and those of `runs`; later runs may have no others.
+    runs : path, URL, glob, iterable of these, or mapping, optional
+        Files or directories with runs. A mapping gives the file of each system.
+    preset, compat, settings : optional
+        The settings, see `open`. A new archive keeps them, and later runs are read with them.
+    frame_shift : float, optional
+        Seconds per frame, for tables whose times are frame numbers.
+    negate_scores : bool, default False
+        Negate the scores of tables, for tables whose scores are costs.
+    replace_runs : bool, default False
+        Replace runs of the archive that have the same name and another content.
+    change_settings : bool, default False
+        Keep the given settings from now on, where they differ from those that the archive keeps.
+    buckets : int, optional
+        The number of parts into which a new archive divides its queries. Default: chosen by the size.
+    codec : str, default "lz4"
+        The compression of detections, one that Parquet knows.
+    executor : Executor, optional
+        Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says.
+    progress : Progress, optional
+        Receives the phases of the work.
 
-    A run that is there already, with the same content, is left alone; one whose content differs is an `ArchiveError`
-    unless `replace_runs`. Either everything is committed or nothing. With judgments, `qrels`, documents are those that
-    were judged and those of `runs`: an archive of judgments takes later runs of these documents only. `frame_shift` and
-    `negate_scores` are as for `score`.
+    Returns
+    -------
+    StoredArchive
+        The archive at its new version.
+
+    Raises
+    ------
+    InputError
+        Lists every problem of the files. Nothing is written.
+    SettingsError
+        A setting is unknown or malformed, or arguments contradict each other.
+    ArchiveError
+        The archive has a run of the same name with another content, or keeps other settings.
+
+    Notes
+    -----
+    Either everything is committed or nothing. A run that the archive has already, with the same content, stays.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> archive = sws.ingest("archive", "demo/files", runs="demo/files/runs", preset="sws2013")
+    >>> archive.version, [run.rows for run in archive.runs]
+    (1, [204, 220, 234, 214, 131])
     """
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
     kept = open_archive(os.fspath(archive)).kept if is_archive(os.fspath(archive)) else None

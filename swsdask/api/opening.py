@@ -20,7 +20,33 @@ from swsdask.model.settings import Settings, load_preset
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What runs are scored against: an archive (or a reference in memory) and settings."""
+    """What runs are scored against: a reference and settings.
+
+    `open` returns one.
+
+    Attributes
+    ----------
+    archive : Archive
+        The tables of the reference, and the runs of an archive.
+    settings : Settings
+        The settings that `score` follows; those that can change a number are ``settings.evaluation``.
+    files : ReferenceFiles or None
+        The files of the reference; None for an archive and for judgments.
+    overridden : tuple of Override
+        The settings that differ from those that the archive keeps.
+    notes : tuple of str
+        What a reader must know of the settings.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> sws.open("demo/files", preset="sws2013")
+    <Evaluation: 69 excerpts, 20 queries, 0 runs; outside=false_alarm p_target=0.00015 c_miss=100.0 c_fa=1.0>
+    >>> sws.open("demo/archive").systems
+    ('calibrated', 'keyword-specific', 'middling', 'overconfident', 'weak')
+    """
 
     archive: Archive
     settings: Settings
@@ -60,15 +86,55 @@ def open(  # noqa: A001
     settings: Mapping[str, Any] | None = None,
     version: int | None = None,
 ) -> Evaluation:
-    """Open an evaluation: an archive or a reference directory (path or URL), or the three files of a reference.
+    """Open an evaluation: an archive, a reference, or judgments of documents.
 
-    Or judgments of documents, `qrels`: TREC's or a table with query, document and relevance. `collection` are runs
-    whose documents are of the collection whether they were judged or not: give it all runs that are to be scored.
+    Parameters
+    ----------
+    source : path or URL, optional
+        An archive, or a directory with one ECF, one RTTM and one query list.
+    ecf, rttm, queries : path or URL, optional
+        The three files of a reference, instead of `source`.
+    qrels : path or URL, optional
+        Judgments of documents, instead of a reference: TREC's, or a table with query, document and relevance.
+    collection : path, URL, glob, iterable of these, or mapping, optional
+        With `qrels`: runs whose documents belong to the collection, whether they were judged or not. Give all runs
+        that are to be scored.
+    preset : str, optional
+        The name of a preset, or several joined by commas, of which later ones win. ``swsdask presets`` lists them.
+    compat : {"none", "kwseval", "stdeval", "mediaeval"}, optional
+        The official tool whose rules apply.
+    settings : mapping, optional
+        Settings in the shape of a settings file, such as ``{"evaluation": {"trials": "segment"}}``.
+    version : int, optional
+        A version of an archive. Default: the newest.
 
-    `settings` is shaped as a settings file, e.g. {"evaluation": {"trials": "segment"}}; it wins over `compat`, which
-    wins over `preset`. An archive has the settings that it was made with: a `preset` given here replaces them, `compat`
-    and `settings` go on top, and the evaluation's `notes` say what that changes. `version` is a version of an archive.
-    Raises `InputError` with everything that is wrong with the reference files, `SettingsError`, `ArchiveError`.
+    Returns
+    -------
+    Evaluation
+        The reference in memory, or the archive, with its settings.
+
+    Raises
+    ------
+    InputError
+        Lists every problem of the reference files.
+    SettingsError
+        A setting or preset is unknown or malformed, or arguments contradict each other.
+    ArchiveError
+        The archive, or that version of it, cannot be read.
+
+    Notes
+    -----
+    `settings` win over `compat`, which wins over `preset`. An archive keeps the settings that it was made with: a
+    `preset` given here replaces them, `compat` and `settings` apply on top, and `Evaluation.notes` names what differs.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> evaluation = sws.open("demo/files", settings={"evaluation": {"tolerance_s": 0.25}})
+    >>> evaluation.settings.evaluation.tolerance_s
+    0.25
     """
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
     if source is not None and qrels is None and is_archive(os.fspath(source)):

@@ -43,15 +43,75 @@ def score(
     buckets: int | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Score runs: those of the archive (all, or the named systems), or files, directories, globs, URLs.
+    """Score runs against an evaluation.
 
-    `measures` are names (None: all), also with a threshold or a false-alarm rate: twv@0.5, p_miss@0.001, and objects
-    that follow the protocol `swsdask.Measure`: measures of your own (CONTRIBUTING.md has an example). `by` are
-    conditions, each a key or several joined by commas: a query attribute (language and oov where the list gives them),
-    source_type, document_language, query_pattern:REGEX, document_pattern:REGEX. `frame_shift` (seconds) and
-    `negate_scores` are for tables that have frames for times, or costs for scores, as those of Kaldi's kws-search.
-    `executor` is one of `swsdask.cluster`; without it the settings' `[engine]` decides. Numbers do not depend on it.
-    Raises `InputError` with everything that is wrong with the runs, `SettingsError`, `ArchiveError`, `ClusterError`.
+    Parameters
+    ----------
+    evaluation : Evaluation, path or URL
+        The evaluation that `open` returns, or the location of one to open with its own settings.
+    measures : str, Measure, or iterable of these, optional
+        Names of measures, and objects that follow the protocol `Measure`. A name may end in a point: ``twv@0.5`` is
+        TWV at the threshold 0.5, ``p_miss@0.001`` is P_miss at the false-alarm rate 0.001. Default: every measure.
+    runs : path, URL, glob, iterable of these, or mapping, optional
+        Files or directories with runs, or names of systems of the archive. A mapping gives the file of each system.
+        Default: every run of the archive.
+    by : str or iterable of str, optional
+        Conditions to score on their own, beside the whole. Each is a key, or several keys joined by commas: a query
+        attribute such as ``language`` or ``oov``, ``source_type``, ``document_language``, ``query_pattern:REGEX`` or
+        ``document_pattern:REGEX``.
+    frame_shift : float, optional
+        Seconds per frame, for tables whose times are frame numbers, such as those of Kaldi's kws-search.
+    negate_scores : bool, default False
+        Negate the scores of tables, for tables whose scores are costs.
+    executor : Executor, optional
+        Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says. The numbers do not depend
+        on it.
+    alignment : bool, default False
+        Also return the alignment: one row per trial.
+    buckets : int, optional
+        The number of parts into which queries are divided when runs of files are stored temporarily. Default: runs
+        stay in memory if the executor shares it. The numbers do not depend on it.
+    progress : Progress, optional
+        Receives the phases of the work and the rows that are done.
+
+    Returns
+    -------
+    Result
+        The scores, curves, manifest and notes.
+
+    Raises
+    ------
+    InputError
+        Lists every problem of the runs.
+    SettingsError
+        A measure, setting or condition is unknown, or contradicts another.
+    ArchiveError
+        The archive cannot be read.
+    ClusterError
+        The workers cannot be reached, or were lost.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> evaluation = sws.open("demo/files", preset="sws2013")
+    >>> result = sws.score(evaluation, ["atwv", "mtwv"], runs="demo/files/runs")
+    >>> overall = result.scores[result.scores["query"].isna()]
+    >>> overall.pivot(index="system", columns="measure", values="value").round(4)
+    measure             atwv    mtwv
+    system
+    calibrated        0.5048  0.5564
+    keyword-specific  0.4938  0.4637
+    middling          0.3517  0.3585
+    overconfident     0.4584  0.5142
+    weak              0.2883  0.2903
+
+    Score the systems of an archive, with out-of-vocabulary queries on their own:
+
+    >>> result = sws.score("demo/archive", "mtwv", runs=["calibrated", "weak"], by="oov")
+    >>> list(result.scores["condition"].unique())
+    ['all', 'oov=false', 'oov=true']
     """
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
     runs, by = named_runs(runs, evaluation.systems), as_names(by) or []

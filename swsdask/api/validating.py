@@ -29,12 +29,39 @@ def validate(
     speakers: Location | None = None,
     definition: Definition = "document",
 ) -> Report:
-    """Check files of any kind, and every file of the folders, with everything that is wrong with them.
+    """Check files of any supported format and report everything that is wrong with them.
 
-    With `reference` (a folder) the runs' queries and documents must be its own. The files of a corpus, given as to
-    `discover`, are checked against each other by a definition, if each is well-formed, and class files against them.
-    Problems come file by file, by line. Raises nothing for bad input, `SettingsError` for a corpus without phones and
-    words.
+    Parameters
+    ----------
+    paths : path, URL, glob, or iterable of these
+        Files, or directories with files.
+    reference : path or URL, optional
+        The directory of a reference. Queries and documents of runs must be its own.
+    phones, words, split, folds, within, speakers : path or URL, optional
+        The files of a corpus, see `discover`. They are checked against each other, and class files against them.
+    definition : {"document", "tde2015", "tdev2"}, default "document"
+        The definition by which the files of a corpus are checked.
+
+    Returns
+    -------
+    Report
+        The files with their formats and counts, and the problems, file by file and by line.
+
+    Raises
+    ------
+    SettingsError
+        A corpus lacks `phones` or `words`. Problems of the files are reported, not raised.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> report = sws.validate("demo/files/runs/weak.kwslist.xml", "demo/files")
+    >>> report.total
+    0
+    >>> report.files[-1].counts["rows"]
+    131
     """
     given = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
     named = {role: os.fspath(place) for role, place in given.items() if place is not None}

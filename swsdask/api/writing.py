@@ -26,7 +26,22 @@ if TYPE_CHECKING:
 
 
 def report(result: Result, path: Location) -> None:
-    """Write one self-contained HTML page: leaderboard, DET curves, the numbers of every query."""
+    """Write one self-contained HTML page: leaderboard, DET curves, the numbers of every query.
+
+    Parameters
+    ----------
+    result : Result
+        What `score` or `discover` returns.
+    path : path
+        The local file to write.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> sws.report(sws.score("demo/archive", ["atwv", "mtwv"]), "report.html")
+    """
     from swsdask.compare.rank_correlation import rank_correlations
     from swsdask.render.html import write_report
 

@@ -111,7 +111,32 @@ class FittedOn(Checked):
 
 
 class Calibration(Checked):
-    """A map from scores to log-likelihood ratios, and what it was fitted on."""
+    """A map from scores to log-likelihood ratios, and what it was fitted on.
+
+    `calibrate` returns one. Calling it maps scores.
+
+    Attributes
+    ----------
+    version : int
+        The version of the file format.
+    map : AffineMap or StepMap
+        The map: its `method`, and `gamma` and `delta`, or `begins` and `llr`.
+    fitted_on : FittedOn
+        The system, run, evaluation, operating point and trials, and C_nxe before and after.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> fitted = sws.calibrate("demo/archive", "overconfident")
+    >>> fitted.write("overconfident.toml")
+    >>> calibration = sws.Calibration.read("overconfident.toml")
+    >>> calibration == fitted
+    True
+    >>> round(calibration.fitted_on.cnxe, 4), round(calibration.fitted_on.cnxe_calibrated, 4)
+    (8.0935, 0.3441)
+    """
 
     version: Literal[1] = VERSION
     map: ScoreMap

@@ -55,10 +55,38 @@ def open_executor(
 
 @contextmanager
 def cluster(where: str | Path, workers: int | None = None) -> Iterator[Executor]:
-    """An executor on a cluster: an address, a scheduler's file, or a file of conf/cluster (see
-    `swsdask.execution.clusters`).
+    """Provide an executor, to use in several calls.
 
-    Give it to several calls of `score`; it ends with the context. Raises as `open_executor`.
+    Parameters
+    ----------
+    where : path or str
+        "serial", "threads", "processes", the address of a Dask scheduler, its scheduler file, or a file that describes
+        a cluster, such as those of ``conf/cluster`` (see `swsdask.execution.clusters`).
+    workers : int, optional
+        The number of workers. Default: the number of cores, or what the file says.
+
+    Yields
+    ------
+    Executor
+        An executor for `score`, `ingest`, `discover` and `calibrate`. It closes when the context ends.
+
+    Raises
+    ------
+    SettingsError
+        `where` names no executor.
+    ClusterError
+        Workers cannot be started or reached.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> evaluation = sws.open("demo/files", preset="sws2013")
+    >>> with sws.cluster("threads", workers=2) as executor:
+    ...     result = sws.score(evaluation, "mtwv", runs="demo/files/runs", executor=executor)
+    >>> result.manifest["run"]["executor"]
+    'ThreadExecutor'
     """
     with open_executor(EngineSettings(executor=str(where), workers=workers)) as executor:
         yield executor

@@ -12,7 +12,25 @@ from swsdask.statistics.statistic import Statistic
 
 
 class Value(NamedTuple):
-    """One number: of a condition, of one query or (None) over all of them. NaN where it is not defined."""
+    """One number of a system.
+
+    Attributes
+    ----------
+    condition : str
+        The name of the condition.
+    query : str or None
+        The query; None for a number over all queries.
+    measure : str
+        The name of the measure.
+    value : float
+        The number; NaN where it is not defined.
+
+    Examples
+    --------
+    >>> import swsdask as sws
+    >>> sws.Value("all", None, "mtwv", 0.5)
+    Value(condition='all', query=None, measure='mtwv', value=0.5)
+    """
 
     condition: str
     query: str | None
@@ -33,9 +51,32 @@ class Curve:
 
 @runtime_checkable
 class Measure(Protocol):
-    """A family of numbers that share their statistics. `names` are the measure names it yields, in order.
+    """The protocol of a measure: a family of numbers that share their statistics.
 
-    A name that ends in "@" stands for one number at each point that the settings ask for, such as `twv@0.5`.
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the numbers, in the order in which `values` yields them. A name that ends in "@" is that of one
+        number for each point in the settings, such as ``twv@0.5``.
+    needs : tuple of type
+        The statistics that `values` reads. They are counted once for all measures.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> class TargetsPerQuery:
+    ...     names = ("targets_per_query",)
+    ...     needs = ()
+    ...
+    ...     def values(self, statistics, reference, settings):
+    ...         for condition in reference.conditions:
+    ...             targets = reference.condition_targets(condition).sum()
+    ...             yield sws.Value(condition.name, None, "targets_per_query", targets / condition.queries.sum())
+    >>> result = sws.score("demo/archive", TargetsPerQuery(), runs="weak")
+    >>> print(result.scores["value"].iloc[0].round(4))
+    4.8421
     """
 
     names: ClassVar[tuple[str, ...]]

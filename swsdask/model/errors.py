@@ -20,7 +20,13 @@ MOST_KEPT = 1000
 
 
 class SwsdaskError(Exception):
-    """The root of the tree."""
+    """The base of every error that swsdask raises on purpose.
+
+    Attributes
+    ----------
+    exit_code : int
+        The exit code of the command line.
+    """
 
     exit_code: ClassVar[int] = 1
 
@@ -44,7 +50,22 @@ class Problem:
 
 
 class InputError(SwsdaskError):
-    """An input file or table is not what it must be. Holds every problem found, in file order."""
+    """An input file or table is not what it must be.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        The problems in file order, each with its file, line, what was expected, what was found, and the remedy.
+    total : int
+        The number of problems, of which `problems` may keep only the first.
+
+    Examples
+    --------
+    >>> import swsdask as sws
+    >>> sws.open("nowhere")
+    Traceback (most recent call last):
+    swsdask.model.errors.InputError: nowhere: expected a file or folder; found nothing there. Check the path.
+    """
 
     exit_code = 2
 
@@ -69,7 +90,15 @@ def _rebuild_input_error(problems: tuple[Problem, ...], total: int) -> InputErro
 
 
 class SettingsError(SwsdaskError):
-    """A setting, preset or option is unknown, malformed or contradicts another."""
+    """A setting, preset or argument is unknown or malformed, or contradicts another.
+
+    Examples
+    --------
+    >>> import swsdask as sws
+    >>> sws.open("demo/files", settings={"evaluation": {"tolerance": 1}})
+    Traceback (most recent call last):
+    swsdask.model.errors.SettingsError: setting evaluation.tolerance: unknown key. Nearest valid key: tolerance_s.
+    """
 
     exit_code = 2
 

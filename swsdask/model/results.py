@@ -65,10 +65,36 @@ false_alarm or correct_nondetection."""
 
 @dataclass(frozen=True)
 class Result:
-    """Scores of some systems on one evaluation.
+    """Scores of systems on one evaluation.
 
-    `manifest` holds the signature (measures, settings, definitions, version, input hashes), what was dropped and how it
-    ran; `notes` are sentences a reader needs beside the numbers.
+    `score` and `discover` return one.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        All numbers in long form: system, condition, query (null: over all queries), measure, value.
+    curves : pyarrow.Table
+        The points of curves, as `CURVES` describes them.
+    manifest : dict
+        The signature (measures, settings, definitions, version, hashes of the inputs), the counts of what was dropped,
+        and how the work ran.
+    notes : tuple of str
+        What a reader must know beside the numbers.
+    alignment : pyarrow.Table or None
+        One row per trial and per unmapped occurrence, if it was requested.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> result = sws.score("demo/archive", "atwv", runs="calibrated")
+    >>> result
+    <Result: 1 system, 20 numbers; swsdask 0.1.0 outside=false_alarm p_target=0.00015 c_miss=100.0 c_fa=1.0 ...>
+    >>> result.scores.head(2)
+           system condition     query measure     value
+    0  calibrated       all       NaN    atwv  0.504763
+    1  calibrated       all  sim-0001    atwv  0.907344
     """
 
     table: pa.Table

@@ -163,7 +163,57 @@ def _given(value: float | None, otherwise: str = "") -> Fraction:
 
 
 class EvaluationSettings(_Settings):
-    """Everything that can move a number. Part of the signature of every result."""
+    """Everything that can change a number. Part of the signature of every result.
+
+    Attributes
+    ----------
+    trials : {"virtual", "segment", "document"}
+        What a trial is: every detection and the non-targets that `trials_per_second` gives; every pair of a query and a
+        segment; every pair of a query and a document.
+    trials_per_second : float
+        Trials per second of audio and query, for virtual trials.
+    tolerance_s : float
+        How far the middle of a detection may lie outside the occurrence that it detects.
+    find_gap_s : float
+        The longest gap between two words of one occurrence.
+    objective : {"nist", "score"}
+        What the alignment maximises: the pairs and then NIST's weights, or the pairs and then the sum of scores.
+    score_scale : {"group", "run"}
+        The range by which "nist" scales scores: that of the query and document, or that of the run.
+    outside : {"drop", "false_alarm", "error"}
+        What becomes of detections outside the evaluated excerpts.
+    unknown_documents : {"error", "outside"}
+        Whether a detection in an unknown document is an error, or outside.
+    unknown_queries : {"error", "drop"}
+        Whether a detection of an unknown query is an error, or dropped.
+    no_targets : {"exclude", "false_alarms_only"}
+        Whether queries without targets are left out of averages.
+    impute : {"min", "error"} or float
+        The score of trials that a run leaves out: its lowest score, or a number; or that is an error.
+    nonnegative_gamma : bool
+        Whether the affine map of C_nxe_min must not fall.
+    compat : {"none", "kwseval", "stdeval", "mediaeval"}
+        The official tool whose rules apply.
+    text_filters : tuple of {"charsplit", "notascii", "deletehyphens"}
+        The filters of texts before occurrences are found.
+    thresholds : tuple of float
+        Scores at which TWV is requested, beside the measures' own thresholds.
+    p_fa_points : tuple of float
+        False-alarm rates at which P_miss is requested.
+    operating_point : OperatingPoint
+        The costs and the prior of targets.
+    average_precision : AveragePrecisionSettings
+        The rules of rankings.
+    gap : GapSettings
+        The penalty function of GAP.
+
+    Examples
+    --------
+    >>> import swsdask as sws
+    >>> settings = sws.EvaluationSettings(trials="segment", operating_point={"beta": 999.9})
+    >>> settings.trials, settings.tolerance_s, settings.operating_point.beta
+    ('segment', 0.5, 999.9)
+    """
 
     trials: Literal["virtual", "segment", "document"] = "virtual"
     trials_per_second: float = Field(default=1.0, gt=0)
@@ -176,15 +226,11 @@ class EvaluationSettings(_Settings):
     unknown_queries: Literal["error", "drop"] = "error"
     no_targets: Literal["exclude", "false_alarms_only"] = "exclude"
     impute: Literal["min", "error"] | float = "min"
-    """The score of trials that a run leaves out: its lowest score, or a number; or that is an error."""
     nonnegative_gamma: bool = False
-    """Whether the affine map of C_nxe_min must not fall."""
     compat: Compat = "none"
     text_filters: tuple[TextFilter, ...] = ()
     thresholds: tuple[float, ...] = ()
-    """Scores at which TWV is asked for, beside the measures' own thresholds."""
     p_fa_points: tuple[float, ...] = ()
-    """False-alarm rates at which P_miss is asked for."""
     operating_point: OperatingPoint = OperatingPoint()
     average_precision: AveragePrecisionSettings = AveragePrecisionSettings()
     gap: GapSettings = GapSettings()
