@@ -19,12 +19,11 @@ _HOME = {
     "plan": "scoring",
     "plan_discovery": "discovering",
     "rank_correlation": "comparing",
+    "renew_report": "writing",
     "report": "writing",
     "score": "scoring",
     "validate": "validating",
     "write": "writing",
-    "write_mediaeval": "writing",
-    "write_tde": "writing",
 }
 
 __all__ = [
@@ -38,12 +37,11 @@ __all__ = [
     "plan",
     "plan_discovery",
     "rank_correlation",
+    "renew_report",
     "report",
     "score",
     "validate",
     "write",
-    "write_mediaeval",
-    "write_tde",
 ]
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation, open  # noqa: A004
     from swsdask.api.scoring import plan, score
     from swsdask.api.validating import validate
-    from swsdask.api.writing import report, write, write_mediaeval, write_tde
+    from swsdask.api.writing import renew_report, report, write
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,20 +48,49 @@ def report(result: Result, path: Location) -> None:
     write_report(result, Path(path), rank_correlations(result))
 
 
-def write(result: Result, directory: Location) -> None:
-    """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a local directory."""
-    from swsdask.compare.rank_correlation import rank_correlations
-    from swsdask.render.outputs import write_outputs
+def write(result: Result, directory: Location, *, mediaeval: Evaluation | None = None, tde: bool = False) -> list[str]:
+    """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a local directory.
 
-    write_outputs(result, Path(directory), rank_correlations(result))
+    The files replace those of an earlier result together: a process that is killed leaves the old files, the new ones,
+    or files without a manifest, which are no result.
 
+    Parameters
+    ----------
+    result
+        The result.
+    directory
+        The directory, made if it does not exist.
+    mediaeval
+        The evaluation that was scored, if the lines of MediaEval's tool are to be written too: `score.out`, or one
+        SYSTEM.score.out each. They are the tool's under `compat = "mediaeval"`.
+    tde
+        Whether to write the files of the Zero Resource challenge's official tools too.
 
-def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location) -> list[Path]:
-    """Write what MediaEval's tool would print into a local directory: score.out, or SYSTEM.score.out each; the paths.
+    Returns
+    -------
+    list of str
+        What was written.
 
-    For document trials only, and a result with the numbers that are printed (`render.mediaeval_output`); they are the
-    tool's under `compat = "mediaeval"`.
+    Raises
+    ------
+    SettingsError
+        If the result has not what an official tool's files need.
+    OSError
+        If the directory cannot be written.
     """
+    from swsdask.compare.rank_correlation import rank_correlations
+    from swsdask.render.outputs import Official, write_outputs
+
+    official: Official | None = None
+    if mediaeval is not None:
+        official = _mediaeval(result, mediaeval)
+    elif tde:
+        official = _tde(result)
+    return write_outputs(result, Path(directory), rank_correlations(result), official)
+
+
+def _mediaeval(result: Result, evaluation: Evaluation) -> Callable[[Path], list[Path]]:
+    """The writer of the lines of MediaEval's tool, for document trials and a result with the numbers that it prints."""
     from swsdask.formats.reference.files import ReferenceFiles
     from swsdask.model.finding import FindRule
     from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES, Loaded, write_mediaeval_output
@@ -84,21 +113,33 @@ def write_mediaeval(result: Result, evaluation: Evaluation, directory: Location)
         rttm=os.path.basename(names.rttm),
         n_occurrences=sum(document in documents for document in occurrences["document"].to_pylist()),
     )
-    return write_mediaeval_output(result, loaded, Path(directory))
+    return lambda folder: write_mediaeval_output(result, loaded, folder)
 
 
-def write_tde(result: Result, directory: Location) -> list[Path]:
-    """Write the files of the Zero Resource challenge's official tools into a local directory; the folders they are in.
-
-    For results of `discover` with all measures of their definition (`render.tde_output`).
-    """
+def _tde(result: Result) -> Callable[[Path], list[Path]]:
+    """The writer of the challenge's files, for a result of `discover` with all measures of its definition."""
     from swsdask.render.tde_output import write_tde_output
 
     if result.manifest.get("kind") != "discovery":
         raise SettingsError("The official files of term discovery are of a result of term discovery.")
     if result.asked is not None:
         raise SettingsError("The official files have all measures: ask for all.")
-    return write_tde_output(result, Path(directory))
+    return lambda folder: write_tde_output(result, folder)
+
+
+def renew_report(directory: Location) -> None:
+    """Write report.html of the result in a directory anew, for example after an upgrade.
+
+    Raises
+    ------
+    InputError
+        If the directory does not hold a result that `write` wrote.
+    """
+    from swsdask.compare.rank_correlation import rank_correlations
+    from swsdask.render import outputs
+
+    result = outputs.read_outputs(Path(directory))
+    outputs.renew_report(Path(directory), result, rank_correlations(result))
 
 
 PER_QUERY = ("search_time.", "oov_count.")

@@ -122,11 +122,8 @@ def command(
             click.echo(api.plan_discovery(systems, **given, settings=settings))
             return
         result = api.discover(systems, **given, settings=settings, progress=shown)
-    written = ["scores.parquet", "scores.json", "curves.parquet", "manifest.json", "report.html"]
     if out is not None:
-        api.write(result, out)
-        if tde_output:
-            written += [str(path.relative_to(out)) for path in api.write_tde(result, out)]
+        written = api.write(result, out, tde=tde_output)
     if form == "json":
         from swsdask.render.outputs import scores_json
 

@@ -15,6 +15,9 @@ def command(results: Path, page: Path | None) -> None:
     from swsdask import api
     from swsdask.render.outputs import read_outputs
 
-    page = page or results / "report.html"
-    api.report(read_outputs(results), page)
-    click.echo(f"Written: {page}")
+    own = results / "report.html"
+    if page is None or page.resolve() == own.resolve():
+        api.renew_report(results)
+    else:
+        api.report(read_outputs(results), page)
+    click.echo(f"Written: {page or own}")

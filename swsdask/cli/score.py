@@ -115,10 +115,7 @@ def command(
     with progress() as shown:
         result = api.score(evaluation, **asked, alignment=alignment, buckets=buckets, progress=shown)
     if out is not None:
-        written = ["scores.parquet", "scores.json", "curves.parquet", "manifest.json", "report.html"]
-        api.write(result, out)
-        if mediaeval_output:
-            written += [path.name for path in api.write_mediaeval(result, evaluation, out)]
+        written = api.write(result, out, mediaeval=evaluation if mediaeval_output else None)
     if form == "json":
         from swsdask.render.outputs import scores_json
 

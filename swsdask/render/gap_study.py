@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from swsdask.model.results import GapStudy
-from swsdask.render.pages import environment, replacing, style
+from swsdask.render.pages import environment, style
+from swsdask.render.writing import together
 
 TAU = pa.schema(
     [
@@ -87,11 +87,10 @@ def write_study(study: GapStudy, directory: Path, signature: str) -> None:
 
     Equal studies give equal bytes. Raises `OSError` where the directory cannot be written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as files:
-        files.enter_context(replacing(directory / "gap.html")).write(page(study, signature).encode())
-        files.enter_context(replacing(directory / "gap.json")).write(study_json(study, signature).encode())
-        pq.write_table(_rows(study), files.enter_context(replacing(directory / "gap.parquet")), compression="zstd")
+    with together(directory) as hidden:
+        (hidden / "gap.html").write_text(page(study, signature), encoding="utf-8")
+        (hidden / "gap.json").write_text(study_json(study, signature), encoding="utf-8")
+        pq.write_table(_rows(study), hidden / "gap.parquet", compression="zstd")
 
 
 def study_json(study: GapStudy, signature: str) -> str:

@@ -22,29 +22,30 @@ from swsdask.render.calibration import calibration
 from swsdask.render.discovery import page as discovery_page
 from swsdask.render.ece import KINDS
 from swsdask.render.figures import figures
-from swsdask.render.pages import TEMPLATES, environment, provenance, replacing, runs, style
+from swsdask.render.pages import TEMPLATES, environment, provenance, runs, style
 from swsdask.render.rank_correlation import compared
 from swsdask.render.retrieval import CURVES as PRECISION_RECALL
 from swsdask.render.retrieval import processing_load, retrieval
 from swsdask.render.tables import LEADERBOARD, Board, board, by_condition, by_query
+from swsdask.render.writing import replacing
 
 _BAR_WIDTH = 140
 
 
 def write_report(result: Result, path: Path, correlations: Sequence[RankCorrelation] = ()) -> None:
-    """Write the report of a result: leaderboards, DET curves, every query, settings, what was dropped, notes;
-    and of the conditions in `correlations` how alike measures rank systems.
-
-    Equal results give equal bytes. All text of the result is escaped, and the page's own script is the only one that a
-    browser runs (by a content security policy). Raises `OSError` where the file cannot be written.
-    """
+    """Write the report of a result as one HTML file; see `page`. Raises `OSError` where it cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(page(result, correlations).encode())
 
 
 def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
-    """The report as text; a result of term discovery has a page of its own."""
+    """The report as text: leaderboards, DET curves, every query, settings, what was dropped, notes; and of the
+    conditions in `correlations` how alike measures rank systems. A result of term discovery has a page of its own.
+
+    Equal results give equal text. All text of the result is escaped, and the page's own script is the only one that a
+    browser runs (by a content security policy).
+    """
     if result.manifest.get("kind") == "discovery":
         return discovery_page(result)
     template = environment().get_template("report.html.j2")

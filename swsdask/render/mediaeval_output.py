@@ -27,7 +27,6 @@ import numpy as np
 import pyarrow.compute as pc
 
 from swsdask.model.results import Result
-from swsdask.render.pages import replacing
 
 _OF_THE_TOOL = {
     "mediaeval_atwv": "atwv",
@@ -75,13 +74,11 @@ def write_mediaeval_output(result: Result, loaded: Loaded, directory: Path) -> l
 
     The result must have `MEASURES`, or `TOOL_MEASURES`.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     runs = result.manifest["runs"]
     paths = []
     for system in runs:
         path = directory / ("score.out" if len(runs) == 1 else f"{system}.score.out")
-        with replacing(path) as file:
-            file.write(mediaeval_output(result, loaded, system).encode())
+        path.write_text(mediaeval_output(result, loaded, system), encoding="utf-8")
         paths.append(path)
     return paths
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,55 +17,126 @@ import pyarrow.parquet as pq
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES, RankCorrelation, Result
 from swsdask.render.html import page
-from swsdask.render.pages import replacing
+from swsdask.render.writing import MANIFEST, fingerprint, fingerprints, together
 
 _ROWS_PER_GROUP = 1_000_000
+_SCHEMAS = {"scores": SCORES, "curves": CURVES, "alignment": ALIGNMENT}
 
 
-def write_outputs(result: Result, directory: Path, correlations: Sequence[RankCorrelation] = ()) -> None:
-    """Write a result: `scores.parquet`, `scores.json`, `curves.parquet`, `alignment.parquet` if the result has one,
-    `report.html` with `correlations`, and `manifest.json`, with the notes in it.
+Official = Callable[[Path], Sequence[Path]]
+"""Writes an official tool's files into a folder; returns the paths to name to the user."""
 
-    All files are written beside the old ones before the first of them takes its place, `manifest.json` last; other
-    files of the directory stay, but for the alignment of an earlier result, which would belong to other numbers. Equal
-    tables give equal bytes. Raises `OSError` where the directory cannot be written.
+
+def write_outputs(
+    result: Result, directory: Path, correlations: Sequence[RankCorrelation] = (), official: Official | None = None
+) -> list[str]:
+    """Write a result into a directory, all files together (see `render.writing`).
+
+    Parameters
+    ----------
+    result
+        The result. Equal tables give equal bytes.
+    directory
+        The directory, made if it does not exist. Files of an earlier result that this one does not have are removed;
+        other files stay.
+    correlations
+        What `report.html` shows of how measures rank systems.
+    official
+        Writes an official tool's files too.
+
+    Returns
+    -------
+    list of str
+        What was written, by the path from `directory`: `scores.parquet`, `scores.json`, `curves.parquet`,
+        `alignment.parquet` if the result has one, `manifest.json` with the notes and the fingerprints of the others,
+        `report.html`, and what `official` names.
+
+    Raises
+    ------
+    OSError
+        If the directory cannot be written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as files:
-
-        def new(name: str) -> IO[bytes]:
-            return files.enter_context(replacing(directory / name))
-
-        manifest = _finite({**result.manifest, "notes": list(result.notes)})
-        new("manifest.json").write(_json(manifest, indent=2).encode() + b"\n")
-        new("report.html").write(page(result, correlations).encode())
-        if result.alignment is not None:
-            _write_table(new("alignment.parquet"), result.alignment, ALIGNMENT)
-        _write_table(new("curves.parquet"), result.curves, CURVES)
-        new("scores.json").writelines(line.encode() for line in _json_lines(result.table))
-        _write_table(new("scores.parquet"), result.table, SCORES)
-    if result.alignment is None:
-        (directory / "alignment.parquet").unlink(missing_ok=True)
+    tables = {"scores": result.table, "curves": result.curves, "alignment": result.alignment}
+    with together(directory) as hidden:
+        others = [] if official is None else official(hidden)
+        for name, table in tables.items():
+            if table is not None:
+                _write_table(hidden / f"{name}.parquet", table, _SCHEMAS[name])
+        with (hidden / "scores.json").open("wb") as file:
+            file.writelines(line.encode() for line in _json_lines(result.table))
+        (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
+        manifest = {**result.manifest, "notes": list(result.notes), "files": fingerprints(hidden)}
+        _write_manifest(hidden, manifest)
+        listed = ("scores.parquet", "scores.json", "curves.parquet", "alignment.parquet", MANIFEST, "report.html")
+        written = [name for name in listed if (hidden / name).exists()]
+        return [*written, *(str(path.relative_to(hidden)) for path in others)]
 
 
 def read_outputs(directory: Path) -> Result:
-    """The result that `write_outputs` wrote. Raises `InputError` if it is not there or not whole."""
+    """Read the result that `write_outputs` wrote.
+
+    Parameters
+    ----------
+    directory
+        The directory. Its tables must be those that `manifest.json` lists, byte for byte.
+
+    Returns
+    -------
+    Result
+        An equal result.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, is not the one that the manifest lists, or cannot be read.
+    """
+    manifest = _read_manifest(directory)
+    files = manifest.pop("files")
     tables = {}
-    for name, schema in (("scores", SCORES), ("curves", CURVES), ("alignment", ALIGNMENT)):
+    for name, schema in _SCHEMAS.items():
         path = directory / f"{name}.parquet"
-        if name == "alignment" and not path.exists():
+        if name == "alignment" and path.name not in files:
             continue
         try:
-            tables[name] = pq.read_table(path).cast(schema)
-        except (OSError, ValueError) as error:
+            content = path.read_bytes()
+            if fingerprint(content) != files[path.name]:
+                raise _not_a_result(path, f"a file that is not the one {MANIFEST} lists")
+            tables[name] = pq.read_table(pa.BufferReader(content)).cast(schema)
+        except (OSError, ValueError, KeyError) as error:
             raise _not_a_result(path, error) from None
-    path = directory / "manifest.json"
+    notes = tuple(manifest.pop("notes"))
+    return Result(tables["scores"], tables["curves"], manifest, notes, tables.get("alignment"))
+
+
+def renew_report(directory: Path, result: Result, correlations: Sequence[RankCorrelation] = ()) -> None:
+    """Write `report.html` of a result anew, in the directory that the result was read from.
+
+    Raises
+    ------
+    InputError
+        If the manifest cannot be read.
+    OSError
+        If the directory cannot be written.
+    """
+    manifest = _read_manifest(directory)
+    with together(directory) as hidden:
+        (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
+        _write_manifest(hidden, {**manifest, "files": {**manifest["files"], **fingerprints(hidden)}})
+
+
+def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
+    (directory / MANIFEST).write_text(_json(_finite(manifest), indent=2) + "\n", encoding="utf-8")
+
+
+def _read_manifest(directory: Path) -> dict[str, Any]:
+    path = directory / MANIFEST
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        notes = tuple(manifest.pop("notes"))
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        if isinstance(manifest["notes"], list) and isinstance(manifest["files"], dict):
+            return dict(manifest)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise _not_a_result(path, error) from None
-    return Result(tables["scores"], tables["curves"], manifest, notes, tables.get("alignment"))
+    raise _not_a_result(path, "notes and files of another kind")
 
 
 def scores_json(result: Result) -> str:
@@ -78,13 +148,13 @@ def scores_json(result: Result) -> str:
     return "".join(_json_lines(result.table))
 
 
-def _write_table(file: IO[bytes], table: pa.Table, schema: pa.Schema) -> None:
+def _write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
     """One compression, one size of row group, no metadata but the schema; every NaN the same NaN."""
     columns = [
         _one_nan(column) if pa.types.is_floating(column.type) else column for column in table.select(schema.names)
     ]
     plain = pa.table(columns, names=schema.names).cast(schema).combine_chunks()
-    pq.write_table(plain, file, compression="zstd", row_group_size=_ROWS_PER_GROUP, version="2.6")
+    pq.write_table(plain, path, compression="zstd", row_group_size=_ROWS_PER_GROUP, version="2.6")
 
 
 def _one_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -121,8 +191,12 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _not_a_result(path: Path, error: Exception) -> InputError:
-    found = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
-    return InputError(
-        Problem(str(path), None, "a file that `swsdask score --out` wrote", found, "Score again with --out.")
-    )
+def _not_a_result(path: Path, found: Exception | str) -> InputError:
+    """The error for a file of a result; a missing file may be one that is being written, or whose writer ended."""
+    if isinstance(found, FileNotFoundError):
+        found = "no such file"
+    elif isinstance(found, KeyError):
+        found = f"no entry {found}"
+    expected = "a file that `swsdask score --out` wrote"
+    remedy = "Score again with --out, or wait until the command that is writing there has ended."
+    return InputError(Problem(str(path), None, expected, " ".join(str(found).split()), remedy))

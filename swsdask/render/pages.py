@@ -1,15 +1,10 @@
-"""What pages share: templates for one self-contained HTML file, provenance, and atomic writing.
-
-A file takes the place of an old one only when it is written whole.
-"""
+"""What pages share: templates for one self-contained HTML file, and provenance."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -103,17 +98,3 @@ def _flat(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
                 yield f"{prefix}{name}", ", ".join(map(str, value))
         elif value is not None:
             yield f"{prefix}{name}", str(value)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of `path` once it is whole, and leaves no trace if it never is."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

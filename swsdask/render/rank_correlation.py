@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,9 @@ from rich.text import Text
 from swsdask.model.errors import counted
 from swsdask.model.measures import distinct_headings, written
 from swsdask.model.results import RankCorrelation
-from swsdask.render.pages import environment, replacing, style
+from swsdask.render.pages import environment, style
 from swsdask.render.tables import Board
+from swsdask.render.writing import together
 
 WIDTH, HEIGHT, LETTER = 42, 30, 7.2
 """Of a box of the matrix, and about of a letter of its labels."""
@@ -70,12 +70,9 @@ def write_rank_correlation(found: RankCorrelation, scores: Board, directory: Pat
 
     Equal comparisons give equal bytes. Raises `OSError` where the directory cannot be written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as files:
-        html = files.enter_context(replacing(directory / "rank_correlation.html"))
-        html.write(page(found, scores, signature).encode())
-        parquet = files.enter_context(replacing(directory / "rank_correlation.parquet"))
-        pq.write_table(found.table, parquet, compression="zstd")
+    with together(directory) as hidden:
+        (hidden / "rank_correlation.html").write_text(page(found, scores, signature), encoding="utf-8")
+        pq.write_table(found.table, hidden / "rank_correlation.parquet", compression="zstd")
 
 
 def page(found: RankCorrelation, scores: Board, signature: str) -> str:

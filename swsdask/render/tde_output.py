@@ -20,7 +20,6 @@ from typing import Any
 import pyarrow.compute as pc
 
 from swsdask.model.results import Result
-from swsdask.render.pages import replacing
 
 VERSION = "0.2.1"
 """The version of tde whose numbers `tde2015` gives."""
@@ -40,8 +39,6 @@ _BLOCKS: dict[str, dict[str, dict[str, str]]] = {
 }
 """Of each file its blocks by title, and of each block the measures by the names that the tool gives their rows."""
 
-_TDEV2 = ("boundary", "grouping", "token_type", "coverage", "ned", "scores.json")
-
 Values = Mapping[tuple[str, str], float]
 """The numbers of one system by (condition, measure)."""
 
@@ -49,8 +46,7 @@ Values = Mapping[tuple[str, str], float]
 def write_tde_output(result: Result, directory: Path) -> list[Path]:
     """Write the files of every system into directory/tde, or directory/tde/SYSTEM where there are several; these paths.
 
-    Files of another definition or version that were written there before are removed. The result has all measures of
-    its definition. Raises `OSError` where a file cannot be written.
+    The result has all measures of its definition. Raises `OSError` where a file cannot be written.
     """
     systems = list(dict.fromkeys(result.table["system"].to_pylist()))
     paths = []
@@ -58,13 +54,8 @@ def write_tde_output(result: Result, directory: Path) -> list[Path]:
         path = directory / "tde" / system if len(systems) > 1 else directory / "tde"
         path.mkdir(parents=True, exist_ok=True)
         paths.append(path)
-        files = output_files(result, system)
-        for old in path.iterdir():
-            if old.name not in files and (old.name in (*_BLOCKS, *_TDEV2) or old.name.startswith("VERSION_")):
-                old.unlink()
-        for name, text in files.items():
-            with replacing(path / name) as file:
-                file.write(text.encode())
+        for name, text in output_files(result, system).items():
+            (path / name).write_text(text, encoding="utf-8")
     return paths
 
 

@@ -35,7 +35,7 @@ def test_standard_output_may_be_closed() -> None:
 
 
 def test_a_full_disk_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch, swsdask: Call, files: Files) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "out/scores.parquet")
 
     monkeypatch.setattr("swsdask.api.write", full)

@@ -33,9 +33,9 @@ def values(result: Result) -> dict[tuple[str, str], float]:
 
 
 def test_the_files_of_tde_to_the_byte(cases: Path, tmp_path: Path) -> None:
-    (made,) = api.write_tde(of_sample(cases, "sample.classes.example", "tde2015"), tmp_path)
+    api.write(of_sample(cases, "sample.classes.example", "tde2015"), tmp_path, tde=True)
     theirs = {path.name: path.read_bytes() for path in (cases / "discovery/tde_sample/peer_output_example").iterdir()}
-    assert {path.name: path.read_bytes() for path in made.iterdir()} == theirs
+    assert {path.name: path.read_bytes() for path in (tmp_path / "tde").iterdir()} == theirs
 
 
 @pytest.mark.parametrize("name", ["sample_example", "sample_jitA"])

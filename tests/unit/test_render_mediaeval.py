@@ -78,9 +78,10 @@ def test_a_file_for_each_system(tmp_path: Path) -> None:
     run = WORLD.write(tmp_path)
     evaluation = sws.open(tmp_path, preset="quesst2014", compat="mediaeval")
     result = sws.score(evaluation, runs={"one": run, "two": run})
-    paths = sws.api.write_mediaeval(result, evaluation, tmp_path / "out")
-    assert [path.name for path in paths] == ["one.score.out", "two.score.out"]
-    assert paths[0].read_text() == paths[1].read_text()
+    out = tmp_path / "out"
+    written = sws.api.write(result, out, mediaeval=evaluation)
+    assert written[-2:] == ["one.score.out", "two.score.out"]
+    assert (out / "one.score.out").read_text() == (out / "two.score.out").read_text()
 
 
 def test_words_of_unknown_documents_are_no_occurrences(tmp_path: Path) -> None:
@@ -95,9 +96,9 @@ def test_an_empty_run_has_no_scores(tmp_path: Path) -> None:
     run = replace(WORLD, run=()).write(tmp_path)
     evaluation = sws.open(tmp_path, preset="quesst2014", settings={"evaluation": {"impute": -10}})
     result = sws.score(evaluation, runs=run)
-    (path,) = sws.api.write_mediaeval(result, evaluation, tmp_path)
+    sws.api.write(result, tmp_path / "out", mediaeval=evaluation)
     line = "Scores: 2 (1 model x 2 test)  given: 0  default(-10.0): 2  minScore: Infinity  maxScore: -Infinity"
-    assert line in path.read_text().splitlines()
+    assert line in (tmp_path / "out" / "score.out").read_text().splitlines()
 
 
 @pytest.mark.parametrize("options", [[], ["--out", "x", "--preset", "sws2013"]])
@@ -115,4 +116,4 @@ def test_numbers_that_were_not_asked_for_are_named(tmp_path: Path) -> None:
     run = WORLD.write(tmp_path)
     evaluation = sws.open(tmp_path, preset="quesst2014")
     with pytest.raises(SettingsError, match="not asked for: atwv, cnxe"):
-        sws.api.write_mediaeval(sws.score(evaluation, ["mtwv"], runs=run), evaluation, tmp_path)
+        sws.api.write(sws.score(evaluation, ["mtwv"], runs=run), tmp_path, mediaeval=evaluation)

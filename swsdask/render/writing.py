@@ -1,0 +1,196 @@
+"""Writing of result files: several files of a folder change together.
+
+Files are written into a hidden folder inside the target folder and moved from there when all of them are complete. A
+set of results has a `manifest.json` with the size and hash of every other file. While files are moved there is no
+manifest; the new one is moved last. A process that is killed at any moment therefore leaves the old results, the new
+results, or files without a manifest, and a reader that checks the hashes never takes a mixture for results.
+
+A writer holds a lock on its hidden folder, which ends with its process. The next writer removes the folders that are
+not locked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import IO, Any
+
+import xxhash
+
+MANIFEST = "manifest.json"
+"""The file of a set of results that is moved last. Its entry `files` holds the fingerprints of the others."""
+
+_HIDDEN = ".swsdask-"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing that replaces `path` when the context ends without an error.
+
+    Parameters
+    ----------
+    path
+        The file to replace. Its folder must exist.
+
+    Yields
+    ------
+    IO[bytes]
+        The new file. If the context ends with an error, `path` stays as it was.
+    """
+    with together(path.parent) as hidden, (hidden / path.name).open("wb") as file:
+        yield file
+
+
+@contextmanager
+def together(folder: Path) -> Iterator[Path]:
+    """Give a hidden folder whose files are moved into `folder` when the context ends without an error.
+
+    Parameters
+    ----------
+    folder
+        The target, made if it does not exist. Other files in it stay, except those that the replaced manifest lists
+        and the new one does not.
+
+    Yields
+    ------
+    Path
+        The hidden folder. Files in subfolders are moved into subfolders of the same names.
+
+    Raises
+    ------
+    OSError
+        If `folder` cannot be written, or a folder has the name of a file that is to be moved.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    hidden, lock = _locked_folder(folder)
+    try:
+        yield hidden
+        _move(hidden, folder)
+        _remove_abandoned(folder)
+    finally:
+        try:
+            rmtree(hidden, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def fingerprint(content: bytes) -> dict[str, Any]:
+    """Return the size and the hash (xxh3, 128 bits) of the content of a file."""
+    return {"bytes": len(content), "xxh3_128": xxhash.xxh3_128_hexdigest(content)}
+
+
+def fingerprints(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the fingerprint of every file in a folder and its subfolders, by its path from there, sorted."""
+    return {name: _fingerprint_of(folder / name) for name in _files(folder)}
+
+
+def _fingerprint_of(path: Path) -> dict[str, Any]:
+    state, size = xxhash.xxh3_128(), 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            state.update(block)
+            size += len(block)
+    return {"bytes": size, "xxh3_128": state.hexdigest()}
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def _locked_folder(folder: Path) -> tuple[Path, int]:
+    """A new hidden folder and the descriptor that holds its lock."""
+    while True:
+        hidden = Path(mkdtemp(prefix=_HIDDEN, dir=folder))
+        lock = os.open(hidden, os.O_RDONLY)
+        # Another writer may take the folder for an abandoned one until it is locked.
+        if _lock(lock) and hidden.exists():
+            return hidden, lock
+        os.close(lock)
+
+
+def _lock(descriptor: int) -> bool:
+    """Whether the lock was taken; on a file system without locks it always is."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _move(hidden: Path, folder: Path) -> None:
+    names = _files(hidden)
+    for name in names:
+        if (folder / name).is_dir():
+            raise IsADirectoryError(f"{folder / name} is a folder, where a file is to be written")
+        _sync(hidden / name)
+    if MANIFEST in names:
+        names = [*(name for name in names if name != MANIFEST), MANIFEST]
+        outdated = _listed(folder) - _listed_in(hidden / MANIFEST)
+        for name in sorted(outdated):
+            _remove(folder, name)
+        (folder / MANIFEST).unlink(missing_ok=True)
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (hidden / name).replace(folder / name)
+    _sync(folder)
+
+
+def _listed(folder: Path) -> set[str]:
+    """The files of earlier results: of the manifest, or, where a writer was killed, of those that it would have moved.
+
+    Hidden folders of other writers count only if there is no manifest, for a writer begins by removing it.
+    """
+    if (folder / MANIFEST).exists():
+        return _listed_in(folder / MANIFEST)
+    return {name for hidden in _abandoned(folder) for name in _listed_in(hidden / MANIFEST)}
+
+
+def _listed_in(manifest: Path) -> set[str]:
+    try:
+        names = json.loads(manifest.read_bytes())["files"]
+        return {name for name in names if not name.startswith("/") and ".." not in name.split("/")}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _remove(folder: Path, name: str) -> None:
+    """Remove a file, and the subfolders that are empty without it."""
+    with suppress(OSError):
+        (folder / name).unlink()
+        for parent in (folder / name).relative_to(folder).parents:
+            if parent != Path():
+                (folder / parent).rmdir()
+
+
+def _remove_abandoned(folder: Path) -> None:
+    for hidden in _abandoned(folder):
+        rmtree(hidden, ignore_errors=True)
+
+
+def _abandoned(folder: Path) -> Iterator[Path]:
+    """The hidden folders of writers that have ended, each locked while it is given."""
+    for hidden in sorted(folder.glob(f"{_HIDDEN}*")):
+        with suppress(OSError):
+            lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if _lock(lock):
+                    yield hidden
+            finally:
+                os.close(lock)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
