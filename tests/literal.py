@@ -603,12 +603,17 @@ class Part:
             for query in condition.queries
         }
         keep_all = rules.no_targets == "false_alarms_only"
-        self.queries = [query for query in condition.queries if keep_all or self.n_act[query] > 0]
+        there = [t for t in aligned.trials if self._there(t.document, condition)]
+        asked = condition.queries
+        if keep_all and rules.compat == "kwseval":
+            somewhere = {q for (q, _), n in aligned.targets.items() if n} | {t.query for t in aligned.trials}
+            here = {query for query in asked if self.n_act[query] > 0} | {t.query for t in there}
+            asked = tuple(query for query in asked if query in here or query not in somewhere)
+        self.queries = [query for query in asked if keep_all or self.n_act[query] > 0]
         self.with_targets = [query for query in self.queries if self.n_act[query] > 0]
         self.n_trials = condition.n_trials
         self.n_nt = {query: condition.n_trials - self.n_act[query] for query in self.queries}
         self.with_nontargets = [query for query in self.queries if self.n_nt[query] > 0]
-        there = [t for t in aligned.trials if self._there(t.document, condition)]
         self.everything = [t for t in there if t.query in condition.queries]
         self.trials = [t for t in there if t.query in self.queries]
         self.candidates = sorted({t.score for t in self.trials})
@@ -729,11 +734,18 @@ class Part:
 
     def _maximum(self) -> dict[str, Any]:
         names = ("mtwv", "mtwv_threshold", "mtwv_rejected_threshold", "mtwv_p_miss", "mtwv_p_fa")
-        if not self.with_targets or not self.with_nontargets:
+        like_kwseval = self.rules.compat == "kwseval"
+        if not self.with_nontargets or not (self.with_targets or like_kwseval):
             return dict.fromkeys(names, NAN)
-        best = min(self._thresholds(*self.queries), key=lambda threshold: (-self.twv(self.above(threshold)), threshold))
+        thresholds = self._thresholds(*self.queries)
+        if self.with_targets:
+            best = min(thresholds, key=lambda threshold: (-self.twv(self.above(threshold)), threshold))
+        else:
+            best = min(self.candidates, default=math.inf)
         rates = self.rates(self.above(best))
         rejected = max((score for score in self.candidates if score < best), default=-math.inf)
+        if like_kwseval and not self.candidates:
+            return dict(zip(names, (self.twv([]), NAN, rejected, *rates), strict=True))
         return dict(zip(names, (self.twv(self.above(best)), best, rejected, *rates), strict=True))
 
     def _optimum(self) -> dict[str, Any]:

@@ -142,7 +142,7 @@ class Averaged:
 
 def averaged(population: Population, rankings: Sequence[Ranking], options: AveragePrecisionSettings) -> Averaged:
     """The queries that count in averages of one condition."""
-    asked = population.condition.asked
+    asked = population.asked
     relevant = np.array([ranking.relevant > 0 for ranking in rankings], np.bool_)
     retrieved = np.array([ranking.retrieved > 0 for ranking in rankings], np.bool_)
     nobody = np.zeros_like(asked)

@@ -5,6 +5,10 @@ their averages over the queries of the condition (Eq. 4-5). A query without targ
 non-target trials (N_act >= N) no P_fa: it is left out of the average that it has no part in, whose |Q| is one less. An
 average over no query is not defined (NaN).
 
+QUIRK, under `compat = "kwseval"` with `no_targets = "false_alarms_only"` (KWSEval -inc): a query without targets in a
+condition counts there only if the system detects it there, or nowhere at all and no document has it. So |Q| of a
+condition of some documents may differ from system to system.
+
 Counts are added up by N_act before they are divided, in order of N_act, so that equal counts give equal bits wherever
 they come from, and rejecting everything gives P_miss = 1 exactly.
 """
@@ -12,7 +16,7 @@ they come from, and rejecting everything gives P_miss = 1 exactly.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdask.measures.measure import Value
+from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, I64, Bool, Condition, Reference
+from swsdask.statistics.counts import Counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +38,18 @@ class Population:
     targets: I64
 
     @property
+    def asked(self) -> Bool:
+        """All queries of the condition: bool [n_queries]."""
+        return self._there(self.condition.asked)
+
+    @property
     def queries(self) -> Bool:
         """The queries that averages count: bool [n_queries]."""
-        return self.condition.queries
+        return self._there(self.condition.queries)
+
+    def _there(self, queries: Bool) -> Bool:
+        absent = self.condition.absent
+        return queries if absent is None else queries & ~absent
 
     @property
     def nontargets(self) -> I64:
@@ -106,6 +121,23 @@ def populations(reference: Reference) -> list[Population]:
         Population(number, condition, reference.condition_targets(condition))
         for number, condition in enumerate(reference.conditions)
     ]
+
+
+def knows_absent(settings: EvaluationSettings) -> bool:
+    """Whether averages leave out the queries that a system does not detect in a condition (the QUIRK above)."""
+    return settings.compat == "kwseval" and settings.no_targets == "false_alarms_only"
+
+
+def without_absent(reference: Reference, counts: Counts) -> Reference:
+    """The reference for one system, from its counts: conditions name the queries that are absent there."""
+    trials = (counts.mapped + counts.unmapped).sum(axis=2)
+    present = (reference.targets > 0) | (trials > 0)
+    anywhere = present.any(axis=1)
+    conditions = (
+        replace(condition, absent=anywhere & ~present[:, condition.groups].any(axis=1))
+        for condition in reference.conditions
+    )
+    return replace(reference, conditions=tuple(conditions))
 
 
 def ratio(counts: I64 | F64, totals: I64) -> F64:

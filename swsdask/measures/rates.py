@@ -170,7 +170,7 @@ class ErrorRates:
 
 def pooled_false_alarms(found: Outcomes, population: Population, settings: EvaluationSettings) -> int:
     """N_fa of all queries as one set of trials."""
-    asked = population.condition.asked
+    asked = population.asked
     queries = asked if settings.compat in ("kwseval", "stdeval") else population.queries
     return int(found.false_alarm[queries].sum())
 

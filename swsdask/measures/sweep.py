@@ -225,7 +225,7 @@ def _leveled(
     """The place among the levels (-1: none) of every line of the ladder; the rung, and that place, of every hit."""
     ladder, hits = statistics[Ladder], statistics[Hits]
     targets = class_targets(reference)[population.number]
-    place = np.where(targets < 0, -1, np.searchsorted(population.levels, targets))
+    place = np.where(np.isin(targets, population.levels), np.searchsorted(population.levels, targets), -1)
     rung_of_hit = np.searchsorted(ladder.rungs, hits.score)
     return place[ladder.classes], rung_of_hit, np.append(place, -1)[reference.class_of[hits.query, hits.group]]
 

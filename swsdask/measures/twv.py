@@ -31,8 +31,10 @@ the same TWV (decided in exact arithmetic) the lowest counts.
 - `mtwv_rejected_threshold`: the largest rejected score (as MediaEval's tool prints it); -inf if nothing is rejected.
 
 QUIRK, under `compat = "kwseval"`: KWSEval cannot reject everything. Its MTWV is over the distinct scores only, so it
-can be negative, and the highest score of all is looked at too, even if only false alarms have it. STDEval does reject
-everything; it then prints the highest score as the threshold, here it is inf.
+can be negative, and the highest score of all is looked at too, even if only false alarms have it. Where no query has
+targets, so that there is no TWV, it prints P_fa of accepting everything and the lowest score as the threshold; without
+any score, no threshold. STDEval does reject everything; it then prints the highest score as the threshold, here it is
+inf.
 
 QUIRK, under `compat = "mediaeval"`: imputed trials are accepted too where the threshold is low enough, so their score
 is a threshold (`measures.sweep`). Ties are decided in floating point.
@@ -104,7 +106,7 @@ class ActualTwv:
 
 def decision_bounds(counts: Counts, population: Population, settings: EvaluationSettings) -> tuple[F64, F64]:
     """The lowest YES (inf: none) and the highest NO score (-inf: none) of what `actual_threshold` covers."""
-    covered = population.condition.asked if settings.compat == "kwseval" else population.queries
+    covered = population.asked if settings.compat == "kwseval" else population.queries
     groups = population.condition.groups
     min_yes, max_no = counts.min_yes[covered][:, groups], counts.max_no[covered][:, groups]
     return min_yes.min(initial=np.inf), max_no.max(initial=-np.inf)
@@ -161,20 +163,23 @@ class MaximumTwv:
         """Overall."""
         point = weights(reference, settings)
         for population, sweep in sweeps(statistics, reference):
-            if not (population.n_with_targets and population.n_with_nontargets):
+            like_kwseval = settings.compat == "kwseval"
+            if not (population.n_with_nontargets and (population.n_with_targets or like_kwseval)):
                 yield from population.overall(dict.fromkeys(self.names, np.nan))
                 continue
             if settings.compat == "mediaeval":
                 sweep = with_imputed(sweep, population, censored(statistics[Counts], population, settings))
                 best = _first_best(sweep, _candidates(sweep, reject_all=True), point.beta)
-            else:
-                candidates = _candidates(sweep, reject_all=settings.compat != "kwseval")
+            elif population.n_with_targets:
+                candidates = _candidates(sweep, reject_all=not like_kwseval)
                 best = best_place(statistics, reference, population, sweep, candidates, point)
-            p_miss, p_fa = sweep.p_miss[best], sweep.p_fa[best]
+            else:
+                best = sweep.bottom
+            p_miss, p_fa, threshold = sweep.p_miss[best], sweep.p_fa[best], sweep.thresholds[best]
             yield from population.overall(
                 {
                     "mtwv": twv(p_miss, p_fa, point.beta),
-                    "mtwv_threshold": sweep.thresholds[best],
+                    "mtwv_threshold": np.nan if like_kwseval and np.isinf(threshold) else threshold,
                     "mtwv_rejected_threshold": sweep.rejected[best],
                     "mtwv_p_miss": p_miss,
                     "mtwv_p_fa": p_fa,

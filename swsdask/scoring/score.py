@@ -14,6 +14,7 @@ from swsdask.archive.protocols import Archive, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.measures import curves, system_notes
+from swsdask.measures.averages import knows_absent, without_absent
 from swsdask.measures.measure import Measure
 from swsdask.measures.names import family_name
 from swsdask.measures.processing_load import ProcessingLoad
@@ -25,6 +26,7 @@ from swsdask.model.trials import Reference
 from swsdask.scoring.alignment_table import align_systems, check_complete
 from swsdask.scoring.rounds import Found, Round, groups, merge, rounds, statistics_of, tasks
 from swsdask.statistics.counts import Counts
+from swsdask.statistics.statistic import Statistic
 
 
 def score_table(
@@ -106,15 +108,24 @@ def score_archive(
     """
     scores, curves, notes = [SCORES.empty_table()], [CURVES.empty_table()], []
     runs = {run.system: run for run in archive.runs}
+    by_presence = knows_absent(settings.evaluation)
     for system, found in score_systems(
-        archive, systems, reference, families, executor, settings.engine, progress or Unseen()
+        archive,
+        systems,
+        reference,
+        families,
+        executor,
+        settings.engine,
+        progress or Unseen(),
+        beside=(Counts,) if by_presence else (),
     ):
         if settings.evaluation.impute == "error" and Counts in found:
             check_complete(archive, runs[system], found[Counts], reference)
         its_families = [of_run(family, runs[system], archive) for family in families]
-        scores.append(score_table(system, found, its_families, measures, reference, settings.evaluation))
-        curves.append(curve_table(system, found, reference, settings.evaluation))
-        notes += [(system, note) for note in system_notes(found, reference, settings.evaluation)]
+        its_reference = without_absent(reference, found[Counts]) if by_presence else reference
+        scores.append(score_table(system, found, its_families, measures, its_reference, settings.evaluation))
+        curves.append(curve_table(system, found, its_reference, settings.evaluation))
+        notes += [(system, note) for note in system_notes(found, its_reference, settings.evaluation)]
     aligned = None
     if alignment:
         rows = align_systems(archive, systems, reference, executor, settings.engine, progress or Unseen())
@@ -144,13 +155,15 @@ def score_systems(
     executor: Executor,
     settings: EngineSettings,
     progress: Progress,
+    *,
+    beside: Sequence[type[Statistic]] = (),
 ) -> Iterator[tuple[str, Found]]:
-    """Each system with the merged statistics that the measures need, in the order of `systems`.
+    """Each system with the merged statistics that the measures need, and those `beside`, in the order of `systems`.
 
     Raises `ArchiveError` for a system without a run, `ExecutionError` naming cell, system and file where a task fails,
     the `SwsdaskError` that reading or alignment raised, `ClusterError` where the cluster is lost.
     """
-    order = rounds(needed for family in families for needed in family.needs)
+    order = rounds((*beside, *(needed for family in families for needed in family.needs)))
     known_everywhere = executor.share(reference)
     workers = executor.workers
     first = 1

@@ -22,6 +22,15 @@ def kwseval_summary(text: str) -> list[str]:
     return row if "#Keyword" in header else [row[0], "1", *row[1:]]
 
 
+def kwseval_conditions(text: str) -> dict[str, list[str]]:
+    """KWSEval's conditional summary report: a condition to its cells from the number of keywords on."""
+    table = rows(text)
+    header = next(row for row in table if row[0] == "Title")
+    first = header.index("#Keyword")
+    below = table[table.index(header) + 1 :]
+    return {row[0]: row[first:] for row in below if len(row) == len(header)}
+
+
 def kwseval_queries(text: str) -> dict[str, list[str]]:
     """KWSEval's block summary report: a query id to its cells after the text."""
     found = {}

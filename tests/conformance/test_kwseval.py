@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ SUMMARY = (
 ).split()
 
 
-def scored(folder: Path, settings: dict[str, object] | None = None) -> sws.Result:
+def scored(folder: Path, settings: dict[str, object] | None = None, **options: Any) -> sws.Result:
     rttm = folder / "ref.rttm"
     evaluation = sws.open(
         ecf=str(folder / "ecf.xml"),
@@ -25,7 +26,7 @@ def scored(folder: Path, settings: dict[str, object] | None = None) -> sws.Resul
         compat="kwseval",
         settings={"evaluation": settings or {}},
     )
-    return sws.score(evaluation, runs=str(folder / "kwslist.xml"))
+    return sws.score(evaluation, runs=str(folder / "kwslist.xml"), **options)
 
 
 def overall(result: sws.Result) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import swsdask as sws
-from tests.conformance.printed import as_printed, kwseval_queries, kwseval_summary
+from tests.conformance.printed import as_printed, kwseval_conditions, kwseval_queries, kwseval_summary
 from tests.conformance.test_kwseval import SUMMARY, overall, per_query, scored
 
 CASES: dict[str, dict[str, Any]] = {
@@ -51,6 +51,21 @@ def test_printed_numbers(own_cases: Path, case: str) -> None:
             compare(found[query], names, cells, with_inc)
         else:
             assert cells[0] in ("", "0")
+
+
+def test_inc_counts_a_query_without_targets_where_the_system_detects_it(own_cases: Path) -> None:
+    """And everywhere if it has no trial at all. Of telephone speech no query has targets: there is no TWV."""
+    folder = own_cases / "kwseval/inc-conditions"
+    result = scored(folder, {"no_targets": "false_alarms_only"}, by=["source_type"])
+    compare(overall(result), SUMMARY + MORE, kwseval_summary((folder / "expected.sum.txt").read_text())[1:], True)
+    expected = kwseval_conditions((folder / "expected.cond.sum.txt").read_text())
+    assert {title: cells[0] for title, cells in expected.items()} == {"bnews": "3", "cts": "2"}
+    frame = result.scores[result.scores["query"].isna()]
+    for title, cells in expected.items():
+        rows = frame[frame["condition"] == f"source_type={title}"]
+        compare(dict(zip(rows["measure"], rows["value"], strict=True)), SUMMARY + MORE, cells, True)
+    alone = scored(folder, {"no_targets": "false_alarms_only"}, by=["source_type"], measures=["map_n_averaged"])
+    assert alone.scores["value"].tolist() == [3.0, 3.0, 2.0]
 
 
 def test_what_the_reference_repeats_is_noted(own_cases: Path) -> None:
