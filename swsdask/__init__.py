@@ -15,84 +15,31 @@ The examples of this package read the files that ``swsdask demo --out demo --hou
 
 from __future__ import annotations
 
+from ast import ImportFrom, parse
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "apply_calibration": "swsdask.api",
-    "calibrate": "swsdask.api",
-    "discover": "swsdask.api",
-    "ingest": "swsdask.api",
-    "ingest_discovery": "swsdask.api",
-    "open": "swsdask.api",
-    "rank_correlation": "swsdask.api",
-    "score": "swsdask.api",
-    "report": "swsdask.api",
-    "validate": "swsdask.api",
-    "Evaluation": "swsdask.api",
-    "cluster": "swsdask.execution.open",
-    "Calibration": "swsdask.calibration.maps",
-    "Measure": "swsdask.measures.measure",
-    "Result": "swsdask.model.results",
-    "EvaluationSettings": "swsdask.model.settings",
-    "SwsdaskError": "swsdask.model.errors",
-    "InputError": "swsdask.model.errors",
-    "SettingsError": "swsdask.model.errors",
-    "Value": "swsdask.measures.measure",
+_STUB = parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+
+_MODULES = {
+    public.name: statement.module
+    for statement in _STUB.body
+    if isinstance(statement, ImportFrom)
+    for public in statement.names
 }
+"""The module of every public name. The stub beside this file is the one list: type checkers read it as it is."""
 
-__all__ = [
-    "Calibration",
-    "Evaluation",
-    "EvaluationSettings",
-    "InputError",
-    "Measure",
-    "Result",
-    "SettingsError",
-    "SwsdaskError",
-    "Value",
-    "__version__",
-    "apply_calibration",
-    "calibrate",
-    "cluster",
-    "discover",
-    "ingest",
-    "ingest_discovery",
-    "open",
-    "rank_correlation",
-    "report",
-    "score",
-    "validate",
-]
-
-if TYPE_CHECKING:
-    from swsdask.api import (
-        Evaluation,
-        apply_calibration,
-        calibrate,
-        discover,
-        ingest,
-        ingest_discovery,
-        open,  # noqa: A004
-        rank_correlation,
-        report,
-        score,
-        validate,
-    )
-    from swsdask.calibration.maps import Calibration
-    from swsdask.execution.open import cluster
-    from swsdask.measures.measure import Measure, Value
-    from swsdask.model.errors import InputError, SettingsError, SwsdaskError
-    from swsdask.model.results import Result
-    from swsdask.model.settings import EvaluationSettings
+__all__ = [*_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    """A public name, whose module is imported when the name is first used: kernels and Dask take long to load."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'swsdask' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swsdask.api.arguments import Location, locations, named_runs
+from swsdask.api.manifest import manifest_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import rows_to_score, with_runs, working
-from swsdask.api.writing import manifest_of
 from swsdask.archive.check_runs import check_runs
 from swsdask.archive.reference import build_reference
+from swsdask.calibration.applying import Applied, apply_to_runs
+from swsdask.calibration.fitting import MEASURES, CalibrationMethod, fit
+from swsdask.calibration.maps import Calibration
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.formats.find import find_runs
 from swsdask.formats.run_encoding import Encoding
@@ -22,16 +25,11 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.settings import build_settings, load_preset
 from swsdask.scoring.score import score_systems
 
-if TYPE_CHECKING:
-    from swsdask.calibration.applying import Applied
-    from swsdask.calibration.fitting import Method
-    from swsdask.calibration.maps import Calibration
-
 
 def calibrate(
     evaluation: Evaluation | Location,
     run: Location | Mapping[str, Location],
-    method: Method = "affine",
+    method: CalibrationMethod = "affine",
     *,
     frame_shift: float | None = None,
     negate_scores: bool = False,
@@ -83,8 +81,6 @@ def calibrate(
     >>> calibration([4.0, 8.0]).round(3)
     array([-1.455,  3.868])
     """
-    from swsdask.calibration.fitting import MEASURES, fit
-
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
     runs = named_runs(run, evaluation.systems)
     settings = evaluation.settings
@@ -166,9 +162,6 @@ def apply_calibration(
     >>> applied.rows, applied.accepted
     (214, 113)
     """
-    from swsdask.calibration.applying import apply_to_runs
-    from swsdask.calibration.maps import Calibration
-
     held = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
     files = find_runs(locations(runs))
     threshold = held.bayes_threshold

@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from swsdask.api.arguments import as_names
+from swsdask.model.late_import import LateImport
 from swsdask.model.results import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+else:
+    pd = LateImport("pandas")
 
 
 def rank_correlation(

@@ -179,7 +179,37 @@ def plan_discovery(
     measures: str | Iterable[str] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> str:
-    """What `discover` would do, in words, after checking everything that it would read. Scores nothing."""
+    r"""Check everything that `discover` would read, and report what it would do. Scores nothing.
+
+    Parameters
+    ----------
+    classes, archive, phones, words, split, folds, within, speakers, n_folds : optional
+        The inputs, as for `discover`.
+    definition, measures, settings : optional
+        As for `discover`.
+
+    Returns
+    -------
+    str
+        Lines with the definition, the notes, the size of the corpus, its folds, the systems and the measures.
+
+    Raises
+    ------
+    InputError, SettingsError, ArchiveError
+        As `discover`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import swsdask as sws
+    >>> phones = ["f 0.0 0.1 s", "f 0.1 0.2 i", "f 0.2 0.3 t", "f 0.5 0.6 s", "f 0.6 0.7 i", "f 0.7 0.8 p"]
+    >>> written = Path("corpus.phn").write_text("\n".join(phones))
+    >>> written = Path("corpus.wrd").write_text("f 0.0 0.3 sit\nf 0.5 0.8 sip")
+    >>> written = Path("system.classes").write_text("Class 1\nf 0.0 0.3\nf 0.5 0.8\n\n")
+    >>> plan = sws.plan_discovery("system.classes", phones="corpus.phn", words="corpus.wrd", n_folds=1, measures="ned")
+    >>> print(plan.split("\n")[1])
+    1 file, 6 phones, 2 words
+    """
     inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
     settled = inputs.settled(discovery_layers(definition, settings))
     definition = settled.settings.discovery.definition

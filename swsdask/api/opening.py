@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from swsdask.api.arguments import Location, Runs, named_runs, run_files
-from swsdask.api.writing import differences
+from swsdask.api.manifest import differences
 from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference
 from swsdask.archive.protocols import Archive
 from swsdask.archive.store import is_archive, open_archive

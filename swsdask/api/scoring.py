@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 from swsdask.api.arguments import Location, Runs, as_names, named_runs
+from swsdask.api.manifest import manifest_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import rows_to_score, with_runs, working
-from swsdask.api.writing import manifest_of
 from swsdask.archive.check_runs import check_runs, check_words, collection_statistics
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_reference
@@ -162,7 +162,7 @@ def score(
 
 
 def plan(
-    evaluation: Evaluation,
+    evaluation: Evaluation | Location,
     measures: Measures = None,
     *,
     runs: Runs = None,
@@ -170,7 +170,35 @@ def plan(
     frame_shift: float | None = None,
     negate_scores: bool = False,
 ) -> str:
-    """What `score` would do, in words, after checking everything that it would read. Scores nothing."""
+    """Check everything that `score` would read, and report what it would do. Scores nothing.
+
+    Parameters
+    ----------
+    evaluation, measures, runs, by, frame_shift, negate_scores : optional
+        As for `score`.
+
+    Returns
+    -------
+    str
+        Lines with the signature, the runs, the conditions, the measures and the notes.
+
+    Raises
+    ------
+    InputError, SettingsError, ArchiveError
+        As `score`.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> print(sws.plan("demo/archive", ["atwv", "mtwv"], runs="weak"))
+    swsdask 0.1.0 outside=false_alarm p_target=0.00015 c_miss=100.0 c_fa=1.0 ...
+    weak: 131 detections
+    all: 19 queries, 3,600 trials each
+    measures: atwv, mtwv
+    """
+    evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
     names, families, settings = requested(measures, evaluation.settings)
     runs, by = named_runs(runs, evaluation.systems), as_names(by) or []
     encoding = Encoding(frame_shift, negate_scores)

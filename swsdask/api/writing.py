@@ -1,28 +1,15 @@
-"""Results as files, as the report page and as an official tool would print them; and their manifest.
-
-The manifest says what the numbers mean: the signature, and what was dropped or rounded.
-"""
+"""Results as files, as the report page and as an official tool would print them."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import xxhash
-
-from swsdask import __version__
 from swsdask.api.arguments import Location
-from swsdask.archive.protocols import Archive, Run
+from swsdask.api.opening import Evaluation
 from swsdask.model.errors import SettingsError
 from swsdask.model.results import Result
-from swsdask.model.settings import Settings
-
-if TYPE_CHECKING:
-    from swsdask.api.opening import Evaluation
 
 
 def report(result: Result, path: Location) -> None:
@@ -56,27 +43,35 @@ def write(result: Result, directory: Location, *, mediaeval: Evaluation | None =
 
     Parameters
     ----------
-    result
-        The result.
-    directory
+    result : Result
+        What `score` or `discover` returns.
+    directory : path
         The directory, made if it does not exist.
-    mediaeval
+    mediaeval : Evaluation, optional
         The evaluation that was scored, if the lines of MediaEval's tool are to be written too: `score.out`, or one
         SYSTEM.score.out each. They are the tool's under `compat = "mediaeval"`.
-    tde
+    tde : bool, default False
         Whether to write the files of the Zero Resource challenge's official tools too.
 
     Returns
     -------
     list of str
-        What was written.
+        The files that were written.
 
     Raises
     ------
     SettingsError
-        If the result has not what an official tool's files need.
+        The result lacks what an official tool's files need.
     OSError
-        If the directory cannot be written.
+        The directory cannot be written.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> sws.write(sws.score("demo/archive", ["atwv", "mtwv"]), "results")
+    ['scores.parquet', 'scores.json', 'curves.parquet', 'manifest.json', 'report.html']
     """
     from swsdask.compare.rank_correlation import rank_correlations
     from swsdask.render.outputs import Official, write_outputs
@@ -130,57 +125,25 @@ def _tde(result: Result) -> Callable[[Path], list[Path]]:
 def renew_report(directory: Location) -> None:
     """Write report.html of the result in a directory anew, for example after an upgrade.
 
+    Parameters
+    ----------
+    directory : path
+        The directory of a result that `write` wrote.
+
     Raises
     ------
     InputError
-        If the directory does not hold a result that `write` wrote.
+        The directory does not hold a result that `write` wrote.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> sws.renew_report("demo/results")
     """
     from swsdask.compare.rank_correlation import rank_correlations
     from swsdask.render import outputs
 
     result = outputs.read_outputs(Path(directory))
     outputs.renew_report(Path(directory), result, rank_correlations(result))
-
-
-PER_QUERY = ("search_time.", "oov_count.")
-"""Attributes of a run that are about one query."""
-
-
-def manifest_of(
-    archive: Archive, systems: Sequence[str], settings: Settings, measures: Sequence[str] | None, by: Sequence[str]
-) -> dict[str, Any]:
-    """What the numbers mean, and what was dropped or rounded on the way to them."""
-    runs = {run.system: run for run in archive.runs if run.system in set(systems)}
-    meaning = {
-        "swsdask": __version__,
-        "measures": list(measures) if measures else "all",
-        "by": list(by),
-        "settings": settings.evaluation.model_dump(mode="json"),
-        "inputs": {**archive.inputs, "runs": {system: runs[system].content for system in systems}},
-    }
-    digest = xxhash.xxh3_64_hexdigest(json.dumps(meaning, sort_keys=True, allow_nan=False).encode())
-    return {
-        "signature": f"swsdask {__version__} {differences(settings)} {digest}",
-        **meaning,
-        "runs": {system: _provenance(runs[system]) for system in systems},
-    }
-
-
-def _provenance(run: Run) -> dict[str, Any]:
-    """What a run is and what was counted of it, without what its file says of each query."""
-    said = {name: text for name, text in run.attributes.items() if not name.startswith(PER_QUERY)}
-    told = None if run.resources is None else run.resources.model_dump(mode="json", exclude_defaults=True)
-    return {**asdict(replace(run, attributes=said, resources=None)), "resources": told}
-
-
-def differences(settings: Settings) -> str:
-    """The settings that are not the defaults, in one line."""
-    chosen = settings.evaluation.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-    point = chosen.pop("operating_point", {})
-    pairs = [pair for key, value in chosen.items() for pair in _flat(key, value)] + list(point.items())
-    return " ".join(f"{key}={value}" for key, value in pairs) or "defaults"
-
-
-def _flat(key: str, value: Any) -> list[tuple[str, Any]]:
-    """A setting, or those of a table of settings, named as `--set` takes them."""
-    return [(f"{key}.{name}", each) for name, each in value.items()] if isinstance(value, dict) else [(key, value)]

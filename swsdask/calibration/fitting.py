@@ -32,9 +32,9 @@ from swsdask.model.trials import F64, Reference
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
 
-Method = Literal["affine", "pav"]
+CalibrationMethod = Literal["affine", "pav"]
 
-MEASURES: dict[Method, tuple[str, ...]] = {
+MEASURES: dict[CalibrationMethod, tuple[str, ...]] = {
     "affine": ("cnxe", "cnxe_min", "impute_score"),
     "pav": ("cnxe", "cnxe_min_pav", "impute_score"),
 }
@@ -44,7 +44,7 @@ _COUNTS = ("n_given_target", "n_imputed_target", "n_given_nontarget", "n_imputed
 
 
 def fit(
-    method: Method,
+    method: CalibrationMethod,
     run: Run,
     found: Mapping[type[Statistic], Any],
     reference: Reference,

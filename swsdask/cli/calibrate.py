@@ -81,7 +81,7 @@ def command(
     --keep-decisions leaves them. Trials that a run does not give are imputed its least score, which is mapped with the
     others; where the setting `impute` is a number, score the new run with the mapped number, which is printed.
     """
-    from swsdask import api
+    import swsdask as sws
     from swsdask.calibration.maps import Calibration
     from swsdask.cli.progress import progress
 
@@ -94,7 +94,7 @@ def command(
             raise click.UsageError("--apply needs --out: a directory, or for one RUN a file.")
         held = Calibration.read(calibration)
         with progress() as shown:
-            done = api.apply_calibration(
+            done = sws.apply_calibration(
                 held,
                 runs,
                 out,
@@ -112,12 +112,12 @@ def command(
         raise click.UsageError("A calibration is fitted on one RUN; --on names the evaluation.")
     if reference is None and not any((ecf, rttm, queries)):
         raise click.UsageError("Fitting needs --on REFERENCE, or --ecf, --rttm and --queries; applying --apply FILE.")
-    evaluation = api.open(
+    evaluation = sws.open(
         reference, ecf=ecf, rttm=rttm, queries=queries, preset=preset, compat=compat, settings=settings
     )
     with progress() as shown:
         run = named if isinstance(named := given_runs(runs), dict) else named[0]
-        fitted = api.calibrate(evaluation, run, method=method or "affine", **encoding, progress=shown)
+        fitted = sws.calibrate(evaluation, run, method=method or "affine", **encoding, progress=shown)
     path = out or "calibration.toml"
     fitted.write(path)
     _print_fitted(fitted, path)

@@ -21,7 +21,7 @@ def command(out: Path, seed: int, hours: float, n_queries: int) -> None:
     OUT/files gets the ECF, RTTM, query list and runs; OUT/archive the tables; OUT/results the numbers and report.html.
     An earlier demo there is replaced.
     """
-    from swsdask import api
+    import swsdask as sws
     from swsdask.archive.store import is_archive
     from swsdask.cli.progress import progress
     from swsdask.render.text import print_leaderboard
@@ -35,9 +35,9 @@ def command(out: Path, seed: int, hours: float, n_queries: int) -> None:
         shown.begin("simulating", 0)
         write(simulate(seed, hours=hours, n_queries=n_queries), files)
         shown.begin("ingesting", 0)
-        api.ingest(archive, files, runs=str(files / "runs"), preset="sws2013", replace_runs=True)
-        result = api.score(archive, progress=shown)
-    api.write(result, results)
+        sws.ingest(archive, files, runs=str(files / "runs"), preset="sws2013", replace_runs=True)
+        result = sws.score(archive, progress=shown)
+    sws.write(result, results)
     print_leaderboard(result)
     click.echo(f"\nThe same again, by hand:\n  swsdask score {files} {files / 'runs'} --preset sws2013 --out {results}")
     click.echo(f"\nReport: {results / 'report.html'}")

@@ -74,7 +74,7 @@ def command(
     Runs of many systems are kept with their corpus by --ingest ARCHIVE, and scored by --archive ARCHIVE, by the
     --definition that was given first unless another is.
     """
-    from swsdask import api
+    import swsdask as sws
     from swsdask.cli.progress import progress
 
     corpus = {
@@ -119,11 +119,11 @@ def command(
     settings = explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task, TABLE)
     with progress("cells") as shown:
         if dry_run:
-            click.echo(api.plan_discovery(systems, **given, settings=settings))
+            click.echo(sws.plan_discovery(systems, **given, settings=settings))
             return
-        result = api.discover(systems, **given, settings=settings, progress=shown)
+        result = sws.discover(systems, **given, settings=settings, progress=shown)
     if out is not None:
-        written = api.write(result, out, tde=tde_output)
+        written = sws.write(result, out, tde=tde_output)
     if form == "json":
         from swsdask.render.outputs import scores_json
 
@@ -143,13 +143,13 @@ def _ingest(
     replace: bool,
     change_settings: bool,
 ) -> None:
-    from swsdask import api
+    import swsdask as sws
     from swsdask.cli.progress import progress
     from swsdask.model.errors import counted
     from swsdask.model.layers import KEPT_NONE
 
     with progress() as shown:
-        written = api.ingest_discovery(
+        written = sws.ingest_discovery(
             archive,
             given_runs(classes) or None,
             **given,

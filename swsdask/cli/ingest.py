@@ -66,7 +66,7 @@ def command(
     A new archive keeps the settings, and `swsdask score ARCHIVE` uses them; given again later, they must be the same.
     A run that is there already with the same content is left alone. Either everything is committed or nothing.
     """
-    from swsdask import api
+    import swsdask as sws
     from swsdask.archive.store import is_archive, open_archive
     from swsdask.cli.progress import progress
     from swsdask.model.errors import counted
@@ -74,7 +74,7 @@ def command(
 
     there = {run.system: run.content for run in open_archive(archive).runs} if is_archive(archive) else {}
     with progress() as shown:
-        written = api.ingest(
+        written = sws.ingest(
             archive,
             reference,
             ecf=ecf,

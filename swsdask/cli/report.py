@@ -12,12 +12,12 @@ import click
 @click.argument("page", type=click.Path(path_type=Path, dir_okay=False), required=False)
 def command(results: Path, page: Path | None) -> None:
     """Write a PAGE (RESULTS/report.html) from the directory that `swsdask score --out` wrote."""
-    from swsdask import api
+    import swsdask as sws
     from swsdask.render.outputs import read_outputs
 
     own = results / "report.html"
     if page is None or page.resolve() == own.resolve():
-        api.renew_report(results)
+        sws.renew_report(results)
     else:
-        api.report(read_outputs(results), page)
+        sws.report(read_outputs(results), page)
     click.echo(f"Written: {page or own}")

@@ -79,7 +79,7 @@ def command(
     --queries, or with --qrels, all arguments are RUNs. Of an archive, RUNs may be the names of systems; without RUNs
     all are scored.
     """
-    from swsdask import api
+    import swsdask as sws
     from swsdask.cli.progress import progress
 
     if alignment and out is None:
@@ -89,7 +89,7 @@ def command(
     if dry_run and form == "json":
         raise click.UsageError("--dry-run tells the plan in words: leave --format json out.")
     reference, runs = _reference_and_runs(paths, given=any((ecf, rttm, queries, qrels)))
-    evaluation = api.open(
+    evaluation = sws.open(
         reference,
         ecf=ecf,
         rttm=rttm,
@@ -110,12 +110,12 @@ def command(
         "negate_scores": negate_scores,
     }
     if dry_run:
-        click.echo(api.plan(evaluation, **asked))
+        click.echo(sws.plan(evaluation, **asked))
         return
     with progress() as shown:
-        result = api.score(evaluation, **asked, alignment=alignment, buckets=buckets, progress=shown)
+        result = sws.score(evaluation, **asked, alignment=alignment, buckets=buckets, progress=shown)
     if out is not None:
-        written = api.write(result, out, mediaeval=evaluation if mediaeval_output else None)
+        written = sws.write(result, out, mediaeval=evaluation if mediaeval_output else None)
     if form == "json":
         from swsdask.render.outputs import scores_json
 

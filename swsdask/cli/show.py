@@ -38,7 +38,7 @@ def _show_detections(archive: str, version: int | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from swsdask.api.writing import differences
+    from swsdask.api.manifest import differences
     from swsdask.archive.check_runs import collection_statistics
     from swsdask.archive.reference import build_reference
     from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time

@@ -31,7 +31,7 @@ def command(
 
     Exit code 0: all well; 2: problems, which go to stderr.
     """
-    from swsdask import api
+    import swsdask as sws
     from swsdask.archive.store import is_archive
     from swsdask.model.errors import counted
 
@@ -40,7 +40,7 @@ def command(
     for path in paths:
         if is_archive(path):
             raise click.UsageError(f"{path} is an archive, checked when it was ingested: swsdask show {path}")
-    report = api.validate(paths, reference, **corpus, definition=definition or "document")
+    report = sws.validate(paths, reference, **corpus, definition=definition or "document")
     for problem in report.problems:
         click.echo(str(problem), err=True)
     if report.total:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.execution.local import SerialExecutor
@@ -54,12 +53,12 @@ def open_executor(
 
 
 @contextmanager
-def cluster(where: str | Path, workers: int | None = None) -> Iterator[Executor]:
+def cluster(where: str | os.PathLike[str], workers: int | None = None) -> Iterator[Executor]:
     """Provide an executor, to use in several calls.
 
     Parameters
     ----------
-    where : path or str
+    where : str or path
         "serial", "threads", "processes", the address of a Dask scheduler, its scheduler file, or a file that describes
         a cluster, such as those of ``conf/cluster`` (see `swsdask.execution.clusters`).
     workers : int, optional
@@ -88,7 +87,7 @@ def cluster(where: str | Path, workers: int | None = None) -> Iterator[Executor]
     >>> result.manifest["run"]["executor"]
     'ThreadExecutor'
     """
-    with open_executor(EngineSettings(executor=str(where), workers=workers)) as executor:
+    with open_executor(EngineSettings(executor=os.fspath(where), workers=workers)) as executor:
         yield executor
 
 

@@ -9,10 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.model.errors import counted
+from swsdask.model.late_import import LateImport
 from swsdask.model.trials import F64, I64
 
 if TYPE_CHECKING:
     import pandas as pd
+else:
+    pd = LateImport("pandas")
 
 
 SCORES = pa.schema(

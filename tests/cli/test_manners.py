@@ -38,7 +38,7 @@ def test_a_full_disk_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch, swsdas
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "out/scores.parquet")
 
-    monkeypatch.setattr("swsdask.api.write", full)
+    monkeypatch.setattr("swsdask.write", full)
     outcome = swsdask("score", files.reference, files.run, "--out", files.folder / "out")
     assert outcome.code == 2
     assert "out/scores.parquet: No space left on device" in outcome.err
