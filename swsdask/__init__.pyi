@@ -29,8 +29,9 @@ from swsdask.execution.executor import Executor as Executor
 from swsdask.execution.executor import Progress as Progress
 from swsdask.execution.open import cluster as cluster
 from swsdask.formats.validate import Report as Report
+from swsdask.measures.averages import Values as Values
 from swsdask.measures.measure import Measure as Measure
-from swsdask.measures.measure import Value as Value
+from swsdask.measures.measure import Scored as Scored
 from swsdask.model.corpus import Definition as Definition
 from swsdask.model.errors import ArchiveError as ArchiveError
 from swsdask.model.errors import ClusterError as ClusterError

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from swsdask.measures.measure import Measure, Scored
 from swsdask.model.settings import EvaluationSettings, asked_thresholds, build_settings, weights
 from swsdask.model.trials import AlignmentRule, Condition, Detections, Reference, Trials
 from swsdask.statistics.counts import Counts
@@ -17,6 +18,26 @@ from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
 from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments
 from swsdask.statistics.onsets import Onsets, PointsBefore
 from swsdask.statistics.ranks import HitPlaces, PooledRanks, QueryRanks, TiedRanks
+
+
+class Number(NamedTuple):
+    """A number of a system; of `query`, or None over all of them."""
+
+    condition: str
+    query: str | None
+    measure: str
+    value: float
+
+
+def numbers(families: Iterable[Measure], scored: Scored) -> Iterator[Number]:
+    """The numbers that measures yield, one by one."""
+    for family in families:
+        for condition, queries, columns in family.values(scored):
+            listed = [None] if queries is None else [scored.reference.query_ids[query] for query in queries.tolist()]
+            for measure, column in columns.items():
+                for query, value in zip(listed, column.tolist(), strict=True):
+                    yield Number(condition, query, measure, value)
+
 
 Row = tuple[int, int, float, int, bool]
 """A trial: query, group of documents, score, decision, whether it is mapped to a target."""

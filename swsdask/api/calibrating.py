@@ -21,6 +21,7 @@ from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.formats.find import find_runs
 from swsdask.formats.run_encoding import Encoding
 from swsdask.measures import select
+from swsdask.measures.measure import Scored
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import build_settings, load_preset
 from swsdask.scoring.score import score_systems
@@ -102,7 +103,8 @@ def calibrate(
             archive, systems, reference, families, workers, settings.engine, progress or Unseen()
         )
         signature = manifest_of(archive, systems, settings, MEASURES[method], ())["signature"]
-        return fit(method, held, found, reference, settings.evaluation, archive.inputs, signature)
+        scored = Scored(found, reference, settings.evaluation)
+        return fit(method, held, scored, archive.inputs, signature)
 
 
 def apply_calibration(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -22,15 +22,11 @@ from swsdask.archive.protocols import Run
 from swsdask.calibration.maps import AffineMap, Calibration, FittedOn, StepMap
 from swsdask.measures import select
 from swsdask.measures.calibration import pooled_blocks
-from swsdask.measures.cross_entropy import censored
 from swsdask.measures.isotonic import Blocks
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
-from swsdask.measures.sweep import sweeps
+from swsdask.measures.measure import Scored
 from swsdask.model.errors import InputError, Problem
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import F64, Reference
-from swsdask.statistics.counts import Counts
-from swsdask.statistics.statistic import Statistic
+from swsdask.model.trials import F64
 
 CalibrationMethod = Literal["affine", "pav"]
 
@@ -46,22 +42,21 @@ _COUNTS = ("n_given_target", "n_imputed_target", "n_given_nontarget", "n_imputed
 def fit(
     method: CalibrationMethod,
     run: Run,
-    found: Mapping[type[Statistic], Any],
-    reference: Reference,
-    settings: EvaluationSettings,
+    scored: Scored,
     evaluation: dict[str, str],
     signature: str,
 ) -> Calibration:
-    """The calibration of a run, from its merged statistics `found`, over all queries.
+    """The calibration of a run, from its merged statistics, over all queries.
 
     `evaluation` are the content hashes of the reference. Raises `InputError` where no map can be used on other runs.
     """
-    whole = reference.conditions[0].name
+    whole = scored.populations[0]
     numbers = {
-        value.measure: value.value
+        name: float(column[0])
         for family in select(MEASURES[method])
-        for value in family.values(found, reference, settings)
-        if value.query is None and value.condition == whole
+        for values in family.values(scored)
+        if values.queries is None and values.condition == whole.condition.name
+        for name, column in values.columns.items()
     }
     if math.isnan(numbers["cnxe"]):
         raise unfit(run, "no target trials, or no others", "Fit on an evaluation that has both.")
@@ -71,10 +66,9 @@ def fit(
     if method == "affine":
         score_map, after = affine_map(numbers, run), numbers["cnxe_min"]
     else:
-        population, line = next(iter(sweeps(found, reference)))
-        lowest, blocks = pooled_blocks(line, censored(found[Counts], population, settings))
+        lowest, blocks = pooled_blocks(scored, whole)
         score_map = step_map(lowest, blocks, run)
-        after = _cnxe(blocks, score_map, reference.prior_log_odds)
+        after = _cnxe(blocks, score_map, scored.reference.prior_log_odds)
     counts = {name: int(numbers[name]) for name in _COUNTS}
     return Calibration(
         map=score_map,
@@ -83,8 +77,8 @@ def fit(
             run=run.content,
             evaluation=dict(sorted(evaluation.items())),
             signature=signature,
-            prior_log_odds=reference.prior_log_odds,
-            impute=settings.impute,
+            prior_log_odds=scored.reference.prior_log_odds,
+            impute=scored.settings.impute,
             impute_score=numbers["impute_score"],
             **counts,
             cnxe=numbers["cnxe"],

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from swsdask.measures import ape, det, ece, precision_recall
 from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
@@ -13,7 +12,7 @@ from swsdask.measures.cross_entropy import CrossEntropy
 from swsdask.measures.det import DetectionErrorTradeoff
 from swsdask.measures.gap import GeneralisedAveragePrecision
 from swsdask.measures.losses import TwvLosses
-from swsdask.measures.measure import Curve, Measure
+from swsdask.measures.measure import Curve, Measure, Scored
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.names import family_name, with_points
 from swsdask.measures.notes import interpretation, system_notes
@@ -23,9 +22,6 @@ from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeightedValue, Totals
 from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, SupremumTwv, ThresholdTwv
 from swsdask.model.errors import SettingsError
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import Reference
-from swsdask.statistics.statistic import Statistic
 
 __all__ = ["MEASURES", "curves", "interpretation", "select", "system_notes", "with_points"]
 
@@ -73,10 +69,8 @@ def select(names: Sequence[str] | None) -> list[Measure]:
     return [family for family in MEASURES if not asked.keys().isdisjoint(family.names)]
 
 
-def curves(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-) -> Iterator[Curve]:
+def curves(scored: Scored) -> Iterator[Curve]:
     """The curves whose statistics are there: error trade-off, precision and recall, cost and errors over priors."""
     for kind in (det, precision_recall, ece, ape):
-        if statistics.keys() >= set(kind.NEEDS):
-            yield from kind.curves(statistics, reference, settings)
+        if scored.has(kind.NEEDS):
+            yield from kind.curves(scored)

@@ -19,9 +19,9 @@ detection".)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -30,12 +30,9 @@ from swsdask.measures.cross_entropy import Censored, censored
 from swsdask.measures.ece import NEEDS, priors_of
 from swsdask.measures.isotonic import Blocks
 from swsdask.measures.logistic_fit import sigmoid
-from swsdask.measures.measure import Curve
-from swsdask.measures.sweep import Sweep, sweeps, with_imputed
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import F64, Bool, Reference
-from swsdask.statistics.counts import Counts
-from swsdask.statistics.statistic import Statistic
+from swsdask.measures.measure import Curve, Scored
+from swsdask.measures.sweep import Sweep, threshold_sweep, with_imputed
+from swsdask.model.trials import F64, Bool
 
 __all__ = ["NEEDS", "curves"]
 
@@ -84,19 +81,17 @@ class Decisions:
         return np.array([_error_rate(np.array([x]), self.p_miss, self.p_fa).min() for x in priors.tolist()])
 
 
-def curves(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-) -> Iterator[Curve]:
+def curves(scored: Scored) -> Iterator[Curve]:
     """The curves of every condition, from the lowest prior to the highest."""
-    priors = priors_of(reference)
-    for population, line in sweeps(statistics, reference):
-        trials = censored(statistics[Counts], population, settings)
+    priors = priors_of(scored)
+    for population in scored.populations:
+        trials = censored(scored, population)
         if not trials.defined:
             continue
-        best = affine(statistics, reference, population, trials, settings).best
-        _, blocks = pooled_blocks(line, trials)
+        best = affine(scored, population).best
+        _, blocks = pooled_blocks(scored, population)
         least = Decisions.of_blocks(blocks, trials).least(priors)
-        given = Decisions.of(with_imputed(line, population, trials), trials)
+        given = Decisions.of(with_imputed(threshold_sweep(scored, population), population, trials), trials)
         drawn = {
             "ape_default": (priors, _error_rate(priors, priors < 0.0, priors >= 0.0)),
             "ape_actual": given.at_bayes(priors),

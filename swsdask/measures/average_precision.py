@@ -76,34 +76,35 @@ groups. Queries are averaged as for MAP (`no_relevant`, `missing`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil, fsum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from swsdask.measures.averages import Population
-from swsdask.measures.measure import Value
+from swsdask.measures.averages import Population, Values
+from swsdask.measures.measure import Scored, kept
 from swsdask.measures.rankings import (
     NEEDS,
     POOLED_NEEDS,
-    Ranking,
-    false_alarms_in_front,
-    pooled_rankings,
-    rankings,
+    Rankings,
+    Steps,
+    expected_steps,
+    pooled_ranking,
+    query_rankings,
     steps,
 )
 from swsdask.model.retrieval import AveragePrecisionSettings
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import I64, Bool, Reference
+from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.statistic import Statistic
 
 
 @dataclass(frozen=True, eq=False)
-class Averaged:
-    """Queries of one condition: bool [n_queries].
+class RankedQueries:
+    """Which queries of a condition averages of rankings count: bool [n_queries].
 
     `ranked` have targets and are averaged; `as_zero` and `as_nan` have none and count so; the others are left out.
     """
@@ -120,37 +121,31 @@ class Averaged:
         """How many queries an average has."""
         return int((self.ranked | self.as_zero | self.as_nan).sum())
 
-    @property
-    def listed(self) -> list[int]:
-        """The queries that have numbers of their own: the condition's, and those averaged."""
-        queries = self.population.queries | self.ranked | self.as_zero | self.as_nan
-        return [int(query) for query in np.flatnonzero(queries)]
-
-    def mean(self, of_query: Mapping[int, float]) -> float:
-        """The average of a number over queries; NaN over none."""
+    def mean(self, column: F64) -> float:
+        """The average of a column [n_queries]; NaN over no query."""
         if self.as_nan.any() or not self.n_averaged:
             return float(np.nan)
-        return fsum(of_query[query] for query in np.flatnonzero(self.ranked).tolist()) / self.n_averaged
+        return fsum(column[self.ranked].tolist()) / self.n_averaged
 
-    def by_query(self, reference: Reference, columns: Mapping[str, Mapping[int, float]]) -> Iterator[Value]:
-        """The numbers of every listed query, 0 where one counts so."""
-        for query in self.listed:
-            for name, of_query in columns.items():
-                value = 0.0 if self.as_zero[query] else float(of_query[query])
-                yield Value(self.population.condition.name, reference.query_ids[query], name, value)
+    def by_query(self, columns: Mapping[str, F64]) -> Values:
+        """Numbers of the condition's queries and of those averaged, by measure, from columns [n_queries]."""
+        listed = np.flatnonzero(self.population.queries | self.ranked | self.as_zero | self.as_nan)
+        numbers = {name: np.where(self.as_zero, 0.0, column)[listed] for name, column in columns.items()}
+        return Values(self.population.condition.name, listed, numbers)
 
 
-def averaged(population: Population, rankings: Sequence[Ranking], options: AveragePrecisionSettings) -> Averaged:
-    """The queries that count in averages of one condition."""
+@kept
+def ranked_queries(scored: Scored, population: Population) -> RankedQueries:
+    """The queries that averages of the rankings of one condition count."""
+    options, rankings = scored.settings.average_precision, query_rankings(scored, population)
     asked = population.asked
-    relevant = np.array([ranking.relevant > 0 for ranking in rankings], np.bool_)
-    retrieved = np.array([ranking.retrieved > 0 for ranking in rankings], np.bool_)
+    relevant, retrieved = rankings.relevant > 0, rankings.retrieved > 0
     nobody = np.zeros_like(asked)
     without, skipped = asked & ~relevant, asked & ~retrieved if options.missing == "skip" else nobody
     as_zero = {"zero": without & ~skipped, "zero-if-retrieved": without & retrieved}.get(options.no_relevant, nobody)
     as_nan = without if options.no_relevant == "nan" else nobody
     missing = skipped if options.no_relevant == "zero" else skipped & relevant
-    return Averaged(
+    return RankedQueries(
         population=population,
         ranked=asked & relevant & ~skipped,
         as_zero=as_zero,
@@ -166,17 +161,12 @@ class AveragePrecision:
     names: ClassVar[tuple[str, ...]] = ("ap",)
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *POOLED_NEEDS)))
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall and per query."""
-        options = settings.average_precision
-        together = pooled_rankings(statistics, reference)
-        for (population, found), pooled in zip(rankings(statistics, reference), together, strict=True):
-            queries = averaged(population, found, options)
-            of_query = {query: average_precision(found[query], options) for query in queries.listed}
-            yield from population.overall({"ap": average_precision(pooled, options)})
-            yield from queries.by_query(reference, {"ap": of_query})
+        for population in scored.populations:
+            pooled = average_precision(pooled_ranking(scored, population), scored.settings.average_precision)
+            yield population.overall({"ap": float(pooled[0])})
+            yield ranked_queries(scored, population).by_query({"ap": _of_queries(scored, population)})
 
 
 class MeanAveragePrecision:
@@ -185,42 +175,57 @@ class MeanAveragePrecision:
     names: ClassVar[tuple[str, ...]] = ("map", "map_n_averaged", "map_n_no_relevant", "map_n_missing")
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
-        options = settings.average_precision
-        for population, found in rankings(statistics, reference):
-            queries = averaged(population, found, options)
-            of_query = {
-                query: average_precision(found[query], options) for query in np.flatnonzero(queries.ranked).tolist()
-            }
-            numbers = {
-                "map": queries.mean(of_query),
-                "map_n_averaged": queries.n_averaged,
-                "map_n_no_relevant": queries.n_no_relevant,
-                "map_n_missing": queries.n_missing,
-            }
-            yield from population.overall(numbers)
+        for population in scored.populations:
+            queries = ranked_queries(scored, population)
+            yield population.overall(
+                {
+                    "map": queries.mean(_of_queries(scored, population)),
+                    "map_n_averaged": queries.n_averaged,
+                    "map_n_no_relevant": queries.n_no_relevant,
+                    "map_n_missing": queries.n_missing,
+                }
+            )
 
 
-def average_precision(ranking: Ranking, options: AveragePrecisionSettings) -> float:
-    """AP of one ranking; NaN where nothing is relevant."""
-    highest = 0.0
-    areas = []
-    for hits, _, precision, before in steps(ranking, options.ties):
-        if options.interpolation == "max" and len(precision):
-            precision = np.maximum(np.maximum.accumulate(precision[::-1])[::-1], highest)
-            before = np.maximum(before, precision)
-            highest = precision[0]
-        height = precision
-        if options.integration == "trapezoid":
-            height = np.where(np.isnan(before), precision, (before + precision) / 2)
-        areas.append(fsum(hits * height))
-    return fsum(areas) / ranking.relevant if ranking.relevant else np.nan
+@kept
+def _of_queries(scored: Scored, population: Population) -> F64:
+    return average_precision(query_rankings(scored, population), scored.settings.average_precision)
 
 
-_WITHOUT_ORDER = ("group", "expected")
+def average_precision(rankings: Rankings, options: AveragePrecisionSettings) -> F64:
+    """AP of each ranking; NaN where nothing is relevant."""
+    if options.ties == "expected":
+        areas = np.array([_expected_area(rankings, number, options) for number in range(len(rankings))], np.float64)
+    else:
+        areas = _areas(steps(rankings, options.ties), options, 0.0)[0]
+    return _over(areas, rankings.relevant)
+
+
+def _expected_area(rankings: Rankings, number: int, options: AveragePrecisionSettings) -> float:
+    highest, areas = 0.0, []
+    for block in expected_steps(rankings, number):
+        area, highest = _areas(block, options, highest)
+        areas.append(float(area[0]))
+    return fsum(areas)
+
+
+def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple[F64, float]:
+    """The sums of hits times precision of every ranking, each rounded once, and the highest precision of the first.
+
+    `behind` is the highest precision behind the steps.
+    """
+    precision, before = of.precision, of.before
+    if options.interpolation == "max" and len(precision):
+        precision = np.maximum(_highest_behind(precision, of.offsets), behind)
+        before = np.maximum(before, precision)
+        behind = float(precision[0])
+    height = precision
+    if options.integration == "trapezoid":
+        height = np.where(np.isnan(before), precision, (before + precision) / 2)
+    products = (of.hits * height).tolist()
+    return np.array([fsum(products[begin:end]) for begin, end in pairwise(of.offsets.tolist())]), behind
 
 
 class RankedPrecision:
@@ -229,56 +234,84 @@ class RankedPrecision:
     names: ClassVar[tuple[str, ...]] = ("r_precision", "precision_at_rank@", "precision_at_recall@")
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Averages, and per query."""
-        options = settings.average_precision
-        for population, found in rankings(statistics, reference):
-            queries = averaged(population, found, options)
-            own = {query: found[query] for query in queries.listed}
-            columns = {"r_precision": {q: precision_at_rank(r, r.relevant, options.ties) for q, r in own.items()}}
-            for rank in options.ranks:
-                column = {q: precision_at_rank(r, rank, options.ties) for q, r in own.items()}
-                columns[f"precision_at_rank@{rank}"] = column
-            for recall in options.recalls:
-                column = {q: precision_at_recall(r, recall, options) for q, r in own.items()}
-                columns[f"precision_at_recall@{recall!r}"] = column
-            yield from population.overall({name: queries.mean(of_query) for name, of_query in columns.items()})
-            yield from queries.by_query(reference, columns)
+        options = scored.settings.average_precision
+        for population in scored.populations:
+            rankings, queries = query_rankings(scored, population), ranked_queries(scored, population)
+            by_rank = {"r_precision": rankings.relevant}
+            by_rank |= {f"precision_at_rank@{rank}": np.full(len(rankings), rank) for rank in options.ranks}
+            columns = {name: _precision_at_rank(rankings, rank, options.ties) for name, rank in by_rank.items()}
+            columns |= {
+                f"precision_at_recall@{recall!r}": precision
+                for recall, precision in zip(options.recalls, _precisions_at_recalls(rankings, options), strict=True)
+            }
+            yield population.overall({name: queries.mean(column) for name, column in columns.items()})
+            yield queries.by_query(columns)
 
 
-def precision_at_rank(ranking: Ranking, rank: int, ties: str) -> float:
-    """The hits among the first `rank` trials, divided by `rank`; NaN where nothing is relevant."""
-    if not ranking.relevant:
-        return np.nan
-    if ties in _WITHOUT_ORDER:
-        size = ranking.new + ranking.through - ranking.above
-        in_front = np.cumsum(ranking.new) - ranking.new + ranking.above
-        return fsum(ranking.new * np.clip(rank - in_front, 0, size) / size) / rank
-    in_front = false_alarms_in_front(ranking, ties)
-    return int(np.count_nonzero(_ranks(in_front) <= rank)) / rank
+_WITHOUT_ORDER = ("group", "expected")
 
 
-def precision_at_recall(ranking: Ranking, recall: float, options: AveragePrecisionSettings) -> float:
-    """The highest precision at a recall of `recall` or more; NaN where nothing is relevant."""
-    if not ranking.relevant:
-        return np.nan
-    if options.recall_rounding == "exact":
-        wanted = ceil(Fraction(repr(recall)) * ranking.relevant)
-    else:
-        wanted = int(recall * ranking.relevant + 0.9)
-    if options.ties in _WITHOUT_ORDER:
-        hits = np.cumsum(ranking.new)
-        rank = hits + ranking.through
-    else:
-        rank = _ranks(false_alarms_in_front(ranking, options.ties))
-        hits = np.arange(1, len(rank) + 1)
-    first = int(np.searchsorted(hits, wanted))
-    return float((hits[first:] / rank[first:]).max(initial=0.0))
+def _precision_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
+    """The hits among the first trials of each ranking, `rank` [n_rankings], divided by that."""
+    if ties not in _WITHOUT_ORDER:
+        ranks = rankings.false_alarms_in_front(ties) + rankings.hit_ranks
+        within = ranks <= np.repeat(rank, np.diff(rankings.hit_offsets))
+        return _over(_sums(within, rankings.hit_offsets), np.where(rankings.relevant > 0, rank, 0))
+    size = rankings.new + rankings.through - rankings.above
+    in_front = rankings.hits - rankings.new + rankings.above
+    places = np.clip(rank[rankings.number] - in_front, 0, size)
+    whole = np.where(places == size, rankings.new, 0)
+    # At most one group of a ranking is cut: a whole number and one fraction add up to the exact sum, rounded once.
+    cut = np.flatnonzero((places > 0) & (places < size))
+    sums = _sums(whole, rankings.offsets).astype(np.float64)
+    sums[rankings.number[cut]] += rankings.new[cut] * places[cut] / size[cut]
+    return _over(sums, np.where(rankings.relevant > 0, rank, 0))
 
 
-def _ranks(in_front: I64) -> I64:
-    """The rank of every hit, from 1."""
-    ranks: I64 = in_front + np.arange(1, len(in_front) + 1)
-    return ranks
+def _precisions_at_recalls(rankings: Rankings, options: AveragePrecisionSettings) -> Iterator[F64]:
+    """The highest precision at a recall or a higher one, of each ranking: for each of the recalls that are set."""
+    of = steps(rankings, "group" if options.ties in _WITHOUT_ORDER else options.ties)
+    highest = np.append(_highest_behind(of.precision, of.offsets), 0.0)
+    ranking = np.repeat(np.arange(len(rankings)), np.diff(of.offsets))
+    most = int(max(of.recalled.max(initial=0.0), rankings.relevant.max(initial=0))) + 2
+    place = ranking * most + of.recalled.astype(np.int64)
+    levels, level = np.unique(rankings.relevant, return_inverse=True)
+    for recall in options.recalls:
+        if options.recall_rounding == "exact":
+            wanted = [ceil(Fraction(repr(recall)) * relevant) for relevant in levels.tolist()]
+        else:
+            wanted = [int(recall * relevant + 0.9) for relevant in levels.tolist()]
+        hits = np.array(wanted, np.int64)[level]
+        first = np.searchsorted(place, np.arange(len(rankings)) * most + hits)
+        reached = np.where(first < of.offsets[1:], highest[first], 0.0)
+        yield np.where(rankings.relevant > 0, reached, np.nan)
+
+
+def _sums(counts: I64 | Bool, offsets: I64) -> I64:
+    """Sums of counts[offsets[i] : offsets[i + 1]]."""
+    sums = np.append(0, np.cumsum(counts))[offsets]
+    return np.diff(sums)
+
+
+def _highest_behind(values: F64, offsets: I64) -> F64:
+    """The highest of each value and those behind it in its list, values[offsets[i] : offsets[i + 1]].
+
+    Each round looks twice as far as the one before.
+    """
+    highest = values.copy()
+    end = np.repeat(offsets[1:], np.diff(offsets))
+    reach, longest = 1, int(np.diff(offsets).max(initial=0))
+    while reach < longest:
+        inside = np.flatnonzero(np.arange(reach, len(values)) < end[:-reach])
+        highest[inside] = np.maximum(highest[inside], highest[inside + reach])
+        reach *= 2
+    return highest
+
+
+def _over(sums: F64 | I64, counts: I64) -> F64:
+    """Quotients, NaN where the count is 0."""
+    quotients = np.full(len(counts), np.nan)
+    np.divide(sums, counts, out=quotients, where=counts > 0)
+    return quotients

@@ -15,27 +15,57 @@ they come from, and rejecting everything gives P_miss = 1 exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.measures.measure import Value
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, I64, Bool, Condition, Reference
 from swsdask.statistics.counts import Counts
 
 
+class Values(NamedTuple):
+    """Numbers of one condition, over all queries or of each of some queries. NaN where one is not defined.
+
+    `Population.overall` and `Population.by_query` make them.
+
+    Attributes
+    ----------
+    condition : str
+        The name of the condition.
+    queries : array of int64, or None
+        The numbers of the queries, ascending; None where `columns` are over all queries.
+    columns : mapping of str to array of float64
+        The numbers by measure: one for each of `queries`, or a single one over all queries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import swsdask as sws
+    >>> sws.Values("all", None, {"mtwv": np.array([0.5])}).columns["mtwv"]
+    array([0.5])
+    """
+
+    condition: str
+    queries: I64 | None
+    columns: Mapping[str, F64]
+
+
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The queries of a condition. `targets` and `nontargets`, int64 [n_queries], are N_act and N_nt."""
+    """The queries of a condition. `targets` and `nontargets`, int64 [n_queries], are N_act and N_nt.
+
+    `absent`, bool [n_queries], are queries that do not count for this system (the QUIRK above).
+    """
 
     number: int
     condition: Condition
     targets: I64
+    absent: Bool | None = None
 
     @property
     def asked(self) -> Bool:
@@ -48,10 +78,9 @@ class Population:
         return self._there(self.condition.queries)
 
     def _there(self, queries: Bool) -> Bool:
-        absent = self.condition.absent
-        return queries if absent is None else queries & ~absent
+        return queries if self.absent is None else queries & ~self.absent
 
-    @property
+    @cached_property
     def nontargets(self) -> I64:
         """N_nt, 0 or less where a query has none."""
         return self.condition.n_trials - self.targets
@@ -66,78 +95,95 @@ class Population:
         """For each of `levels`, N_act of all queries that have so many."""
         return [level * int((self.queries & (self.targets == level)).sum()) for level in self.levels]
 
-    @property
+    @cached_property
     def n_queries(self) -> int:
         """How many queries there are."""
         return int(self.queries.sum())
 
-    @property
+    @cached_property
     def n_target(self) -> int:
         """N_true: target trials of all queries."""
         return int(self.targets[self.queries].sum())
 
-    @property
+    @cached_property
     def with_targets(self) -> Bool:
         """The queries that P_miss is averaged over: bool [n_queries]."""
         return self.queries & (self.targets > 0)
 
-    @property
+    @cached_property
     def n_with_targets(self) -> int:
         """Over how many queries P_miss is averaged."""
         return int(self.with_targets.sum())
 
-    @property
+    @cached_property
     def n_with_nontargets(self) -> int:
         """Over how many queries P_fa is averaged."""
         return int((self.queries & (self.nontargets > 0)).sum())
 
+    def total(self, counts: I64) -> int:
+        """The sum of counts per query, int64 [n_queries], over the queries that averages count."""
+        return int(counts[self.queries].sum())
+
     def rates_of(self, misses: I64, false_alarms: I64) -> tuple[float, float]:
         """P_miss and P_fa averaged, from counts per query, int64 [n_queries]."""
         p_miss = p_fa = 0.0
-        for level in self.levels:
-            chosen = self.queries & (self.targets == level)
+        for level, missed, alarms in zip(
+            self.levels, self._by_level(misses), self._by_level(false_alarms), strict=True
+        ):
             if level > 0:
-                p_miss += int(misses[chosen].sum()) / level
+                p_miss += missed / level
             if level < self.condition.n_trials:
-                p_fa += int(false_alarms[chosen].sum()) / (self.condition.n_trials - level)
+                p_fa += alarms / (self.condition.n_trials - level)
         return p_miss / (self.n_with_targets or np.nan), p_fa / (self.n_with_nontargets or np.nan)
 
-    def overall(self, numbers: Mapping[str, float]) -> Iterator[Value]:
-        """The numbers over all queries."""
-        for name, value in numbers.items():
-            yield Value(self.condition.name, None, name, float(value))
+    def overall(self, numbers: Mapping[str, float]) -> Values:
+        """Numbers over all queries, by measure."""
+        return Values(self.condition.name, None, {name: np.array([value], float) for name, value in numbers.items()})
 
-    def by_query(self, reference: Reference, columns: Mapping[str, NDArray[Any]]) -> Iterator[Value]:
-        """The numbers of every query, from columns [n_queries]."""
-        listed = {name: column.tolist() for name, column in columns.items()}
-        for query in np.flatnonzero(self.queries).tolist():
-            for name, column in listed.items():
-                yield Value(self.condition.name, reference.query_ids[query], name, float(column[query]))
+    def by_query(self, columns: Mapping[str, NDArray[Any]]) -> Values:
+        """Numbers of every query, by measure, from columns [n_queries]."""
+        listed = self._listed
+        numbers = {name: column[listed].astype(np.float64) for name, column in columns.items()}
+        return Values(self.condition.name, listed, numbers)
+
+    @cached_property
+    def _listed(self) -> I64:
+        return np.flatnonzero(self.queries)
+
+    @cached_property
+    def _level_of_listed(self) -> I64:
+        return np.searchsorted(self.levels, self.targets[self.queries])
+
+    def _by_level(self, counts: I64) -> list[int]:
+        """The sum of counts per query over the queries of each level."""
+        sums = np.zeros(len(self.levels), np.int64)
+        np.add.at(sums, self._level_of_listed, counts[self._listed])
+        return [int(each) for each in sums]
 
 
-def populations(reference: Reference) -> list[Population]:
-    """One for every condition."""
-    return [
+@lru_cache(maxsize=2)
+def populations(reference: Reference) -> tuple[Population, ...]:
+    """The queries of every condition, in order."""
+    return tuple(
         Population(number, condition, reference.condition_targets(condition))
         for number, condition in enumerate(reference.conditions)
-    ]
+    )
 
 
-def knows_absent(settings: EvaluationSettings) -> bool:
+def counts_present_only(settings: EvaluationSettings) -> bool:
     """Whether averages leave out the queries that a system does not detect in a condition (the QUIRK above)."""
     return settings.compat == "kwseval" and settings.no_targets == "false_alarms_only"
 
 
-def without_absent(reference: Reference, counts: Counts) -> Reference:
-    """The reference for one system, from its counts: conditions name the queries that are absent there."""
+def populations_present(reference: Reference, counts: Counts) -> tuple[Population, ...]:
+    """The queries of every condition without those that are absent there, from the counts of one system."""
     trials = (counts.mapped + counts.unmapped).sum(axis=2)
     present = (reference.targets > 0) | (trials > 0)
     anywhere = present.any(axis=1)
-    conditions = (
-        replace(condition, absent=anywhere & ~present[:, condition.groups].any(axis=1))
-        for condition in reference.conditions
+    return tuple(
+        replace(population, absent=anywhere & ~present[:, population.condition.groups].any(axis=1))
+        for population in populations(reference)
     )
-    return replace(reference, conditions=tuple(conditions))
 
 
 def ratio(counts: I64 | F64, totals: I64) -> F64:

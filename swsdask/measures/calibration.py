@@ -45,27 +45,24 @@ a bound of scores that PAV has overwritten, `mediaeval_offset_atwv` (`measures.m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
+from typing import ClassVar
 
 import numpy as np
 
 from swsdask.measures import cross_entropy, file_order, sweep
-from swsdask.measures import sweep as query_sweep
-from swsdask.measures.averages import Population, populations
-from swsdask.measures.cross_entropy import Censored, censored
+from swsdask.measures.averages import Population, Values
+from swsdask.measures.cross_entropy import censored
 from swsdask.measures.file_order import Rows, TrialList, trial_list
 from swsdask.measures.isotonic import Blocks, isotonic_blocks, pooled_rows, query_rows
 from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, Shares, fit, prior_entropy
-from swsdask.measures.measure import Value
-from swsdask.measures.optimum import best_rows, own_hits
-from swsdask.measures.sweep import Sweep, query_sweeps, twv
-from swsdask.model.settings import EvaluationSettings, weights
-from swsdask.model.trials import F64, I64, Condition, Reference
-from swsdask.statistics.counts import Counts, class_layers, class_targets, members
+from swsdask.measures.measure import Scored, kept
+from swsdask.measures.optimum import best_rows
+from swsdask.measures.sweep import query_sweep, threshold_sweep, twv
+from swsdask.model.trials import F64, I64
+from swsdask.statistics.counts import class_layers, class_targets, members
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments, nontarget_points
 from swsdask.statistics.statistic import Statistic
@@ -75,8 +72,6 @@ NEEDS: tuple[type[Statistic], ...] = (*cross_entropy.NEEDS, Hits, Moments, Zoome
 
 _FARTHEST = 1e300
 
-_KNOWN: WeakKeyDictionary[Moments, dict[tuple[Condition, float, float, bool], Affine]] = WeakKeyDictionary()
-
 
 class AffineCalibration:
     """cnxe_min, cnxe_gamma, cnxe_delta, calibration_loss."""
@@ -84,19 +79,17 @@ class AffineCalibration:
     names: ClassVar[tuple[str, ...]] = ("cnxe_min", "cnxe_gamma", "cnxe_delta", "calibration_loss")
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
-        prior = prior_entropy(reference.prior_log_odds)
-        for population in populations(reference):
-            trials = censored(statistics[Counts], population, settings)
+        prior = prior_entropy(scored.reference.prior_log_odds)
+        for population in scored.populations:
+            trials = censored(scored, population)
             if not trials.defined:
-                yield from population.overall(dict.fromkeys(self.names, np.nan))
+                yield population.overall(dict.fromkeys(self.names, np.nan))
                 continue
-            given = cross_entropy.given_cost(statistics, reference, population, trials)
-            best = affine(statistics, reference, population, trials, settings).best
-            yield from population.overall(
+            given = cross_entropy.given_cost(scored, population)
+            best = affine(scored, population).best
+            yield population.overall(
                 {
                     "cnxe_min": best.cost / prior,
                     "cnxe_gamma": best.gamma,
@@ -120,39 +113,19 @@ class Affine:
     best_of_standard: Fit
 
 
-def affine(
-    statistics: Mapping[type[Statistic], Any],
-    reference: Reference,
-    population: Population,
-    trials: Censored,
-    settings: EvaluationSettings,
-) -> Affine:
-    """The fit of a condition that has trials of both classes. It is made once and kept for as long as its moments."""
-    known = _KNOWN.setdefault(statistics[Moments], {})
-    key = (population.condition, reference.prior_log_odds, trials.score, settings.nonnegative_gamma)
-    if key not in known:
-        known[key] = _affine(statistics, reference, population, trials, settings.nonnegative_gamma)
-    return known[key]
-
-
-def whole_gamma(statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings) -> float:
+def whole_gamma(scored: Scored) -> float:
     """The gamma of the whole evaluation, NaN where C_nxe is not defined."""
-    population = populations(reference)[0]
-    trials = censored(statistics[Counts], population, settings)
-    return affine(statistics, reference, population, trials, settings).best.gamma if trials.defined else np.nan
+    whole = scored.populations[0]
+    return affine(scored, whole).best.gamma if censored(scored, whole).defined else np.nan
 
 
-def _affine(
-    statistics: Mapping[type[Statistic], Any],
-    reference: Reference,
-    population: Population,
-    trials: Censored,
-    nonnegative: bool,
-) -> Affine:
-    hits: Hits = statistics[Hits]
+@kept
+def affine(scored: Scored, population: Population) -> Affine:
+    """Fit the affine map of a condition that has trials of both classes."""
+    trials, hits = censored(scored, population), scored[Hits]
     hit = hits.score[members(population.condition)[hits.query, hits.group]]
     n_target = np.append(np.ones(len(hit)), trials.imputed_target.sum()) / trials.n_target
-    points = nontarget_points(statistics, reference, population.number)
+    points = nontarget_points(scored.statistics, scored.reference, population.number)
     n_nontarget = np.append(points.weight, trials.imputed_nontarget.sum()) / trials.n_nontarget
     target = np.append(hit, trials.score)
     with np.errstate(over="ignore"):
@@ -160,8 +133,9 @@ def _affine(
         z = np.clip((target - points.centre) / points.unit, -_FARTHEST, _FARTHEST)
     z_nontarget = np.append(np.clip(points.z, -_FARTHEST, _FARTHEST), z[-1])
     standard = ScoreShares(_shares(z, n_target), _shares(z_nontarget, n_nontarget))
-    separation = _separation(statistics, reference, population, trials, _shares(target, n_target))
-    best = fit(standard, separation, reference.prior_log_odds, nonnegative=nonnegative)
+    separation = _separation(scored, population, _shares(target, n_target))
+    nonnegative = scored.settings.nonnegative_gamma
+    best = fit(standard, separation, scored.reference.prior_log_odds, nonnegative=nonnegative)
     return Affine(
         scores=ScoreShares(_shares(target, n_target), _shares(nontarget, n_nontarget)),
         standard=standard,
@@ -171,23 +145,17 @@ def _affine(
     )
 
 
-def _separation(
-    statistics: Mapping[type[Statistic], Any],
-    reference: Reference,
-    population: Population,
-    trials: Censored,
-    target: Shares,
-) -> Separation:
+def _separation(scored: Scored, population: Population, target: Shares) -> Separation:
     """Of the scores of targets, and of non-targets moved down to the next rung of `Overlap`.
 
     No non-target is moved to a score that is one of the targets' ends, or past it.
     """
-    if Overlap not in statistics:
+    overlap, hits = scored.get(Overlap), scored[Hits]
+    if overlap is None:
         return Separation(None, None)
-    overlap: Overlap = statistics[Overlap]
-    hits: Hits = statistics[Hits]
-    layer, _ = class_layers(reference)
-    layers = np.unique(layer[class_targets(reference)[population.number] >= 0])
+    trials = censored(scored, population)
+    layer, _ = class_layers(scored.reference)
+    layers = np.unique(layer[class_targets(scored.reference)[population.number] >= 0])
     hit = hits.score[members(population.condition)[hits.query, hits.group]]
     of_hits = np.bincount(np.searchsorted(overlap.rungs, hit, "right"), minlength=len(overlap.rungs))
     given = overlap.counts[layers].sum(axis=0) - of_hits
@@ -209,38 +177,36 @@ class PavCalibration:
         dict.fromkeys((*cross_entropy.NEEDS, *sweep.NEEDS, *sweep.QUERY_NEEDS, *file_order.NEEDS))
     )
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
-        eta = reference.prior_log_odds
-        together, apart = sweep.sweeps(statistics, reference), sweep.query_sweeps(statistics, reference)
-        for (population, line), (_, lines) in zip(together, apart, strict=True):
-            trials = censored(statistics[Counts], population, settings)
+        eta = scored.reference.prior_log_odds
+        for population in scored.populations:
+            trials = censored(scored, population)
             if not trials.defined:
-                yield from population.overall(dict.fromkeys(self.names, np.nan))
+                yield population.overall(dict.fromkeys(self.names, np.nan))
                 continue
-            given = cross_entropy.given_cost(statistics, reference, population, trials)
-            if settings.compat == "mediaeval":
-                listed = trial_list(statistics, reference, population, settings)
+            given = cross_entropy.given_cost(scored, population)
+            if scored.settings.compat == "mediaeval":
+                listed = trial_list(scored, population)
                 blocks, of_queries = _unpooled(listed.rows), _unpooled(listed.rows_of_queries)
             else:
-                _, blocks = pooled_blocks(line, trials)
-                rows = query_rows(lines, trials)
+                _, blocks = pooled_blocks(scored, population)
+                rows = query_rows(query_sweep(scored, population), trials)
                 of_queries = isotonic_blocks(rows.target, rows.nontarget, rows.offsets)
             pooled, by_query = (each.cost(trials.n_target, trials.n_nontarget, eta) for each in (blocks, of_queries))
             costs = (pooled, max(given - pooled, 0.0), by_query)
             prior = prior_entropy(eta)
-            yield from population.overall({name: cost / prior for name, cost in zip(self.names, costs, strict=True)})
+            yield population.overall({name: cost / prior for name, cost in zip(self.names, costs, strict=True)})
 
 
 def _unpooled(rows: Rows) -> Blocks:
     return isotonic_blocks(rows.target, rows.nontarget, rows.offsets)
 
 
-def pooled_blocks(line: Sweep, trials: Censored) -> tuple[F64, Blocks]:
+@kept
+def pooled_blocks(scored: Scored, population: Population) -> tuple[F64, Blocks]:
     """The blocks of a condition by ascending score, and the lowest score of each: float64, -inf below all rungs."""
-    rows = pooled_rows(line, trials)
+    rows = pooled_rows(threshold_sweep(scored, population), censored(scored, population))
     blocks = isotonic_blocks(rows.target, rows.nontarget)
     return rows.lowest[blocks.first], blocks
 
@@ -249,24 +215,20 @@ class QueryOffset:
     """twv_query_offset."""
 
     names: ClassVar[tuple[str, ...]] = ("twv_query_offset",)
-    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*query_sweep.QUERY_NEEDS, *file_order.NEEDS)))
+    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*sweep.QUERY_NEEDS, *file_order.NEEDS)))
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
-        point = weights(reference, settings)
-        for population, own in query_sweeps(statistics, reference):
-            if settings.compat == "mediaeval":
-                trials = trial_list(statistics, reference, population, settings)
-                misses, false_alarms = np.zeros((2, reference.n_queries), np.int64)
-                misses[population.with_targets], false_alarms[population.with_targets] = _of_cuts(trials, point.beta)
+        beta = scored.weights.beta
+        for population in scored.populations:
+            if scored.settings.compat == "mediaeval":
+                trials = trial_list(scored, population)
+                misses, false_alarms = np.zeros((2, scored.reference.n_queries), np.int64)
+                misses[population.with_targets], false_alarms[population.with_targets] = _of_cuts(trials, beta)
             else:
-                best = best_rows(own, population, own_hits(own), point)
+                own, best = query_sweep(scored, population), best_rows(scored, population, True)
                 misses, false_alarms = population.targets - own.hits[best], own.false_alarms[best]
-            yield from population.overall(
-                {"twv_query_offset": twv(*population.rates_of(misses, false_alarms), point.beta)}
-            )
+            yield population.overall({"twv_query_offset": twv(*population.rates_of(misses, false_alarms), beta)})
 
 
 def _of_cuts(trials: TrialList, beta: float) -> tuple[I64, I64]:

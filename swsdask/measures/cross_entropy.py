@@ -38,18 +38,18 @@ More given non-target trials of a query than the N_nt(q) that its audio time all
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from swsdask.measures.averages import Population, populations
+from swsdask.measures.averages import Population, Values
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
-from swsdask.measures.measure import Value
-from swsdask.measures.rates import outcomes
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import F64, I64, Reference
+from swsdask.measures.measure import Scored, kept
+from swsdask.measures.rates import confusion_counts
+from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import Counts, members
 from swsdask.statistics.entropy import Entropy, ExactSums
 from swsdask.statistics.statistic import Statistic
@@ -75,17 +75,17 @@ class Censored:
         """|T_false| of each query."""
         return self.given_nontarget + self.imputed_nontarget
 
-    @property
+    @cached_property
     def n_target(self) -> int:
         """|T_true|."""
         return int(self.target.sum())
 
-    @property
+    @cached_property
     def n_nontarget(self) -> int:
         """|T_false|."""
         return int(self.nontarget.sum())
 
-    @property
+    @cached_property
     def pooled(self) -> Censored:
         """The same trials as if they were of one query."""
         columns = (self.given_target, self.imputed_target, self.given_nontarget, self.imputed_nontarget)
@@ -97,24 +97,25 @@ class Censored:
         return self.n_target > 0 and self.n_nontarget > 0
 
 
-def impute_score(counts: Counts, settings: EvaluationSettings) -> float:
+def impute_score(scored: Scored) -> float:
     """The score of trials that a system did not give."""
-    if isinstance(settings.impute, float):
-        return settings.impute + 0.0
-    lowest = float(counts.lowest.min(initial=np.inf))
+    if isinstance(scored.settings.impute, float):
+        return scored.settings.impute + 0.0
+    lowest = float(scored[Counts].lowest.min(initial=np.inf))
     return lowest if np.isfinite(lowest) else 0.0
 
 
-def censored(counts: Counts, population: Population, settings: EvaluationSettings) -> Censored:
+@kept
+def censored(scored: Scored, population: Population) -> Censored:
     """The given and the imputed trials of one condition."""
-    found = outcomes(counts, population)
+    counts = confusion_counts(scored, population)
     inside = population.queries
     return Censored(
-        score=impute_score(counts, settings),
-        given_target=np.where(inside, found.mapped, 0),
-        imputed_target=np.where(inside, population.targets - found.mapped, 0),
-        given_nontarget=np.where(inside, found.unmapped, 0),
-        imputed_nontarget=np.where(inside, np.maximum(population.nontargets - found.unmapped, 0), 0),
+        score=impute_score(scored),
+        given_target=np.where(inside, counts.mapped, 0),
+        imputed_target=np.where(inside, population.targets - counts.mapped, 0),
+        given_nontarget=np.where(inside, counts.unmapped, 0),
+        imputed_nontarget=np.where(inside, np.maximum(population.nontargets - counts.unmapped, 0), 0),
     )
 
 
@@ -137,42 +138,36 @@ class CrossEntropy:
     )
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall; but for cxe_prior and impute_score per query as well."""
-        prior = prior_entropy(reference.prior_log_odds)
-        for population in populations(reference):
-            trials = censored(statistics[Counts], population, settings)
-            cost = given_cost(statistics, reference, population, trials)
+        prior = prior_entropy(scored.reference.prior_log_odds)
+        for population in scored.populations:
+            trials = censored(scored, population)
+            cost = given_cost(scored, population)
             counts = {
                 "n_given_target": trials.given_target,
                 "n_imputed_target": trials.imputed_target,
                 "n_given_nontarget": trials.given_nontarget,
                 "n_imputed_nontarget": trials.imputed_nontarget,
             }
-            yield from population.overall(
-                {"cxe": cost / math.log(2.0), "cxe_prior": prior / math.log(2.0), "cnxe": cost / prior}
-            )
-            yield from population.overall({name: column.sum() for name, column in counts.items()})
-            yield from population.overall({"impute_score": trials.score})
+            numbers = {"cxe": cost / math.log(2.0), "cxe_prior": prior / math.log(2.0), "cnxe": cost / prior}
+            numbers |= {name: int(column.sum()) for name, column in counts.items()}
+            yield population.overall(numbers | {"impute_score": trials.score})
             groups = population.condition.groups
-            sides = _sides(statistics, reference, trials)
+            sides = _sides(scored, trials)
             target, nontarget = (_cost(side, side.sums.by_query(groups)) for side in sides)
             of_query = target + nontarget
             with np.errstate(over="ignore"):
                 columns = {"cxe": of_query / math.log(2.0), "cnxe": of_query / prior}
-            yield from population.by_query(reference, columns | counts)
+            yield population.by_query(columns | counts)
 
 
-def given_cost(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population, trials: Censored
-) -> float:
+@kept
+def given_cost(scored: Scored, population: Population) -> float:
     """C_xe of a condition in nats, its scores taken as they are."""
     strata = members(population.condition)
-    target, nontarget = (
-        _cost(side, np.array([side.sums.total(strata)])) for side in _sides(statistics, reference, trials.pooled)
-    )
+    sides = _sides(scored, censored(scored, population).pooled)
+    target, nontarget = (_cost(side, np.array([side.sums.total(strata)])) for side in sides)
     return float((target + nontarget)[0])
 
 
@@ -186,9 +181,9 @@ class _Side(NamedTuple):
     every: I64
 
 
-def _sides(statistics: Mapping[type[Statistic], Any], reference: Reference, trials: Censored) -> tuple[_Side, _Side]:
-    entropy: Entropy = statistics[Entropy]
-    eta = reference.prior_log_odds
+def _sides(scored: Scored, trials: Censored) -> tuple[_Side, _Side]:
+    entropy = scored[Entropy]
+    eta = scored.reference.prior_log_odds
     x = trials.score + eta
     return (
         _Side(sigmoid(eta), entropy.target, trials.imputed_target, softplus(-x), trials.target),

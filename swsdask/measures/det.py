@@ -15,16 +15,16 @@ Read off the averaged curve, linearly between vertices:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
-from swsdask.measures.measure import Curve, Value
+from swsdask.measures.averages import Values
+from swsdask.measures.measure import Curve, Scored
 from swsdask.measures.rates import pooled_rates
-from swsdask.measures.sweep import NEEDS, sweeps
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import F64, Reference
+from swsdask.measures.sweep import NEEDS, threshold_sweep
+from swsdask.model.trials import F64
 from swsdask.statistics.statistic import Statistic
 
 
@@ -34,27 +34,25 @@ class DetectionErrorTradeoff:
     names: ClassVar[tuple[str, ...]] = ("eer", "p_miss@")
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
-        for population, sweep in sweeps(statistics, reference):
+        for population in scored.populations:
+            sweep = threshold_sweep(scored, population)
             at = sweep.vertices
             p_fa, p_miss = sweep.p_fa[at], sweep.p_miss[at]
             numbers = {"eer": _equal_error_rate(p_fa, p_miss)}
-            numbers |= {f"p_miss@{point!r}": _p_miss_at(point, p_fa, p_miss) for point in settings.p_fa_points}
-            yield from population.overall(numbers)
+            numbers |= {f"p_miss@{point!r}": _p_miss_at(point, p_fa, p_miss) for point in scored.settings.p_fa_points}
+            yield population.overall(numbers)
 
 
-def curves(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-) -> Iterator[Curve]:
+def curves(scored: Scored) -> Iterator[Curve]:
     """Both curves of every condition, x = P_fa, y = P_miss, from the highest threshold to the lowest."""
-    for population, sweep in sweeps(statistics, reference):
+    for population in scored.populations:
+        sweep = threshold_sweep(scored, population)
         at = sweep.vertices
         threshold, name = sweep.thresholds[at], population.condition.name
         yield Curve(name, "det", threshold, sweep.p_fa[at], sweep.p_miss[at])
-        p_miss, p_fa = pooled_rates(population, sweep.hits[at], sweep.false_alarms[at], settings)
+        p_miss, p_fa = pooled_rates(scored, population, sweep.hits[at], sweep.false_alarms[at])
         yield Curve(name, "det_pooled", threshold, p_fa, p_miss)
 
 

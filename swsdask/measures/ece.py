@@ -15,8 +15,7 @@ curves. (Ramos and Gonzalez-Rodriguez 2013, "Reliable support: measuring calibra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -24,10 +23,8 @@ from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.calibration import Affine, affine, pooled_blocks
 from swsdask.measures.cross_entropy import censored
 from swsdask.measures.logistic_fit import prior_entropy
-from swsdask.measures.measure import Curve
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import F64, Reference
-from swsdask.statistics.counts import Counts
+from swsdask.measures.measure import Curve, Scored
+from swsdask.model.trials import F64
 from swsdask.statistics.moments import Moments
 from swsdask.statistics.statistic import Statistic
 
@@ -37,17 +34,15 @@ NEEDS: tuple[type[Statistic], ...] = (*cross_entropy.NEEDS, *sweep.NEEDS[1:], Mo
 _GRID = np.arange(-40, 41) / 4
 
 
-def curves(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-) -> Iterator[Curve]:
+def curves(scored: Scored) -> Iterator[Curve]:
     """The four curves of every condition, from the lowest prior to the highest."""
-    priors = priors_of(reference)
-    for population, line in sweep.sweeps(statistics, reference):
-        trials = censored(statistics[Counts], population, settings)
+    priors = priors_of(scored)
+    for population in scored.populations:
+        trials = censored(scored, population)
         if not trials.defined:
             continue
-        fitted = affine(statistics, reference, population, trials, settings)
-        _, blocks = pooled_blocks(line, trials)
+        fitted = affine(scored, population)
+        _, blocks = pooled_blocks(scored, population)
         costs = {
             "ece_default": [prior_entropy(x) for x in priors.tolist()],
             "ece_actual": [fitted.scores.cost(x) for x in priors.tolist()],
@@ -60,9 +55,9 @@ def curves(
             yield Curve(population.condition.name, name, -priors, priors, bits)
 
 
-def priors_of(reference: Reference) -> F64:
+def priors_of(scored: Scored) -> F64:
     """The prior log-odds at which curves have points, ascending."""
-    return np.union1d(_GRID, [reference.prior_log_odds])
+    return np.union1d(_GRID, [scored.reference.prior_log_odds])
 
 
 def _mapped(fitted: Affine, prior_log_odds: float) -> float:

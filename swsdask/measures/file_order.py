@@ -7,26 +7,22 @@ are not pooled. Queries without targets are not in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from swsdask.measures.averages import Population
 from swsdask.measures.cross_entropy import impute_score
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import F64, I8, I64, Bool, Condition, Reference
+from swsdask.measures.measure import Scored, kept
+from swsdask.model.trials import F64, I8, I64, Bool
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.file_order import FileTrials
 from swsdask.statistics.statistic import Statistic
 
 NEEDS: tuple[type[Statistic], ...] = (Counts, FileTrials)
 """The statistics that the list is made of."""
-
-_KNOWN: WeakKeyDictionary[FileTrials, dict[Condition, TrialList]] = WeakKeyDictionary()
 
 
 class Rows(NamedTuple):
@@ -79,22 +75,10 @@ class TrialList:
         return _rows(self.target[self.by_query], self.offsets)
 
 
-def trial_list(
-    statistics: Mapping[type[Statistic], Any],
-    reference: Reference,
-    population: Population,
-    settings: EvaluationSettings,
-) -> TrialList:
-    """The list of a condition. It is made once for a statistic, and kept for as long as that is."""
-    listed: FileTrials = statistics[FileTrials]
-    known = _KNOWN.setdefault(listed, {})
-    condition = population.condition
-    if condition not in known:
-        known[condition] = _list(listed, impute_score(statistics[Counts], settings), reference, population)
-    return known[condition]
-
-
-def _list(given: FileTrials, imputed: float, reference: Reference, population: Population) -> TrialList:
+@kept
+def trial_list(scored: Scored, population: Population) -> TrialList:
+    """The list of a condition."""
+    given, reference = scored[FileTrials], scored.reference
     n_evaluated = reference.n_documents - reference.n_without_excerpts
     counted = population.with_targets
     documents = population.condition.groups[reference.group_of_document[:n_evaluated]]
@@ -113,7 +97,7 @@ def _list(given: FileTrials, imputed: float, reference: Reference, population: P
     missing[at] = False
     left_out = np.flatnonzero(missing)
     return TrialList(
-        score=np.concatenate([given.score[rows], np.full(len(left_out), imputed)]),
+        score=np.concatenate([given.score[rows], np.full(len(left_out), impute_score(scored))]),
         query=np.concatenate([at, left_out]) // max(n_documents, 1),
         target=np.concatenate([given.target[rows], target[left_out]]),
         decision=np.concatenate([given.decision[rows], np.zeros(len(left_out), np.int8)]),

@@ -16,16 +16,15 @@ then the earlier one; nor how equal scores rank: see `statistics.onsets`. Its ti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import fsum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from swsdask.measures.averages import populations
-from swsdask.measures.measure import Value
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import F64, I64, Bool, Reference
+from swsdask.measures.averages import Values
+from swsdask.measures.measure import Scored
+from swsdask.model.trials import I64
 from swsdask.statistics.onsets import Onsets, PointsBefore, onset_counts
 from swsdask.statistics.statistic import Statistic
 
@@ -36,27 +35,27 @@ class GeneralisedAveragePrecision:
     names: ClassVar[tuple[str, ...]] = ("gap", "mgap")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Onsets, PointsBefore)
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall mgap, per query gap."""
-        used: Onsets = statistics[Onsets]
-        before: PointsBefore | None = statistics.get(PointsBefore)
+        reference, used, before = scored.reference, scored[Onsets], scored.get(PointsBefore)
         counts = np.zeros((0, reference.n_groups), np.int64) if before is None else before.counts
         offsets = used.offsets(reference.n_queries)
         again = _again(used)
-        for population in populations(reference):
+        for population in scored.populations:
             groups = population.condition.groups
-            inside, ranks_before = groups[used.group], counts[:, groups].sum(axis=1)
+            ranks_before = np.append(0, np.cumsum(counts[:, groups].sum(axis=1)))
+            rank = ranks_before[1:] - ranks_before[offsets[used.query]] + again + 1
+            inside = np.flatnonzero(groups[used.group])
+            earned, rank = used.earned[inside], rank[inside]
+            bounds = np.searchsorted(inside, offsets).tolist()
             n_onsets = onset_counts(reference)[:, groups].sum(axis=1)
             gap = np.full(reference.n_queries, np.nan)
             for query in np.flatnonzero(population.queries & (n_onsets > 0)).tolist():
-                own = slice(offsets[query], offsets[query + 1])
-                rank = np.cumsum(ranks_before[own]) + again[own] + 1
-                gap[query] = _gap(used.earned[own], rank, inside[own], int(n_onsets[query]))
+                own = slice(bounds[query], bounds[query + 1])
+                gap[query] = fsum((np.cumsum(earned[own]) / rank[own]).tolist()) / n_onsets[query]
             averaged = gap[~np.isnan(gap)]
-            yield from population.overall({"mgap": fsum(averaged) / (len(averaged) or np.nan)})
-            yield from population.by_query(reference, {"gap": gap})
+            yield population.overall({"mgap": fsum(averaged.tolist()) / (len(averaged) or np.nan)})
+            yield population.by_query({"gap": gap})
 
 
 def _again(used: Onsets) -> I64:
@@ -67,8 +66,3 @@ def _again(used: Onsets) -> I64:
         new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     place = np.arange(len(used))
     return place - np.maximum.accumulate(np.where(new, place, 0)) if len(used) else place
-
-
-def _gap(earned: F64, rank: I64, inside: Bool, n_onsets: int) -> float:
-    """GAP of one query from the points that earn something, in rank order; only those `inside` count."""
-    return fsum(np.cumsum(earned[inside]) / rank[inside]) / n_onsets

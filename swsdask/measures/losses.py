@@ -23,18 +23,16 @@ QUIRK, under `compat = "mediaeval"`: MTWV may accept imputed trials, which the o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from swsdask.measures.averages import populations
-from swsdask.measures.measure import Value
+from swsdask.measures.averages import Values
+from swsdask.measures.measure import Scored
 from swsdask.measures.optimum import OptimumTwv
 from swsdask.measures.twv import ActualTwv, MaximumTwv, SupremumTwv
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import Reference
 from swsdask.statistics.statistic import Statistic
 
 _STEPS = (SupremumTwv(), OptimumTwv(), MaximumTwv(), ActualTwv())
@@ -49,19 +47,18 @@ class TwvLosses:
         dict.fromkeys(needed for family in _STEPS for needed in family.needs)
     )
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
-        found = {
-            (value.condition, value.measure): value.value
+        overall = {
+            (values.condition, name): float(column[0])
             for family in _STEPS
-            for value in family.values(statistics, reference, settings)
-            if value.query is None
+            for values in family.values(scored)
+            if values.queries is None
+            for name, column in values.columns.items()
         }
-        imputes = settings.compat == "mediaeval"
-        for population in populations(reference):
-            stwv, otwv, mtwv, atwv = (found[population.condition.name, family.names[0]] for family in _STEPS)
+        imputes = scored.settings.compat == "mediaeval"
+        for population in scored.populations:
+            stwv, otwv, mtwv, atwv = (overall[population.condition.name, family.names[0]] for family in _STEPS)
             reached = (1.0, stwv, otwv, np.nan if imputes else mtwv, atwv)
             parts = (before - after for before, after in pairwise(reached))
-            yield from population.overall(dict(zip(self.names, parts, strict=True)))
+            yield population.overall(dict(zip(self.names, parts, strict=True)))

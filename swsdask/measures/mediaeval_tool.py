@@ -20,18 +20,17 @@ tool's do: a maximum that is 0 can be -1.3322676E-15, and of equal maxima roundi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from swsdask.kernels.trial_list import best_threshold, pooled_shares, summed_cost
-from swsdask.measures.averages import populations
+from swsdask.measures.averages import Values
 from swsdask.measures.file_order import NEEDS, TrialList, trial_list
-from swsdask.measures.measure import Value
-from swsdask.model.settings import EvaluationSettings, weights
-from swsdask.model.trials import F64, I64, Bool, Reference
+from swsdask.measures.measure import Scored
+from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.file_order import FileTrials
 from swsdask.statistics.statistic import Statistic
 
@@ -55,17 +54,15 @@ class MediaEvalTool:
     )
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall, where the order of files counts."""
-        if FileTrials not in statistics:
+        if FileTrials not in scored:
             return
-        prior = float(1 / (1 + weights(reference, settings).exact_beta))
-        for population in populations(reference):
-            trials = trial_list(statistics, reference, population, settings)
+        prior = float(1 / (1 + scored.weights.exact_beta))
+        for population in scored.populations:
+            trials = trial_list(scored, population)
             numbers = _numbers(trials, prior) if trials.n_queries else [math.nan] * len(self.names)
-            yield from population.overall(dict(zip(self.names, numbers, strict=True)))
+            yield population.overall(dict(zip(self.names, numbers, strict=True)))
 
 
 def _numbers(trials: TrialList, prior: float) -> list[float]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from swsdask.measures.average_precision import averaged
+from swsdask.measures.average_precision import ranked_queries
 from swsdask.measures.averages import Population, populations
 from swsdask.measures.calibration import whole_gamma
 from swsdask.measures.cross_entropy import censored
-from swsdask.measures.rankings import rankings
+from swsdask.measures.measure import Scored
 from swsdask.measures.twv import decision_bounds
 from swsdask.model.errors import counted
 from swsdask.model.settings import EvaluationSettings, Weights, weights
@@ -21,7 +20,6 @@ from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.moments import Moments
 from swsdask.statistics.onsets import onset_counts
 from swsdask.statistics.ranks import EventHits, EventQueryRanks, QueryRanks
-from swsdask.statistics.statistic import Statistic
 
 LISTED = 20
 """How many ids a note spells out; the others are counted."""
@@ -43,32 +41,23 @@ def interpretation(reference: Reference, settings: EvaluationSettings) -> tuple[
     )
 
 
-def system_notes(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-) -> tuple[str, ...]:
-    """What is particular to one system's statistics."""
+def system_notes(scored: Scored) -> tuple[str, ...]:
+    """What is particular to one system."""
     by_counts: tuple[str, ...] = ()
-    if Counts in statistics:
+    if Counts in scored:
         by_counts = (
-            *_undecided(statistics[Counts]),
-            *_unexplained(statistics[Counts], reference, settings),
-            *_imputed(statistics, reference, settings),
-            *_recalibrated(statistics, reference, settings),
+            *_undecided(scored[Counts]),
+            *_unexplained(scored),
+            *_imputed(scored),
+            *_recalibrated(scored),
         )
-    return (
-        *by_counts,
-        *_averaged(statistics, reference, settings),
-        *_duplicates(statistics, reference, settings),
-    )
+    return (*by_counts, *_averaged(scored), *_duplicates(scored))
 
 
-def _averaged(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-) -> Iterator[str]:
-    if statistics.keys().isdisjoint({QueryRanks, EventQueryRanks}):
+def _averaged(scored: Scored) -> Iterator[str]:
+    if not (QueryRanks in scored or EventQueryRanks in scored):
         return
-    population, found = next(rankings(statistics, reference))
-    queries = averaged(population, found, settings.average_precision)
+    queries = ranked_queries(scored, scored.populations[0])
     left_out = [
         f"{counted(number, 'queries')} without {what}"
         for number, what in ((queries.n_no_relevant, "targets"), (queries.n_missing, "trials"))
@@ -78,19 +67,17 @@ def _averaged(
         yield f"MAP averages {counted(queries.n_averaged, 'queries')}; left out: {', '.join(left_out)}."
 
 
-def _duplicates(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-) -> Iterator[str]:
-    if EventHits not in statistics or not statistics[EventHits].further:
+def _duplicates(scored: Scored) -> Iterator[str]:
+    if EventHits not in scored or not scored[EventHits].further:
         return
-    further = counted(statistics[EventHits].further, "detections")
-    match reference.ranking.duplicates:
+    further = counted(scored[EventHits].further, "detections")
+    match scored.reference.ranking.duplicates:
         case "ignore":
             yield f"Rankings leave out {further} near occurrences that others are mapped to."
         case "first":
-            yield f"Rankings leave out {further} behind the first one of a {settings.trials} in the run's files."
+            yield f"Rankings leave out {further} behind the first one of a {scored.settings.trials} in the run's files."
         case "false-positive":
-            yield f"Rankings count as false alarms {further} beside the best one of a {settings.trials}."
+            yield f"Rankings count as false alarms {further} beside the best one of a {scored.settings.trials}."
 
 
 def _undecided(counts: Counts) -> Iterator[str]:
@@ -104,35 +91,30 @@ def _undecided(counts: Counts) -> Iterator[str]:
     )
 
 
-def _unexplained(counts: Counts, reference: Reference, settings: EvaluationSettings) -> Iterator[str]:
-    min_yes, max_no = decision_bounds(counts, populations(reference)[0], settings)
-    if counts.has_decisions and min_yes < max_no:
+def _unexplained(scored: Scored) -> Iterator[str]:
+    min_yes, max_no = decision_bounds(scored, scored.populations[0])
+    if scored[Counts].has_decisions and min_yes < max_no:
         yield (
             f"No single threshold explains the YES/NO decisions: the lowest YES, {min_yes:.6g}, lies below the highest "
             f"NO, {max_no:.6g}. `actual_threshold` is not defined, and NIST's KWSEval does not score such a run."
         )
 
 
-def _imputed(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-) -> Iterator[str]:
-    counts: Counts = statistics[Counts]
-    trials = censored(counts, populations(reference)[0], settings)
+def _imputed(scored: Scored) -> Iterator[str]:
+    trials = censored(scored, scored.populations[0])
     n_imputed = int(trials.imputed_target.sum() + trials.imputed_nontarget.sum())
-    lowest = float(counts.lowest.min(initial=np.inf))
-    if Entropy in statistics and n_imputed and trials.score > lowest:
+    lowest = float(scored[Counts].lowest.min(initial=np.inf))
+    if Entropy in scored and n_imputed and trials.score > lowest:
         yield (
             f"The imputed score, {trials.score:.6g}, lies above the run's lowest, {lowest:.6g}: "
             f"{counted(n_imputed, 'trials')} not given rank above some that are."
         )
 
 
-def _recalibrated(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-) -> Iterator[str]:
-    if Moments not in statistics:
+def _recalibrated(scored: Scored) -> Iterator[str]:
+    if Moments not in scored:
         return
-    gamma = whole_gamma(statistics, reference, settings)
+    gamma = whole_gamma(scored)
     if gamma < 0.0:
         yield (
             f"The best affine map of the scores falls, gamma = {gamma:.6g}: high scores speak against an occurrence. "

@@ -14,17 +14,16 @@ a hash table; ours does not. The thresholds of queries that it prints are of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
-from swsdask.measures.averages import Population, ratio
-from swsdask.measures.measure import Value
+from swsdask.measures.averages import Population, Values, ratio
+from swsdask.measures.measure import Scored, kept
 from swsdask.measures.rates import has_trials, undefined_without
-from swsdask.measures.sweep import QUERY_NEEDS, QuerySweep, query_sweeps, twv
-from swsdask.model.settings import EvaluationSettings, Weights, weights
-from swsdask.model.trials import F64, I64, Bool, Reference
+from swsdask.measures.sweep import QUERY_NEEDS, QuerySweep, query_sweep, twv
+from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
 
@@ -37,37 +36,27 @@ class OptimumTwv:
     names: ClassVar[tuple[str, ...]] = ("otwv", "otwv_p_miss", "otwv_p_fa", "otwv_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = QUERY_NEEDS
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall; per query with the threshold."""
-        point = weights(reference, settings)
-        for population, sweep in query_sweeps(statistics, reference):
-            candidates = own_hits(sweep)
-            if settings.compat == "kwseval":
-                _replace_reject_all(candidates, sweep, statistics[Counts], population)
-            best = best_rows(sweep, population, candidates, point)
+        beta = scored.weights.beta
+        reject_all = scored.settings.compat != "kwseval"
+        for population in scored.populations:
+            sweep = query_sweep(scored, population)
+            best = best_rows(scored, population, reject_all)
             misses, false_alarms = population.targets - sweep.hits[best], sweep.false_alarms[best]
             p_miss, p_fa = population.rates_of(misses, false_alarms)
-            defined = undefined_without(settings.compat != "kwseval" or has_trials(statistics[Counts], population))
-            numbers = {"otwv": twv(p_miss, p_fa, point.beta), "otwv_p_miss": p_miss, "otwv_p_fa": p_fa}
-            yield from population.overall({name: value * defined for name, value in numbers.items()})
+            defined = undefined_without(reject_all or has_trials(scored, population))
+            numbers = {"otwv": twv(p_miss, p_fa, beta), "otwv_p_miss": p_miss, "otwv_p_fa": p_fa}
+            yield population.overall({name: value * defined for name, value in numbers.items()})
             p_miss_of = ratio(misses, population.targets)
             p_fa_of = ratio(false_alarms, population.nontargets)
             columns = {
-                "otwv": twv(p_miss_of, p_fa_of, point.beta),
+                "otwv": twv(p_miss_of, p_fa_of, beta),
                 "otwv_p_miss": p_miss_of,
                 "otwv_p_fa": p_fa_of,
                 "otwv_threshold": sweep.thresholds[best],
             }
-            yield from population.by_query(reference, {name: column * defined for name, column in columns.items()})
-
-
-def own_hits(sweep: QuerySweep) -> Bool:
-    """The rows at which the TWV of a query alone can peak: at its hits, and where everything is rejected."""
-    candidates = sweep.new_hits > 0
-    candidates[sweep.offsets[1:] - 1] = True
-    return candidates
+            yield population.by_query({name: column * defined for name, column in columns.items()})
 
 
 def _replace_reject_all(candidates: Bool, sweep: QuerySweep, counts: Counts, population: Population) -> None:
@@ -80,11 +69,19 @@ def _replace_reject_all(candidates: Bool, sweep: QuerySweep, counts: Counts, pop
         candidates[rows.start + int(np.searchsorted(sweep.thresholds[rows], highest[query]))] = True
 
 
-def best_rows(sweep: QuerySweep, population: Population, candidates: Bool, point: Weights) -> I64:
-    """The row of every query with the least loss P_miss(q) + beta P_fa(q) among `candidates`, the first of equal ones.
+@kept
+def best_rows(scored: Scored, population: Population, reject_all: bool) -> I64:
+    """The row of every query's sweep with the least loss P_miss(q) + beta P_fa(q), the first of equal ones.
 
-    Without targets misses weigh nothing, without non-targets false alarms do not.
+    Only the scores of hits are looked at, for only there the TWV of a query alone can peak, and rejecting everything;
+    without `reject_all` what `_replace_reject_all` says in its place. Without targets misses weigh nothing, without
+    non-targets false alarms do not.
     """
+    sweep, point = query_sweep(scored, population), scored.weights
+    candidates = sweep.new_hits > 0
+    candidates[sweep.offsets[1:] - 1] = True
+    if not reject_all:
+        _replace_reject_all(candidates, sweep, scored[Counts], population)
     begin, query = sweep.offsets[:-1], sweep.query
     targets, nontargets = np.maximum(population.targets, 0), np.maximum(population.nontargets, 0)
     misses = population.targets[query] - sweep.hits

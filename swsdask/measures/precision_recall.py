@@ -16,18 +16,17 @@ is the highest at this recall or a higher one (Eq. 5.7).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
 from swsdask.measures import sweep
-from swsdask.measures.averages import ratio
-from swsdask.measures.measure import Curve, Value
-from swsdask.measures.rates import outcomes, undefined_without
-from swsdask.measures.sweep import QuerySweep
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import F64, I64, Reference
+from swsdask.measures.averages import Values, ratio
+from swsdask.measures.measure import Curve, Scored
+from swsdask.measures.rates import confusion_counts, undefined_without
+from swsdask.measures.sweep import QuerySweep, query_sweep, threshold_sweep
+from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
 
@@ -43,49 +42,38 @@ class PrecisionRecall:
     names: ClassVar[tuple[str, ...]] = (*_RATES, *(f"{name}@" for name in _RATES), "best_f1", "best_f1_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*sweep.NEEDS, *sweep.QUERY_NEEDS)))
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall and per query."""
-        counts: Counts = statistics[Counts]
-        defined = undefined_without(counts.has_decisions)
-        together = sweep.sweeps(statistics, reference)
-        apart = sweep.query_sweeps(statistics, reference)
-        for (population, line), (_, lines) in zip(together, apart, strict=True):
+        defined = undefined_without(scored[Counts].has_decisions)
+        for population in scored.populations:
+            line, lines = threshold_sweep(scored, population), query_sweep(scored, population)
             n_target = np.array([population.n_target])
-            found = outcomes(counts, population)
-            hits, accepted = found.hit, found.hit + found.false_alarm
-            counted = population.queries
-            numbers = _rates(hits[counted].sum(keepdims=True), accepted[counted].sum(keepdims=True), n_target)
+            counts = confusion_counts(scored, population)
+            hits, accepted = counts.hit, counts.hit + counts.false_alarm
+            all_hits, all_accepted = (np.array([population.total(column)]) for column in (hits, accepted))
+            numbers = _rates(all_hits, all_accepted, n_target)
             numbers = {name: value * defined for name, value in numbers.items()}
             columns = {name: value * defined for name, value in _rates(hits, accepted, population.targets).items()}
-            for theta in settings.thresholds:
+            for theta in scored.settings.thresholds:
                 at, rows = slice(place := line.place(theta + 0.0), place + 1), _rows(lines, theta)
-                for found_rates, rates in (
-                    (numbers, _rates(line.hits[at], line.hits[at] + line.false_alarms[at], n_target)),
-                    (
-                        columns,
-                        _rates(lines.hits[rows], lines.hits[rows] + lines.false_alarms[rows], population.targets),
-                    ),
-                ):
-                    found_rates |= {f"{name}@{theta!r}": value for name, value in rates.items()}
+                rates = _rates(line.hits[at], line.hits[at] + line.false_alarms[at], n_target)
+                numbers |= {f"{name}@{theta!r}": value for name, value in rates.items()}
+                rates = _rates(lines.hits[rows], lines.hits[rows] + lines.false_alarms[rows], population.targets)
+                columns |= {f"{name}@{theta!r}": value for name, value in rates.items()}
             numbers["best_f1"], numbers["best_f1_threshold"] = _best(
                 line.thresholds, line.hits, line.false_alarms, np.array([0, len(line.hits)]), n_target
             )
             columns["best_f1"], columns["best_f1_threshold"] = _best(
                 lines.thresholds, lines.hits, lines.false_alarms, lines.offsets, population.targets
             )
-            yield from population.overall({name: float(value[0]) for name, value in numbers.items()})
-            yield from population.by_query(reference, columns)
+            yield population.overall({name: float(value[0]) for name, value in numbers.items()})
+            yield population.by_query(columns)
 
 
-def curves(
-    statistics: Mapping[type[Statistic], Any],
-    reference: Reference,
-    settings: EvaluationSettings,  # noqa: ARG001
-) -> Iterator[Curve]:
+def curves(scored: Scored) -> Iterator[Curve]:
     """Both curves of every condition that has targets, from the highest threshold to the lowest."""
-    for population, line in sweep.sweeps(statistics, reference):
+    for population in scored.populations:
+        line = threshold_sweep(scored, population)
         accepted = line.hits + line.false_alarms
         at = line.vertices[accepted[line.vertices] > 0]
         if not population.n_target:

@@ -20,15 +20,14 @@ without resources has none of them. Official tools do not compute these.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from swsdask.measures.measure import Value
+from swsdask.measures.averages import Values
+from swsdask.measures.measure import Scored
 from swsdask.model.resources import Resources
-from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import Reference
 from swsdask.statistics.statistic import Statistic
 
 LAMBDA = Fraction(1, 10)
@@ -48,15 +47,14 @@ class ProcessingLoad:
     names: ClassVar[tuple[str, ...]] = ("isf", "ssf", "pmu_index", "pmu_search", "pl")
     needs: ClassVar[tuple[type[Statistic], ...]] = ()
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall, of the condition "all" only."""
         if self.resources is None:
             return
-        condition = reference.conditions[0].name
-        for name, value in zip(self.names, self._figures(self.resources), strict=True):
-            yield Value(condition, None, name, math.nan if value is None else float(value))
+        figures = zip(self.names, self._figures(self.resources), strict=True)
+        yield scored.populations[0].overall(
+            {name: math.nan if value is None else float(value) for name, value in figures}
+        )
 
     def _figures(self, told: Resources) -> tuple[Fraction | None, ...]:
         """In the order of `names`, exact; None where something is not told."""

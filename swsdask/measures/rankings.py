@@ -7,15 +7,17 @@ A ranking as steps: where hits are, and the precision there, by the rule for equ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from swsdask.measures.averages import Population, populations
-from swsdask.model.trials import F64, I64, Bool, Condition, Reference
+from swsdask.kernels.ladder import find_own_rungs
+from swsdask.measures.averages import Population
+from swsdask.measures.measure import Scored, kept
+from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import class_layers, class_targets
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.ranks import (
@@ -37,107 +39,134 @@ their own; the last two only where a rule orders equal scores."""
 POOLED_NEEDS: tuple[type[Statistic], ...] = (Hits, PooledRanks, EventHits, EventPooledRanks, HitPlaces, TiedRanks)
 """The same of the ranking of all."""
 
-_KNOWN: WeakKeyDictionary[QueryRanks, dict[Condition, list[Ranking]]] = WeakKeyDictionary()
-
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
-    """The groups of equal scores that hold hits, from the highest score: equally long int64 columns.
+class Rankings:
+    """Some rankings, as their groups of equal scores that hold hits, each ranking from the highest score.
 
-    `new` are the hits of a group, `above` the false alarms of higher scores, `through` those of its own as well.
-    `in_front`, by hit, are the false alarms in front of it, where a rule orders equal scores, else None. `relevant` is
-    the number of targets, `retrieved` that of trials.
+    Rows offsets[i] .. offsets[i + 1] of the int64 columns `new`, `above` and `through` are ranking i: `new` are the
+    hits of a group, `above` the false alarms of higher scores, `through` those of its own as well. `in_front`, by hit,
+    are the false alarms in front of it, where a rule orders equal scores, else None. `relevant` and `retrieved`, int64
+    [n_rankings], are the numbers of targets and of trials.
     """
 
+    offsets: I64
     new: I64
     above: I64
     through: I64
     in_front: I64 | None
-    relevant: int
-    retrieved: int
+    relevant: I64
+    retrieved: I64
+
+    def __len__(self) -> int:
+        return len(self.relevant)
+
+    @cached_property
+    def number(self) -> I64:
+        """The ranking of each group."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    @cached_property
+    def hit_offsets(self) -> I64:
+        """The hits of ranking i are hit_offsets[i] .. hit_offsets[i + 1] of all hits."""
+        return np.append(0, np.cumsum(self.new))[self.offsets]
+
+    @cached_property
+    def hits(self) -> I64:
+        """The hits of a ranking down to each group, its own included."""
+        return np.cumsum(self.new) - self.hit_offsets[self.number]
+
+    @cached_property
+    def hit_ranks(self) -> I64:
+        """The number of each hit in its ranking, from 1."""
+        return np.arange(1, len(self._ranking_of_hit) + 1) - self.hit_offsets[self._ranking_of_hit]
+
+    @cached_property
+    def _ranking_of_hit(self) -> I64:
+        return np.repeat(np.arange(len(self)), np.diff(self.hit_offsets))
+
+    def false_alarms_in_front(self, ties: str) -> I64:
+        """The false alarms in front of every hit: `ties` is "best", "worst" or an order.
+
+        Raises `ValueError` where the order was not counted.
+        """
+        if ties == "best":
+            return np.repeat(self.above, self.new)
+        if ties == "worst":
+            return np.repeat(self.through, self.new)
+        if self.in_front is None:
+            raise ValueError(f"the order of equal scores was not counted for ties = {ties!r}")
+        return self.in_front
 
 
-def rankings(
-    statistics: Mapping[type[Statistic], Any], reference: Reference
-) -> Iterator[tuple[Population, list[Ranking]]]:
-    """Of every condition the ranking of each query. Those of a statistic are made once, kept for as long as it is."""
-    of_query: QueryRanks = statistics[EventQueryRanks if EventHits in statistics else QueryRanks]
-    known = _KNOWN.setdefault(of_query, {})
-    for population in populations(reference):
-        condition = population.condition
-        if condition not in known:
-            known[condition] = list(_of_queries(of_query, statistics, reference, population))
-        yield population, known[condition]
-
-
-def pooled_rankings(statistics: Mapping[type[Statistic], Any], reference: Reference) -> Iterator[Ranking]:
-    """Of every condition the one ranking of the queries that averages count."""
-    pooled: PooledRanks = statistics[EventPooledRanks if EventHits in statistics else PooledRanks]
-    for population in populations(reference):
-        yield _pooled(pooled, statistics, reference, population)
-
-
-def _hits(statistics: Mapping[type[Statistic], Any]) -> Hits:
-    hits: Hits = statistics[EventHits].hits if EventHits in statistics else statistics[Hits]
-    return hits
-
-
-def _of_queries(
-    of_query: QueryRanks, statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
-) -> Iterator[Ranking]:
-    hits = _hits(statistics)
+@kept
+def query_rankings(scored: Scored, population: Population) -> Rankings:
+    """The ranking of every query in the groups of documents of a condition."""
+    reference = scored.reference
+    ranks: QueryRanks = scored[EventQueryRanks] if EventHits in scored else scored[QueryRanks]
+    hits = _hits(scored)
     groups = population.condition.groups
-    targets = reference.targets[:, groups].sum(axis=1).tolist()
     inside = groups[hits.group]
-    score, query = ranked(hits.score[inside], reference.ranking), hits.query[inside]
-    order = np.lexsort((score, query))
-    score, query = score[order], query[order]
-    bounds = np.searchsorted(query, np.arange(reference.n_queries + 1))
-    counts, tied = of_query.counts[:, groups].sum(axis=1), of_query.tied[:, groups].sum(axis=1)
-    in_front = _own_in_front(statistics, reference, population)
-    for number, relevant in enumerate(targets):
-        rows = slice(of_query.offsets[number], of_query.offsets[number + 1])
-        own = score[bounds[number] : bounds[number + 1]]
-        new = np.bincount(np.searchsorted(of_query.rungs[rows], own), minlength=rows.stop - rows.start)
-        yield _ranking(counts[rows], tied[rows], new, None if in_front is None else in_front[number], relevant)
+    score = ranked(hits.score[inside], reference.ranking)
+    row = find_own_rungs(hits.query[inside], score, ranks.offsets, ranks.rungs)
+    return _rankings(
+        offsets=ranks.offsets,
+        counts=ranks.counts[:, groups].sum(axis=1),
+        tied=ranks.tied[:, groups].sum(axis=1),
+        new=np.bincount(row, minlength=len(ranks.rungs)),
+        tied_in_front=_own_in_front(scored, population),
+        relevant=reference.targets[:, groups].sum(axis=1),
+    )
 
 
-def _pooled(
-    pooled: PooledRanks, statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
-) -> Ranking:
-    hits = _hits(statistics)
-    lines = _lines(reference, population)
+@kept
+def pooled_ranking(scored: Scored, population: Population) -> Rankings:
+    """The one ranking of all trials of the queries that averages count."""
+    reference = scored.reference
+    ranks: PooledRanks = scored[EventPooledRanks] if EventHits in scored else scored[PooledRanks]
+    hits = _hits(scored)
+    lines = _lines(scored, population)
     inside = population.queries[hits.query] & population.condition.groups[hits.group]
-    rung = np.searchsorted(pooled.rungs, ranked(hits.score[inside], reference.ranking))
-    new = np.bincount(rung, minlength=len(pooled.rungs))
-    counts, tied = pooled.counts[:, lines].sum(axis=1), pooled.tied[:, lines].sum(axis=1)
-    in_front = None
-    if TiedRanks in statistics:
-        places: HitPlaces = statistics[HitPlaces]
-        ties: TiedRanks = statistics[TiedRanks]
-        chosen = population.queries[places.query] & population.condition.groups[places.group]
-        columns = places.score[chosen], places.place[chosen], places.query[chosen]
-        tie = np.searchsorted(ties.keys.scores, columns[0])
-        number = ties.keys.pooled_keys(*columns)
-        in_front = _within_ties(ties.pooled[:, lines].sum(axis=1), ties.keys.tie_of_pooled)[number]
-        in_front = in_front[np.lexsort((number, -tie))]
-    return _ranking(counts, tied, new, in_front, population.n_target)
+    rung = np.searchsorted(ranks.rungs, ranked(hits.score[inside], reference.ranking))
+    return _rankings(
+        offsets=np.array([0, len(ranks.rungs)]),
+        counts=ranks.counts[:, lines].sum(axis=1),
+        tied=ranks.tied[:, lines].sum(axis=1),
+        new=np.bincount(rung, minlength=len(ranks.rungs)),
+        tied_in_front=_pooled_in_front(scored, population, lines),
+        relevant=np.array([population.n_target]),
+    )
 
 
-def _own_in_front(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
-) -> list[I64] | None:
-    """By query, the false alarms of its own score in front of each hit, hits from the first to the last."""
-    if TiedRanks not in statistics:
+def _hits(scored: Scored) -> Hits:
+    return scored[EventHits].hits if EventHits in scored else scored[Hits]
+
+
+def _pooled_in_front(scored: Scored, population: Population, lines: Bool) -> I64 | None:
+    """The false alarms of its own score in front of each hit, hits from the first to the last."""
+    ties = scored.get(TiedRanks)
+    if ties is None:
         return None
-    places: HitPlaces = statistics[HitPlaces]
-    ties: TiedRanks = statistics[TiedRanks]
+    places = scored[HitPlaces]
+    chosen = population.queries[places.query] & population.condition.groups[places.group]
+    columns = places.score[chosen], places.place[chosen], places.query[chosen]
+    tie = np.searchsorted(ties.keys.scores, columns[0])
+    number = ties.keys.pooled_keys(*columns)
+    in_front = _within_ties(ties.pooled[:, lines].sum(axis=1), ties.keys.tie_of_pooled)[number]
+    return in_front[np.lexsort((number, -tie))]
+
+
+def _own_in_front(scored: Scored, population: Population) -> I64 | None:
+    """The false alarms of its own query and score in front of each hit: by query, hits from the first to the last."""
+    ties = scored.get(TiedRanks)
+    if ties is None:
+        return None
+    places = scored[HitPlaces]
     chosen = population.condition.groups[places.group]
     score, query = places.score[chosen], places.query[chosen]
     number = ties.keys.own_keys(score, places.place[chosen], query)
     tied = _within_ties(ties.own[:, population.condition.groups].sum(axis=1), ties.keys.tie_of_own)[number]
-    order = np.lexsort((number, -score, query))
-    return np.split(tied[order], np.searchsorted(query[order], np.arange(1, reference.n_queries)))
+    return tied[np.lexsort((number, -score, query))]
 
 
 def _within_ties(counts: I64, tie: I64) -> I64:
@@ -148,27 +177,40 @@ def _within_ties(counts: I64, tie: I64) -> I64:
     return within
 
 
-def _ranking(counts: I64, tied: I64, new: I64, tied_in_front: I64 | None, relevant: int) -> Ranking:
-    """From the columns of rungs, ascending, the last one inf."""
-    accepted, hits = _from(np.append(counts[1:], 0)), _from(new)
-    steps = np.flatnonzero(new)[::-1]
-    through, new = (accepted - hits)[steps], new[steps]
+def _rankings(offsets: I64, counts: I64, tied: I64, new: I64, tied_in_front: I64 | None, relevant: I64) -> Rankings:
+    """From columns of rungs, those of ranking i, ascending with inf behind them, offsets[i] .. offsets[i + 1]."""
+    end = np.repeat(offsets[1:], np.diff(offsets))
+    row = np.arange(len(new))
+    hits = _between(new, row, end)
+    false_alarms = _between(counts, row + 1, end) - hits
+    held = np.flatnonzero(new)
+    ranking = np.searchsorted(offsets, held, "right") - 1
+    steps = held[np.lexsort((-held, ranking))]
+    through, new = false_alarms[steps], new[steps]
     above = through - (tied[steps] - new)
-    in_front = None if tied_in_front is None else np.repeat(above, new) + tied_in_front
-    return Ranking(new, above, through, in_front, relevant, int(counts.sum()))
+    return Rankings(
+        offsets=np.searchsorted(ranking, np.arange(len(relevant) + 1)),
+        new=new,
+        above=above,
+        through=through,
+        in_front=None if tied_in_front is None else np.repeat(above, new) + tied_in_front,
+        relevant=relevant,
+        retrieved=_between(counts, offsets[:-1], offsets[1:]),
+    )
 
 
-def _from(counts: I64) -> I64:
-    """Sums of counts from each place to the last."""
-    sums: I64 = np.cumsum(counts[::-1])[::-1]
-    return sums
+def _between(counts: I64, begin: I64, end: I64) -> I64:
+    """Sums of counts[begin:end], for many of them."""
+    sums = np.append(0, np.cumsum(counts))
+    between: I64 = sums[end] - sums[begin]
+    return between
 
 
-def _lines(reference: Reference, population: Population) -> Bool:
+def _lines(scored: Scored, population: Population) -> Bool:
     """The layers of classes that a condition holds: bool [n_layers]."""
-    layer, n_layers = class_layers(reference)
+    layer, n_layers = class_layers(scored.reference)
     lines = np.zeros(n_layers, np.bool_)
-    lines[layer[class_targets(reference)[population.number] >= 0]] = True
+    lines[layer[class_targets(scored.reference)[population.number] >= 0]] = True
     return lines
 
 
@@ -176,71 +218,63 @@ _BLOCK = 1 << 20
 
 
 class Steps(NamedTuple):
-    """Equally long float64 columns, in order of rank.
+    """Equally long float64 columns, in order of rank; those of ranking i are rows offsets[i] .. offsets[i + 1].
 
     `hits` are those of a step, `recalled` all hits down to it, `precision` that at its end and `before` the precision
     at the step in front of it (NaN: the first of the ranking has none), be that one with hits or without.
     """
 
+    offsets: I64
     hits: F64
     recalled: F64
     precision: F64
     before: F64
 
 
-def steps(ranking: Ranking, ties: str) -> Iterator[Steps]:
-    """The steps of a ranking, in blocks from the last to the first.
-
-    "group": equal scores are one step. "best", "worst" and rules that order trials: every hit is one, with the false
-    alarms that are in front of it. "expected": every rank that a hit may have is one, which has the expected number of
-    hits, and the expected precision if a hit is there, over all orders of equal scores.
+def steps(rankings: Rankings, ties: str) -> Steps:
+    """The steps of rankings. "group": equal scores are one step. "best", "worst" and rules that order trials: every
+    hit is one, with the false alarms that are in front of it.
     """
     if ties == "group":
-        recalled = np.cumsum(ranking.new)
-        before = _ratio(recalled - ranking.new, recalled - ranking.new + ranking.above)
-        yield Steps(
-            ranking.new.astype(np.float64),
+        recalled, earlier = rankings.hits, rankings.hits - rankings.new
+        return Steps(
+            rankings.offsets,
+            rankings.new.astype(np.float64),
             recalled.astype(np.float64),
-            _ratio(recalled, recalled + ranking.through),
-            before,
+            _ratio(recalled, recalled + rankings.through),
+            _ratio(earlier, earlier + rankings.above),
         )
-    elif ties == "expected":
-        yield from _expected(ranking)
-    else:
-        in_front = false_alarms_in_front(ranking, ties)
-        recalled = np.arange(1, len(in_front) + 1)
-        before = _ratio(recalled - 1, recalled - 1 + in_front)
-        yield Steps(np.ones(len(in_front)), recalled.astype(np.float64), _ratio(recalled, recalled + in_front), before)
+    in_front, recalled = rankings.false_alarms_in_front(ties), rankings.hit_ranks
+    return Steps(
+        rankings.hit_offsets,
+        np.ones(len(in_front)),
+        recalled.astype(np.float64),
+        _ratio(recalled, recalled + in_front),
+        _ratio(recalled - 1, recalled - 1 + in_front),
+    )
 
 
-def false_alarms_in_front(ranking: Ranking, ties: str) -> I64:
-    """The false alarms in front of every hit, from the first to the last: `ties` is "best", "worst" or an order.
+def expected_steps(rankings: Rankings, number: int) -> Iterator[Steps]:
+    """The steps of one ranking where equal scores are in any order, in blocks from the last to the first.
 
-    Raises `ValueError` where the order was not counted.
+    Every rank that a hit may have is a step, which has the expected number of hits, and the expected precision if a hit
+    is there, over all orders of equal scores.
     """
-    if ties == "best":
-        return np.repeat(ranking.above, ranking.new)
-    if ties == "worst":
-        return np.repeat(ranking.through, ranking.new)
-    if ranking.in_front is None:
-        raise ValueError(f"the order of equal scores was not counted for ties = {ties!r}")
-    return ranking.in_front
-
-
-def _expected(ranking: Ranking) -> Iterator[Steps]:
-    size = ranking.new + ranking.through - ranking.above
+    rows = slice(rankings.offsets[number], rankings.offsets[number + 1])
+    new, above, through = rankings.new[rows], rankings.above[rows], rankings.through[rows]
+    size = new + through - above
     ends = np.cumsum(size)
-    hits_before = np.cumsum(ranking.new) - ranking.new
+    hits_before = np.cumsum(new) - new
     end = int(ends[-1]) if len(ends) else 0
     for begin in range((end - 1) // _BLOCK * _BLOCK if end else 0, -1, -_BLOCK):
         place = np.arange(begin, min(begin + _BLOCK, end))
         group = np.searchsorted(ends, place, "right")
-        n, h = size[group], ranking.new[group]
+        n, h = size[group], new[group]
         others = place - (ends[group] - n)
         hits = hits_before[group] + others * ((h - 1) / np.maximum(n - 1, 1))
-        rank = hits_before[group] + ranking.above[group] + others
+        rank = hits_before[group] + above[group] + others
         recalled = hits_before[group] + (others + 1) * (h / n)
-        yield Steps(h / n, recalled, (hits + 1) / (rank + 1), _ratio(hits, rank))
+        yield Steps(np.array([0, len(place)]), h / n, recalled, (hits + 1) / (rank + 1), _ratio(hits, rank))
 
 
 def _ratio(counts: I64 | F64, totals: I64) -> F64:

@@ -42,27 +42,26 @@ C_miss = C_fa = 1 and P_target = P_tar. `c_det` and `c_norm` are not defined (Na
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from swsdask.measures.averages import Population, populations, ratio
-from swsdask.measures.measure import Value
-from swsdask.model.settings import EvaluationSettings, weights
-from swsdask.model.trials import I64, Reference
+from swsdask.measures.averages import Population, Values, ratio
+from swsdask.measures.measure import Scored, kept
+from swsdask.model.trials import I64
 from swsdask.statistics.counts import NO, YES, Counts
 from swsdask.statistics.statistic import Statistic
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
-    """Counts per query, int64 [n_queries], of trials in the condition's groups of documents.
+class ConfusionCounts:
+    """Counts per query, int64 [n_queries], of the trials in the condition's groups of documents.
 
     A hit is a target trial mapped to a detection with decision YES; every other target is a miss. A false alarm is a
-    detection without target and with decision YES, a correct non-detection one with NO. `mapped` and `unmapped` take
-    no notice of decisions.
+    detection without target and with decision YES, a correct non-detection one with NO. `mapped` and `unmapped` count
+    detections with and without a target, whatever their decision.
     """
 
     mapped: I64
@@ -73,12 +72,14 @@ class Outcomes:
     correct_nondetection: I64
 
 
-def outcomes(counts: Counts, population: Population) -> Outcomes:
-    """The outcomes of one condition."""
+@kept
+def confusion_counts(scored: Scored, population: Population) -> ConfusionCounts:
+    """Count the trials of one condition by outcome."""
+    counts = scored[Counts]
     groups = population.condition.groups
     mapped: I64 = counts.mapped[:, groups].sum(axis=1)
     unmapped: I64 = counts.unmapped[:, groups].sum(axis=1)
-    return Outcomes(
+    return ConfusionCounts(
         mapped=mapped.sum(axis=1),
         unmapped=unmapped.sum(axis=1),
         hit=mapped[:, YES],
@@ -88,8 +89,9 @@ def outcomes(counts: Counts, population: Population) -> Outcomes:
     )
 
 
-def has_trials(counts: Counts, population: Population) -> bool:
+def has_trials(scored: Scored, population: Population) -> bool:
     """Whether any query that averages count has a trial."""
+    counts = scored[Counts]
     groups = population.condition.groups
     return bool(np.isfinite(counts.highest[population.queries][:, groups]).any())
 
@@ -114,32 +116,26 @@ class Totals:
     )
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall and per query."""
-        counts: Counts = statistics[Counts]
-        defined = undefined_without(counts.has_decisions)
-        for population in populations(reference):
-            found = outcomes(counts, population)
-            counted = {
+        defined = undefined_without(scored[Counts].has_decisions)
+        for population in scored.populations:
+            counts = confusion_counts(scored, population)
+            columns = {
                 "n_target": population.targets,
-                "n_nontarget": found.unmapped,
-                "n_detections": found.mapped + found.unmapped,
+                "n_nontarget": counts.unmapped,
+                "n_detections": counts.mapped + counts.unmapped,
             }
-            decided = {
-                "n_hit": found.hit,
-                "n_miss": found.miss,
-                "n_false_alarm": found.false_alarm,
-                "n_correct_nondetection": found.correct_nondetection,
+            by_decision = {
+                "n_hit": counts.hit,
+                "n_miss": counts.miss,
+                "n_false_alarm": counts.false_alarm,
+                "n_correct_nondetection": counts.correct_nondetection,
             }
-            chosen = population.queries
-            yield from population.overall({"n_queries": population.n_queries})
-            yield from population.overall({name: column[chosen].sum() for name, column in counted.items()})
-            yield from population.overall({name: column[chosen].sum() * defined for name, column in decided.items()})
-            yield from population.by_query(
-                reference, counted | {name: column * defined for name, column in decided.items()}
-            )
+            totals: dict[str, float] = {name: population.total(column) for name, column in columns.items()}
+            totals |= {name: population.total(column) * defined for name, column in by_decision.items()}
+            yield population.overall({"n_queries": population.n_queries} | totals)
+            yield population.by_query(columns | {name: column * defined for name, column in by_decision.items()})
 
 
 class ErrorRates:
@@ -148,37 +144,35 @@ class ErrorRates:
     names: ClassVar[tuple[str, ...]] = ("p_miss", "p_fa", "p_miss_pooled", "p_fa_pooled")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall; p_miss and p_fa per query as well."""
-        counts: Counts = statistics[Counts]
-        defined = undefined_without(counts.has_decisions)
-        for population in populations(reference):
-            found = outcomes(counts, population)
-            p_miss, p_fa = population.rates_of(found.miss, found.false_alarm)
-            hits, false_alarms = found.hit[population.queries].sum(), pooled_false_alarms(found, population, settings)
-            pooled_miss, pooled_fa = pooled_rates(population, hits, false_alarms, settings)
+        defined = undefined_without(scored[Counts].has_decisions)
+        for population in scored.populations:
+            counts = confusion_counts(scored, population)
+            p_miss, p_fa = population.rates_of(counts.miss, counts.false_alarm)
+            hits, false_alarms = population.total(counts.hit), _pooled_false_alarms(scored, population)
+            pooled_miss, pooled_fa = pooled_rates(scored, population, hits, false_alarms)
             numbers = {"p_miss": p_miss, "p_fa": p_fa, "p_miss_pooled": pooled_miss, "p_fa_pooled": pooled_fa}
-            yield from population.overall({name: value * defined for name, value in numbers.items()})
+            yield population.overall({name: value * defined for name, value in numbers.items()})
             columns = {
-                "p_miss": ratio(found.miss, population.targets) * defined,
-                "p_fa": ratio(found.false_alarm, population.nontargets) * defined,
+                "p_miss": ratio(counts.miss, population.targets) * defined,
+                "p_fa": ratio(counts.false_alarm, population.nontargets) * defined,
             }
-            yield from population.by_query(reference, columns)
+            yield population.by_query(columns)
 
 
-def pooled_false_alarms(found: Outcomes, population: Population, settings: EvaluationSettings) -> int:
+def _pooled_false_alarms(scored: Scored, population: Population) -> int:
     """N_fa of all queries as one set of trials."""
-    asked = population.asked
-    queries = asked if settings.compat in ("kwseval", "stdeval") else population.queries
-    return int(found.false_alarm[queries].sum())
+    false_alarm = confusion_counts(scored, population).false_alarm
+    if scored.settings.compat in ("kwseval", "stdeval"):
+        return int(false_alarm[population.asked].sum())
+    return population.total(false_alarm)
 
 
-def pooled_rates(population: Population, hits: Any, false_alarms: Any, settings: EvaluationSettings) -> tuple[Any, Any]:
+def pooled_rates(scored: Scored, population: Population, hits: Any, false_alarms: Any) -> tuple[Any, Any]:
     """Pooled P_miss and P_fa from the hits and false alarms of all queries: integers or columns of them."""
     n_target = population.n_target
-    sets = 1 if settings.compat in ("kwseval", "stdeval") else population.n_queries
+    sets = 1 if scored.settings.compat in ("kwseval", "stdeval") else population.n_queries
     n_nontarget = sets * population.condition.n_trials - n_target
     misses = n_target - hits
     return misses / (n_target or np.nan), false_alarms / (n_nontarget if n_nontarget > 0 else np.nan)
@@ -190,21 +184,18 @@ class OccurrenceWeightedValue:
     names: ClassVar[tuple[str, ...]] = ("occurrence_weighted_value",)
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall and per query."""
-        counts: Counts = statistics[Counts]
-        defined = undefined_without(counts.has_decisions)
-        point = weights(reference, settings)
+        defined = undefined_without(scored[Counts].has_decisions)
+        point = scored.weights
         cost = point.c_fa / point.c_miss
-        for population in populations(reference):
-            found = outcomes(counts, population)
-            hits, false_alarms = found.hit[population.queries].sum(), pooled_false_alarms(found, population, settings)
+        for population in scored.populations:
+            counts = confusion_counts(scored, population)
+            hits, false_alarms = population.total(counts.hit), _pooled_false_alarms(scored, population)
             total = (hits - cost * false_alarms) / (population.n_target or np.nan)
-            yield from population.overall({self.names[0]: total * defined})
-            column = ratio(found.hit - cost * found.false_alarm, population.targets) * defined
-            yield from population.by_query(reference, {self.names[0]: column})
+            yield population.overall({self.names[0]: total * defined})
+            column = ratio(counts.hit - cost * counts.false_alarm, population.targets) * defined
+            yield population.by_query({self.names[0]: column})
 
 
 class DetectionCost:
@@ -213,17 +204,14 @@ class DetectionCost:
     names: ClassVar[tuple[str, ...]] = ("c_det", "c_default", "c_norm")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
-        counts: Counts = statistics[Counts]
-        defined = undefined_without(counts.has_decisions)
-        point = weights(reference, settings)
+        defined = undefined_without(scored[Counts].has_decisions)
+        point = scored.weights
         of_miss, of_false_alarm = point.c_miss * point.p_target, point.c_fa * (1.0 - point.p_target)
         default = min(of_miss, of_false_alarm)
-        for population in populations(reference):
-            found = outcomes(counts, population)
-            p_miss, p_fa = population.rates_of(found.miss, found.false_alarm)
+        for population in scored.populations:
+            counts = confusion_counts(scored, population)
+            p_miss, p_fa = population.rates_of(counts.miss, counts.false_alarm)
             cost = (of_miss * p_miss + of_false_alarm * p_fa) * defined
-            yield from population.overall({"c_det": cost, "c_default": default, "c_norm": cost / default})
+            yield population.overall({"c_det": cost, "c_default": default, "c_norm": cost / default})

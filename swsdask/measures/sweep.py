@@ -24,29 +24,24 @@ and -beta; a system that rejects everything has 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from math import lcm
-from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from typing import TypeVar
 
 import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
 from swsdask.kernels.rates import add_rates
-from swsdask.measures.averages import Population, populations
+from swsdask.measures.averages import Population
 from swsdask.measures.cross_entropy import Censored
-from swsdask.model.settings import Weights
-from swsdask.model.trials import F64, I64, Bool, Condition, Reference
+from swsdask.measures.measure import Scored, kept
+from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import Counts, class_layers, class_targets, members
 from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
 from swsdask.statistics.statistic import Statistic
 
 QUERY_NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, QueryLadder)
 """The statistics that a query sweep is made of."""
-
-_KNOWN_SWEEPS: WeakKeyDictionary[QueryLadder, dict[Condition, QuerySweep]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +68,10 @@ class QuerySweep:
         return slice(int(self.offsets[query]), int(self.offsets[query + 1]))
 
 
-def query_sweeps(
-    statistics: Mapping[type[Statistic], Any], reference: Reference
-) -> Iterator[tuple[Population, QuerySweep]]:
-    """The query sweep of every condition. Those of a ladder are made once and kept for as long as it is."""
-    known = _KNOWN_SWEEPS.setdefault(statistics[QueryLadder], {})
-    for population in populations(reference):
-        if population.condition not in known:
-            known[population.condition] = _query_sweep(statistics[Hits], statistics[QueryLadder], population)
-        yield population, known[population.condition]
-
-
-def _query_sweep(hits: Hits, ladder: QueryLadder, population: Population) -> QuerySweep:
+@kept
+def query_sweep(scored: Scored, population: Population) -> QuerySweep:
+    """The hits and false alarms of every query of a condition as its own threshold moves."""
+    hits, ladder = scored[Hits], scored[QueryLadder]
     groups = population.condition.groups
     inside = groups[hits.group]
     rows = find_own_rungs(hits.query[inside], hits.score[inside], ladder.offsets, ladder.rungs)
@@ -117,8 +104,6 @@ NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, Ladder)
 
 _HAIR = 1e-9
 """Relative to 1 + |TWV|: values that are not exactly equal but closer than this are told apart in exact arithmetic."""
-
-_KNOWN: WeakKeyDictionary[Ladder, dict[Condition, Sweep]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,44 +140,31 @@ class Sweep:
         return found
 
 
-def sweeps(statistics: Mapping[type[Statistic], Any], reference: Reference) -> Iterator[tuple[Population, Sweep]]:
-    """The sweep of every condition. Those of a ladder are made once and kept for as long as it is."""
-    known = _KNOWN.setdefault(statistics[Ladder], {})
-    for population in populations(reference):
-        if population.condition not in known:
-            known[population.condition] = _sweep(statistics, reference, population)
-        yield population, known[population.condition]
-
-
-def best_place(
-    statistics: Mapping[type[Statistic], Any],
-    reference: Reference,
-    population: Population,
-    sweep: Sweep,
-    places: I64,
-    weights: Weights,
-) -> int:
+def best_place(scored: Scored, population: Population, places: I64) -> int:
     """The one of some `places` (ascending) in a condition's sweep with the highest TWV, of equal ones the lowest.
 
     Places whose TWV in floating point is within a hair of the highest are compared in exact arithmetic.
     """
-    value = twv(sweep.p_miss[places], sweep.p_fa[places], weights.beta)
+    sweep = threshold_sweep(scored, population)
+    value = twv(sweep.p_miss[places], sweep.p_fa[places], scored.weights.beta)
     highest = value.max()
     near = places[value >= highest - _HAIR * (1.0 + abs(highest))]
     if len(near) > 1:
-        losses = _exact_losses(statistics, reference, population, near, weights.exact_beta)
+        losses = _exact_losses(scored, population, near)
         return int(near[losses.index(min(losses))])
     return int(near[0])
 
 
-def _sweep(statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population) -> Sweep:
-    ladder: Ladder = statistics[Ladder]
+@kept
+def threshold_sweep(scored: Scored, population: Population) -> Sweep:
+    """The hits, false alarms and error rates of a condition as one threshold moves over all queries."""
+    ladder = scored[Ladder]
     n = len(ladder.rungs)
     hits, false_alarms = np.zeros((2, n), np.int64)
     miss, alarm = np.zeros((2, n))
     add_rates(
         ladder.counts,
-        *_leveled(statistics, reference, population),
+        *_leveled(scored, population),
         np.array(population.levels, np.int64),
         np.array(population.level_targets, np.int64),
         population.condition.n_trials,
@@ -201,11 +173,10 @@ def _sweep(statistics: Mapping[type[Statistic], Any], reference: Reference, popu
         miss,
         alarm,
     )
-    highest = _highest(ladder, reference, population)
+    highest = _highest(scored, population)
     below = np.maximum.accumulate(highest)
     strata = members(population.condition)
-    counts: Counts = statistics[Counts]
-    lowest = counts.lowest[strata].min(initial=np.inf)
+    lowest = scored[Counts].lowest[strata].min(initial=np.inf)
     return Sweep(
         thresholds=ladder.rungs,
         hits=hits,
@@ -219,35 +190,27 @@ def _sweep(statistics: Mapping[type[Statistic], Any], reference: Reference, popu
     )
 
 
-def _leveled(
-    statistics: Mapping[type[Statistic], Any], reference: Reference, population: Population
-) -> tuple[I64, I64, I64]:
+def _leveled(scored: Scored, population: Population) -> tuple[I64, I64, I64]:
     """The place among the levels (-1: none) of every line of the ladder; the rung, and that place, of every hit."""
-    ladder, hits = statistics[Ladder], statistics[Hits]
+    ladder, hits, reference = scored[Ladder], scored[Hits], scored.reference
     targets = class_targets(reference)[population.number]
     place = np.where(np.isin(targets, population.levels), np.searchsorted(population.levels, targets), -1)
     rung_of_hit = np.searchsorted(ladder.rungs, hits.score)
     return place[ladder.classes], rung_of_hit, np.append(place, -1)[reference.class_of[hits.query, hits.group]]
 
 
-def _highest(ladder: Ladder, reference: Reference, population: Population) -> F64:
+def _highest(scored: Scored, population: Population) -> F64:
     """The highest score of the condition in each slot, -inf where there is none."""
-    layer, _ = class_layers(reference)
-    layers = np.unique(layer[class_targets(reference)[population.number] >= 0])
-    highest: F64 = ladder.highest[layers].max(axis=0, initial=-np.inf)
+    layer, _ = class_layers(scored.reference)
+    layers = np.unique(layer[class_targets(scored.reference)[population.number] >= 0])
+    highest: F64 = scored[Ladder].highest[layers].max(axis=0, initial=-np.inf)
     return highest
 
 
-def _exact_losses(
-    statistics: Mapping[type[Statistic], Any],
-    reference: Reference,
-    population: Population,
-    places: I64,
-    beta: Fraction,
-) -> list[int]:
+def _exact_losses(scored: Scored, population: Population, places: I64) -> list[int]:
     """P_miss + beta P_fa at some places, each times the same number, exactly."""
-    counts = statistics[Ladder].counts
-    level_of_line, rung, level_of_hit = _leveled(statistics, reference, population)
+    counts, beta = scored[Ladder].counts, scored.weights.exact_beta
+    level_of_line, rung, level_of_hit = _leveled(scored, population)
     n_trials = population.condition.n_trials
     unit = lcm(*(count for level in population.levels for count in (level, n_trials - level) if count > 0))
     losses = []

@@ -55,18 +55,17 @@ The operating point as single numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
-from swsdask.measures.averages import Population, populations, ratio
+from swsdask.measures.averages import Population, Values, ratio
 from swsdask.measures.cross_entropy import censored
-from swsdask.measures.measure import Value
-from swsdask.measures.rates import has_trials, outcomes, undefined_without
-from swsdask.measures.sweep import NEEDS, Sweep, best_place, sweeps, twv, with_imputed
-from swsdask.model.settings import EvaluationSettings, weights
-from swsdask.model.trials import F64, I64, Reference
+from swsdask.measures.measure import Scored
+from swsdask.measures.rates import confusion_counts, has_trials, undefined_without
+from swsdask.measures.sweep import NEEDS, Sweep, best_place, threshold_sweep, twv, with_imputed
+from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
 
@@ -77,36 +76,35 @@ class ActualTwv:
     names: ClassVar[tuple[str, ...]] = ("atwv", "actual_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall and per query."""
-        counts: Counts = statistics[Counts]
-        beta = weights(reference, settings).beta
+        counts = scored[Counts]
+        beta = scored.weights.beta
         defined = undefined_without(counts.has_decisions)
-        explaining = _threshold_of_kwseval if settings.compat == "kwseval" else _threshold
-        for population in populations(reference):
-            found = outcomes(counts, population)
-            p_miss, p_fa = population.rates_of(found.miss, found.false_alarm)
+        explaining = _threshold_of_kwseval if scored.settings.compat == "kwseval" else _threshold
+        for population in scored.populations:
+            errors = confusion_counts(scored, population)
+            p_miss, p_fa = population.rates_of(errors.miss, errors.false_alarm)
             groups = population.condition.groups
             min_yes = counts.min_yes[:, groups].min(axis=1, initial=np.inf)
             max_no = counts.max_no[:, groups].max(axis=1, initial=-np.inf)
-            everywhere = np.asarray(explaining(*decision_bounds(counts, population, settings)))
-            yield from population.overall(
+            everywhere = np.asarray(explaining(*decision_bounds(scored, population)))
+            yield population.overall(
                 {"atwv": twv(p_miss, p_fa, beta) * defined, "actual_threshold": everywhere.item() * defined}
             )
-            p_miss_of = ratio(found.miss, population.targets)
-            p_fa_of = ratio(found.false_alarm, population.nontargets)
+            p_miss_of = ratio(errors.miss, population.targets)
+            p_fa_of = ratio(errors.false_alarm, population.nontargets)
             columns = {
                 "atwv": twv(p_miss_of, p_fa_of, beta) * defined,
                 "actual_threshold": _threshold(min_yes, max_no) * defined,
             }
-            yield from population.by_query(reference, columns)
+            yield population.by_query(columns)
 
 
-def decision_bounds(counts: Counts, population: Population, settings: EvaluationSettings) -> tuple[F64, F64]:
+def decision_bounds(scored: Scored, population: Population) -> tuple[F64, F64]:
     """The lowest YES (inf: none) and the highest NO score (-inf: none) of what `actual_threshold` covers."""
-    covered = population.asked if settings.compat == "kwseval" else population.queries
+    counts = scored[Counts]
+    covered = population.asked if scored.settings.compat == "kwseval" else population.queries
     groups = population.condition.groups
     min_yes, max_no = counts.min_yes[covered][:, groups], counts.max_no[covered][:, groups]
     return min_yes.min(initial=np.inf), max_no.max(initial=-np.inf)
@@ -129,15 +127,15 @@ class ThresholdTwv:
     names: ClassVar[tuple[str, ...]] = ("twv_bayes", "twv@")
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
-        point = weights(reference, settings)
-        thresholds = {"twv_bayes": point.bayes_threshold} | {f"twv@{theta!r}": theta for theta in settings.thresholds}
-        for population, sweep in sweeps(statistics, reference):
+        point = scored.weights
+        thresholds = {"twv_bayes": point.bayes_threshold}
+        thresholds |= {f"twv@{theta!r}": theta for theta in scored.settings.thresholds}
+        for population in scored.populations:
+            sweep = threshold_sweep(scored, population)
             places = {name: sweep.place(threshold) for name, threshold in thresholds.items()}
-            yield from population.overall(
+            yield population.overall(
                 {name: twv(sweep.p_miss[at], sweep.p_fa[at], point.beta) for name, at in places.items()}
             )
 
@@ -157,26 +155,24 @@ class MaximumTwv:
     )
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
-        point = weights(reference, settings)
-        for population, sweep in sweeps(statistics, reference):
-            like_kwseval = settings.compat == "kwseval"
+        point = scored.weights
+        like_kwseval = scored.settings.compat == "kwseval"
+        for population in scored.populations:
+            sweep = threshold_sweep(scored, population)
             if not (population.n_with_nontargets and (population.n_with_targets or like_kwseval)):
-                yield from population.overall(dict.fromkeys(self.names, np.nan))
+                yield population.overall(dict.fromkeys(self.names, np.nan))
                 continue
-            if settings.compat == "mediaeval":
-                sweep = with_imputed(sweep, population, censored(statistics[Counts], population, settings))
+            if scored.settings.compat == "mediaeval":
+                sweep = with_imputed(sweep, population, censored(scored, population))
                 best = _first_best(sweep, _candidates(sweep, reject_all=True), point.beta)
             elif population.n_with_targets:
-                candidates = _candidates(sweep, reject_all=not like_kwseval)
-                best = best_place(statistics, reference, population, sweep, candidates, point)
+                best = best_place(scored, population, _candidates(sweep, reject_all=not like_kwseval))
             else:
                 best = sweep.bottom
             p_miss, p_fa, threshold = sweep.p_miss[best], sweep.p_fa[best], sweep.thresholds[best]
-            yield from population.overall(
+            yield population.overall(
                 {
                     "mtwv": twv(p_miss, p_fa, point.beta),
                     "mtwv_threshold": np.nan if like_kwseval and np.isinf(threshold) else threshold,
@@ -204,18 +200,15 @@ class SupremumTwv:
     names: ClassVar[tuple[str, ...]] = ("stwv", "stwv_p_miss")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall and per query."""
-        for population in populations(reference):
-            counts: Counts = statistics[Counts]
-            misses = population.targets - outcomes(counts, population).mapped
-            defined = undefined_without(settings.compat != "kwseval" or has_trials(counts, population))
+        for population in scored.populations:
+            misses = population.targets - confusion_counts(scored, population).mapped
+            defined = undefined_without(scored.settings.compat != "kwseval" or has_trials(scored, population))
             p_miss = population.rates_of(misses, np.zeros_like(misses))[0] * defined
-            yield from population.overall({"stwv": 1.0 - p_miss, "stwv_p_miss": p_miss})
+            yield population.overall({"stwv": 1.0 - p_miss, "stwv_p_miss": p_miss})
             p_miss_of = ratio(misses, population.targets) * defined
-            yield from population.by_query(reference, {"stwv": 1.0 - p_miss_of, "stwv_p_miss": p_miss_of})
+            yield population.by_query({"stwv": 1.0 - p_miss_of, "stwv_p_miss": p_miss_of})
 
 
 class OperatingPoint:
@@ -224,10 +217,8 @@ class OperatingPoint:
     names: ClassVar[tuple[str, ...]] = ("beta", "effective_prior", "bayes_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = ()
 
-    def values(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> Iterator[Value]:
+    def values(self, scored: Scored) -> Iterator[Values]:
         """Overall; the same in every condition."""
-        point = weights(reference, settings)
-        for population in populations(reference):
-            yield from population.overall({name: getattr(point, name) for name in self.names})
+        point = scored.weights
+        for population in scored.populations:
+            yield population.overall({name: getattr(point, name) for name in self.names})

@@ -84,8 +84,7 @@ class Condition:
 
     `asked` is bool [n_queries], all queries of the part; `queries` those of them that averages count: without targets
     in `groups` only where `no_targets` says so. `groups` is bool [n_groups]; `n_trials` is the number of trials of one
-    query (Eq. 2's N). The first condition of an evaluation is "all". `absent`, bool [n_queries], are queries that
-    averages leave out for one system only; None: there are none.
+    query (Eq. 2's N). The first condition of an evaluation is "all".
     """
 
     name: str
@@ -93,7 +92,6 @@ class Condition:
     queries: Bool
     groups: Bool
     n_trials: int
-    absent: Bool | None = None
 
 
 @dataclass(frozen=True, eq=False)

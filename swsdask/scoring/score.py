@@ -14,52 +14,60 @@ from swsdask.archive.protocols import Archive, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.measures import curves, system_notes
-from swsdask.measures.averages import knows_absent, without_absent
-from swsdask.measures.measure import Measure
+from swsdask.measures.averages import counts_present_only
+from swsdask.measures.measure import Measure, Scored
 from swsdask.measures.names import family_name
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import ArchiveError
 from swsdask.model.resources import SECONDS_PER_HOUR
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
-from swsdask.model.settings import EngineSettings, EvaluationSettings, Settings
-from swsdask.model.trials import Reference
+from swsdask.model.settings import EngineSettings, Settings
+from swsdask.model.trials import F64, I64, Reference
 from swsdask.scoring.alignment_table import align_systems, check_complete
 from swsdask.scoring.rounds import Found, Round, groups, merge, rounds, statistics_of, tasks
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
 
 
-def score_table(
-    system: str,
-    found: Found,
-    measures: Sequence[Measure],
-    names: Sequence[str] | None,
-    reference: Reference,
-    settings: EvaluationSettings,
-) -> pa.Table:
+def score_table(system: str, scored: Scored, measures: Sequence[Measure], names: Sequence[str] | None) -> pa.Table:
     """The numbers of one system as rows of `SCORES`; of `names` only, None: all that the measures yield.
 
     The name `twv@` stands for `twv@0.5` and all others. Ordered by condition, then the numbers over all queries before
     those of each query in the order of the list, then by measure in the order of `measures`.
     """
-    condition_rank = {condition.name: rank for rank, condition in enumerate(reference.conditions)}
-    query_rank: dict[str | None, int] = {query: rank for rank, query in enumerate(reference.query_ids)}
-    query_rank[None] = -1
-    asked = None if names is None else {*names}
-    values = [
-        value
+    conditions = [condition.name for condition in scored.reference.conditions]
+    requested = None if names is None else {*names}
+    columns: list[tuple[str, int, I64, F64]] = [
+        (name, conditions.index(values.condition), _OVERALL if values.queries is None else values.queries, column)
         for measure in measures
-        for value in measure.values(found, reference, settings)
-        if asked is None or value.measure in asked or family_name(value.measure) in asked
+        for values in measure.values(scored)
+        for name, column in values.columns.items()
+        if requested is None or name in requested or family_name(name) in requested
     ]
-    values.sort(key=lambda value: (condition_rank[value.condition], query_rank[value.query]))
-    condition, query, measure, number = zip(*values, strict=True) if values else ((), (), (), ())
-    return pa.table([[system] * len(values), condition, query, measure, number], schema=SCORES)
+    lengths = [len(column) for *_, column in columns]
+    condition = np.repeat(np.array([at for _, at, _, _ in columns], np.int64), lengths)
+    query = np.concatenate([_OVERALL[:0], *(queries for _, _, queries, _ in columns)])
+    order = np.argsort(condition * (len(scored.reference.query_ids) + 1) + query, kind="stable")
+    query = query[order]
+    return pa.table(
+        [
+            pa.array([system]).take(pa.array(np.zeros(len(order), np.int64))),
+            pa.array(conditions, pa.string()).take(pa.array(condition[order])),
+            pa.array(scored.reference.query_ids, pa.string()).take(pa.array(query, mask=query < 0)),
+            _repeated([name for name, *_ in columns], lengths).take(pa.array(order)),
+            np.concatenate([np.empty(0), *(column for *_, column in columns)])[order],
+        ],
+        schema=SCORES,
+    )
 
 
-def curve_table(system: str, found: Found, reference: Reference, settings: EvaluationSettings) -> pa.Table:
+_OVERALL = np.array([-1])
+"""Stands for the numbers of queries where a number is over all of them."""
+
+
+def curve_table(system: str, scored: Scored) -> pa.Table:
     """The curves of one system as rows of `CURVES`: of each kind by condition, those whose statistics were found."""
-    drawn = list(curves(found, reference, settings))
+    drawn = list(curves(scored))
     points = [len(curve.threshold) for curve in drawn]
     return pa.table(
         [
@@ -108,7 +116,6 @@ def score_archive(
     """
     scores, curves, notes = [SCORES.empty_table()], [CURVES.empty_table()], []
     runs = {run.system: run for run in archive.runs}
-    by_presence = knows_absent(settings.evaluation)
     for system, found in score_systems(
         archive,
         systems,
@@ -117,15 +124,15 @@ def score_archive(
         executor,
         settings.engine,
         progress or Unseen(),
-        beside=(Counts,) if by_presence else (),
+        beside=(Counts,) if counts_present_only(settings.evaluation) else (),
     ):
         if settings.evaluation.impute == "error" and Counts in found:
             check_complete(archive, runs[system], found[Counts], reference)
+        scored = Scored(found, reference, settings.evaluation)
         its_families = [of_run(family, runs[system], archive) for family in families]
-        its_reference = without_absent(reference, found[Counts]) if by_presence else reference
-        scores.append(score_table(system, found, its_families, measures, its_reference, settings.evaluation))
-        curves.append(curve_table(system, found, its_reference, settings.evaluation))
-        notes += [(system, note) for note in system_notes(found, its_reference, settings.evaluation)]
+        scores.append(score_table(system, scored, its_families, measures))
+        curves.append(curve_table(system, scored))
+        notes += [(system, note) for note in system_notes(scored)]
     aligned = None
     if alignment:
         rows = align_systems(archive, systems, reference, executor, settings.engine, progress or Unseen())

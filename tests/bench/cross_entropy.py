@@ -13,9 +13,8 @@ from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import StoredArchive, open_archive
-from swsdask.measures.averages import populations
 from swsdask.measures.calibration import affine
-from swsdask.measures.cross_entropy import censored
+from swsdask.measures.measure import Scored
 from swsdask.model.trials import Reference, Trials
 from swsdask.scoring.rounds import ROWS_PER_CELL
 from swsdask.statistics.counts import Counts
@@ -74,7 +73,6 @@ def fit(url: str) -> Callable[[], list[float]]:
     """Fits one system after the other, whose trials are in memory; the slopes."""
     archive, chosen = open_archive(url), settings({}).evaluation
     reference = build_reference(archive, chosen)
-    population = populations(reference)[0]
     systems = [list(_aligned(archive, reference, run)) for run in archive.runs]
 
     def step() -> list[float]:
@@ -86,8 +84,8 @@ def fit(url: str) -> Callable[[], list[float]]:
                 if prepared is not None:
                     parts = (statistic.from_trials(trials, reference, prepared) for trials in cells)
                     found[statistic] = reduce(lambda one, other: one.merge(other), parts)
-            trials = censored(found[Counts], population, chosen)
-            slopes.append(affine(found, reference, population, trials, chosen).best.gamma)
+            scored = Scored(found, reference, chosen)
+            slopes.append(affine(scored, scored.populations[0]).best.gamma)
         return slopes
 
     return step

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from swsdask.measures import MEASURES, curves
+from swsdask.measures.measure import Scored
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
 from tests.conformance.printed import as_printed, kwseval_queries, kwseval_summary, stdeval_queries
 from tests.worlds import Row, make_reference, settings, statistics, with_thresholds
+from tests.worlds import numbers as numbers_of
 
 POINTS = {
     "sws13": {"p_target": 0.00015, "c_miss": 100.0, "c_fa": 1.0},
@@ -44,7 +46,7 @@ def read_alignment(file: TextIO) -> tuple[list[str], np.ndarray, list[Row]]:
 
 
 def numbers(found: dict[type, Any], reference: Reference, asked: EvaluationSettings) -> dict[tuple[Any, ...], float]:
-    return {v[:3]: v.value for family in MEASURES for v in family.values(found, reference, asked)}
+    return {v[:3]: v.value for v in numbers_of(MEASURES, Scored(found, reference, asked))}
 
 
 def test_kwseval(cases: Path) -> None:
@@ -108,7 +110,7 @@ def test_stdeval(cases: Path, tag: str) -> None:
             assert as_printed(values[condition, None, name], cell) == cell, (condition, name)
 
     official = np.loadtxt(folder / f"{tag}.det.sub00.dat.1", usecols=(0, 3, 4))
-    curve = next(iter(curves(found, reference, asked)))
+    curve = next(iter(curves(Scored(found, reference, asked))))
     for threshold, p_fa, p_miss in zip(curve.threshold, curve.x, curve.y, strict=True):
         if math.isinf(threshold):
             assert (p_miss, p_fa) == (1.0, 0.0)

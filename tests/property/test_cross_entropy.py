@@ -21,10 +21,12 @@ from hypothesis import strategies as st
 from swsdask.measures import curves
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy
+from swsdask.measures.measure import Scored
 from swsdask.model.settings import EvaluationSettings, weights
 from swsdask.model.trials import Condition, Reference
 from tests.recalibration import exact_minimum, min_max_shares, overlapping
 from tests.worlds import Row, make_reference, settings, statistics, with_thresholds
+from tests.worlds import numbers as numbers_of
 
 FAMILIES = (CrossEntropy(), AffineCalibration(), PavCalibration())
 SCORES = st.sampled_from([-2.0, -0.5, -0.0, 0.0, 0.25, 0.5, 1.0, 4.0]) | st.integers(-5000, 5000).map(
@@ -76,7 +78,7 @@ def numbers(world: World, cut: random.Random | None = None) -> dict[tuple[Any, .
             sorted((r for r, p in zip(shuffled, places, strict=True) if p == at), key=lambda r: r[0]) for at in range(3)
         ]
     found = statistics(cells, world.reference, None if cut is None else cut.randrange(100))
-    return {v[:3]: v.value for each in FAMILIES for v in each.values(found, world.reference, world.asked)}
+    return {v[:3]: v.value for v in numbers_of(FAMILIES, Scored(found, world.reference, world.asked))}
 
 
 # --- trial by trial
@@ -224,12 +226,10 @@ def test_cells_and_their_order_change_no_bit(world: World, seed: int) -> None:
 @tries(deadline=None, max_examples=60)
 @given(world=worlds())
 def test_curves_agree_with_the_numbers_at_the_operating_point(world: World) -> None:
-    found = statistics([list(world.rows)], world.reference)
+    found = Scored(statistics([list(world.rows)], world.reference), world.reference, world.asked)
     eta = world.reference.prior_log_odds
     values = numbers(world)
-    drawn = {
-        (c.condition, c.curve): c for c in curves(found, world.reference, world.asked) if c.curve.startswith("ece")
-    }
+    drawn = {(c.condition, c.curve): c for c in curves(found) if c.curve.startswith("ece")}
     for condition in world.reference.conditions:
         prior = values[condition.name, None, "cxe_prior"]
         if math.isnan(values[condition.name, None, "cnxe"]):
@@ -269,11 +269,9 @@ def least_error_rate(x: float, trials: Trials) -> float:
 @tries(deadline=None, max_examples=100)
 @given(world=worlds().filter(lambda world: world.reference.conditions[0].n_trials <= 40))
 def test_error_rates_over_priors_are_those_of_deciding_every_trial(world: World) -> None:
-    found = statistics([list(world.rows)], world.reference)
+    found = Scored(statistics([list(world.rows)], world.reference), world.reference, world.asked)
     values = numbers(world)
-    drawn = {
-        (c.condition, c.curve): c for c in curves(found, world.reference, world.asked) if c.curve.startswith("ape")
-    }
+    drawn = {(c.condition, c.curve): c for c in curves(found) if c.curve.startswith("ape")}
     for condition in world.reference.conditions:
         if math.isnan(values[condition.name, None, "cnxe"]):
             assert not any(name == condition.name for name, _ in drawn)

@@ -15,6 +15,7 @@ from swsdask.execution.executor import Executor, Unseen
 from swsdask.execution.local import SerialExecutor, ThreadExecutor
 from swsdask.measures import interpretation
 from swsdask.measures.gap import GeneralisedAveragePrecision
+from swsdask.measures.measure import Scored
 from swsdask.model.penalty import Penalty, ReplayRule, gaussian, rectangular, table, triangular
 from swsdask.model.settings import EngineSettings, EvaluationSettings
 from swsdask.model.trials import Condition, Reference
@@ -22,6 +23,7 @@ from swsdask.scoring.score import score_systems
 from tests import engines
 from tests.alignment import Row
 from tests.literal_gap import earnings, gap_of
+from tests.worlds import numbers
 
 GROUPS = [0, 1, 0, 1]
 """Of three documents and the unknown ones."""
@@ -65,7 +67,7 @@ def scored(archive: engines.CellArchive, evaluated: Reference, executor: Executo
     family = GeneralisedAveragePrecision()
     engine = EngineSettings(rows_per_task=rows)
     ((_, found),) = score_systems(archive, ["a"], evaluated, [family], executor, engine, Unseen())
-    values = family.values(found, evaluated, EvaluationSettings())
+    values = numbers([family], Scored(found, evaluated, EvaluationSettings()))
     return {f"{value.condition} {value.query} {value.measure}": value.value.hex() for value in values}
 
 

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdask.measures import MEASURES, curves, select
-from swsdask.measures.measure import Measure
+from swsdask.measures.measure import Measure, Scored
 from swsdask.model.settings import EvaluationSettings, weights
 from swsdask.model.trials import Reference
 from tests.property.worlds import World, cells, worlds
+from tests.worlds import numbers, statistics, with_thresholds
 from tests.worlds import settings as evaluation
-from tests.worlds import statistics, with_thresholds
 
 POINTS = [
     {"beta": 3.0},
@@ -28,7 +28,7 @@ POINTS = [
     {"beta": 0.1},
     {"p_target": 1e-4, "c_miss": 1.0, "c_fa": 0.1},
 ]
-Scored = dict[tuple[str, str | None, str], float]
+Numbers = dict[tuple[str, str | None, str], float]
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ def above(threshold: float) -> Any:
 
 def score(
     world: World, asked: EvaluationSettings, families: Sequence[Measure] = MEASURES
-) -> tuple[Scored, dict[type, Any], Reference]:
+) -> tuple[Numbers, dict[type, Any], Reference]:
     reference = with_thresholds(world.reference, asked)
     found = statistics([world.rows], reference)
-    values = [value for family in families for value in family.values(found, reference, asked)]
+    values = list(numbers(families, Scored(found, reference, asked)))
     scored = {value[:3]: value.value for value in values}
     assert len(scored) == len(values)
     return scored, found, reference
@@ -222,7 +222,7 @@ def test_twv_at_thresholds(world: World, thresholds: list[float]) -> None:
 def test_det(world: World, points: list[float]) -> None:
     asked = evaluation(p_fa_points=points)
     scored, found, reference = score(world, asked)
-    drawn = {(curve.condition, curve.curve): curve for curve in curves(found, reference, asked)}
+    drawn = {(curve.condition, curve.curve): curve for curve in curves(Scored(found, reference, asked))}
     for part in parts(world):
         if not part.n_act:
             continue
@@ -305,11 +305,11 @@ def test_any_split_gives_the_same_numbers(split: tuple[World, list[list[Any]]], 
     world, rows = split
     asked = evaluation(operating_point=POINTS[1], p_fa_points=[0.1], thresholds=[0.5])
     reference = with_thresholds(world.reference, asked)
-    numbers = [
-        [(*value[:3], value.value.hex()) for family in MEASURES for value in family.values(found, reference, asked)]
+    given = [
+        [(*value[:3], value.value.hex()) for value in numbers(MEASURES, Scored(found, reference, asked))]
         for found in (statistics([world.rows], reference), statistics(rows, reference, tree))
     ]
-    assert numbers[0] == numbers[1]
+    assert given[0] == given[1]
 
 
 @given(worlds())

@@ -12,10 +12,11 @@ import pytest
 from swsdask.measures import interpretation, system_notes
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy
+from swsdask.measures.measure import Scored
 from swsdask.model.settings import weights
 from swsdask.model.trials import Reference
 from swsdask.statistics.moments import Overlap, ZoomedMoments
-from tests.worlds import Row, make_reference, settings, statistics, with_thresholds
+from tests.worlds import Row, make_reference, numbers, settings, statistics, with_thresholds
 
 FAMILIES = (CrossEntropy(), AffineCalibration(), PavCalibration())
 EVEN = {"beta": 1.0}
@@ -27,14 +28,14 @@ def scored(rows: Sequence[Row], bare: Reference, **asked: Any) -> dict[tuple[str
     asked_for = settings(**{"operating_point": EVEN, **asked})
     reference = with_thresholds(bare, asked_for)
     found = statistics([rows], reference)
-    values = [v for family in FAMILIES for v in family.values(found, reference, asked_for)]
+    values = numbers(FAMILIES, Scored(found, reference, asked_for))
     return {(v.query, v.measure): v.value for v in values if v.condition == "all"}
 
 
 def notes(rows: Sequence[Row], bare: Reference, **asked: Any) -> str:
     asked_for = settings(**{"operating_point": EVEN, **asked})
     reference = with_thresholds(bare, asked_for)
-    return " ".join(system_notes(statistics([rows], reference), reference, asked_for))
+    return " ".join(system_notes(Scored(statistics([rows], reference), reference, asked_for)))
 
 
 def one_condition(targets: Sequence[int], n_trials: int) -> Reference:
@@ -92,7 +93,7 @@ def test_the_lowest_score_is_that_of_the_whole_run() -> None:
     asked = settings(operating_point=EVEN)
     reference = with_thresholds(bare, asked)
     found = statistics([rows], reference)
-    values = {v[:3]: v.value for v in CrossEntropy().values(found, reference, asked)}
+    values = {v[:3]: v.value for v in numbers([CrossEntropy()], Scored(found, reference, asked))}
     assert values["all", None, "impute_score"] == values["first", None, "impute_score"] == -11.0
     assert values["all", None, "n_imputed_nontarget"] == 7
     assert values["first", None, "n_imputed_nontarget"] == 4

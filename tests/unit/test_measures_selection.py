@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swsdask.measures import MEASURES, interpretation, select, system_notes, with_points
+from swsdask.measures.measure import Scored
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import asked_thresholds, weights
 from swsdask.statistics.counts import Counts
@@ -102,6 +103,7 @@ def test_who_is_left_out() -> None:
 
 def test_absent_decisions_are_told() -> None:
     found = statistics([[(0, 0, 1.0, 1, True), (0, 0, 1.0, -1, False)]], REFERENCE)
-    assert "1 of 2 trials without a YES/NO decision" in system_notes(found, REFERENCE, settings())[0]
-    assert system_notes({Counts: Counts.from_trials(make_trials([]), REFERENCE, None)}, REFERENCE, settings()) == ()
-    assert system_notes({}, REFERENCE, settings()) == ()
+    assert "1 of 2 trials without a YES/NO decision" in system_notes(Scored(found, REFERENCE, settings()))[0]
+    nothing = {Counts: Counts.from_trials(make_trials([]), REFERENCE, None)}
+    assert system_notes(Scored(nothing, REFERENCE, settings())) == ()
+    assert system_notes(Scored({}, REFERENCE, settings())) == ()

@@ -10,11 +10,11 @@ import pytest
 
 from swsdask.measures import MEASURES, curves
 from swsdask.measures.losses import TwvLosses
-from swsdask.measures.measure import Measure
-from swsdask.measures.sweep import sweeps
+from swsdask.measures.measure import Measure, Scored
+from swsdask.measures.sweep import threshold_sweep
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
-from tests.worlds import Row, make_reference, settings, statistics, with_thresholds
+from tests.worlds import Row, make_reference, numbers, settings, statistics, with_thresholds
 
 ROWS: list[Row] = [
     (0, 0, 9.0, 1, True),
@@ -38,7 +38,7 @@ def scored(
 ) -> dict[tuple[str | None, str], float]:
     reference = with_thresholds(reference, asked)
     found = statistics([rows], reference)
-    values = [value for family in families for value in family.values(found, reference, asked)]
+    values = numbers(families, Scored(found, reference, asked))
     return {(value.query, value.measure): value.value for value in values if value.condition == "all"}
 
 
@@ -169,13 +169,14 @@ def test_at_thresholds() -> None:
     assert VALUES[None, "effective_prior"] == pytest.approx(0.2)
     every = 1 - ((2 / 4 + 0) / 2 + BETA * (2 / 20 + 2 / 22) / 2)
     assert VALUES[None, "twv_bayes"] == pytest.approx(every)
+    measured = Scored(statistics([ROWS], REFERENCE), REFERENCE, ASKED)
     with pytest.raises(ValueError, match="no rung"):
-        next(sweeps(statistics([ROWS], REFERENCE), REFERENCE))[1].place(6.5)
+        threshold_sweep(measured, measured.populations[0]).place(6.5)
 
 
 def test_det() -> None:
-    found = statistics([ROWS], REFERENCE)
-    averaged, pooled = (curve for curve in curves(found, REFERENCE, ASKED) if curve.curve.startswith("det"))
+    found = Scored(statistics([ROWS], REFERENCE), REFERENCE, ASKED)
+    averaged, pooled = (curve for curve in curves(found) if curve.curve.startswith("det"))
     assert averaged.threshold.tolist() == pooled.threshold.tolist() == [math.inf, 9.0, 8.5, 7.0, 5.0, 2.0]
     assert pooled.x.tolist() == pytest.approx([0, 0, 0, 1 / 42, 2 / 42, 4 / 42])
     assert pooled.y.tolist() == pytest.approx([1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 2 / 6])

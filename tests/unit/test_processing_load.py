@@ -11,16 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdask.measures.measure import Scored
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.resources import Resources
-from tests.worlds import make_reference, settings
+from tests.worlds import make_reference, numbers, settings
 
 REFERENCE = make_reference([[3], [9]], {"all": ([1, 1], [1], 60), "few": ([1, 0], [1], 30)})
 
 
 def load(told: dict[str, Any] | None, audio_hours: int = 300) -> dict[str, float]:
     resources = None if told is None else Resources.model_validate(told)
-    values = list(ProcessingLoad(resources, Fraction(audio_hours)).values({}, REFERENCE, settings()))
+    family = ProcessingLoad(resources, Fraction(audio_hours))
+    values = list(numbers([family], Scored({}, REFERENCE, settings())))
     assert {(value.condition, value.query) for value in values} <= {("all", None)}
     return {value.measure: value.value for value in values}
 

@@ -3,12 +3,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from swsdask.execution.executor import Unseen
 from swsdask.execution.local import SerialExecutor
 from swsdask.measures import MEASURES, select
-from swsdask.measures.measure import Value
+from swsdask.measures.averages import Values
+from swsdask.measures.measure import Scored
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.results import CURVES, SCORES
@@ -21,36 +23,44 @@ ROWS = [(0, 0, 1, 10, 4, 0.5, 1, 1), (1, 1, 1, 10, 4, 0.25, 0, 1), (1, 1, 1, 30,
 SETTINGS = engines.settings()
 
 
+def values(condition: str, queries: list[int] | None, **columns: list[float]) -> Values:
+    listed = None if queries is None else np.array(queries)
+    return Values(condition, listed, {name: np.array(column) for name, column in columns.items()})
+
+
 class Given:
     """A measure that says what it was given to say."""
 
     names = ("a", "b@")
     needs = (Counts,)
 
-    def __init__(self, *values: Value) -> None:
+    def __init__(self, *values: Values) -> None:
         self._values = values
 
-    def values(self, statistics: Any, reference: Any, settings: Any) -> Any:
+    def values(self, scored: Scored) -> Any:
         yield from self._values
 
 
 def test_order_of_rows() -> None:
     measures = [
         Given(
-            Value("first group", None, "a", 1.0),
-            Value("all", "q2", "a", 2.0),
-            Value("all", "q0", "b@0.5", 3.0),
-            Value("all", None, "a", math.nan),
+            values("first group", None, a=[1.0]),
+            values("all", [2], a=[2.0]),
+            values("all", [0], **{"b@0.5": [3.0]}),
+            values("all", None, a=[math.nan]),
         ),
-        Given(Value("all", None, "c", 4.0), Value("all", "q0", "c", 5.0)),
+        Given(values("all", None, c=[4.0]), values("all", [0, 1], c=[5.0, 6.0], a=[7.0, 8.0])),
     ]
-    table = score_table("s", {}, measures, None, REFERENCE, SETTINGS.evaluation)
+    table = score_table("s", Scored({}, REFERENCE, SETTINGS.evaluation), measures, None)
     rows = [(row["condition"], row["query"], row["measure"]) for row in table.to_pylist()]
     assert rows == [
         ("all", None, "a"),
         ("all", None, "c"),
         ("all", "q0", "b@0.5"),
         ("all", "q0", "c"),
+        ("all", "q0", "a"),
+        ("all", "q1", "c"),
+        ("all", "q1", "a"),
         ("all", "q2", "a"),
         ("first group", None, "a"),
     ]
@@ -69,8 +79,8 @@ def test_order_of_rows() -> None:
     ],
 )
 def test_only_what_was_asked_for(names: list[str], kept: list[str]) -> None:
-    measure = Given(Value("all", None, "a", 1.0), Value("all", None, "b@0.5", 2.0))
-    table = score_table("s", {}, [measure], names, REFERENCE, SETTINGS.evaluation)
+    measure = Given(values("all", None, **{"a": [1.0], "b@0.5": [2.0]}))
+    table = score_table("s", Scored({}, REFERENCE, SETTINGS.evaluation), [measure], names)
     assert table["measure"].to_pylist() == kept
     assert table.schema == SCORES
 
@@ -111,8 +121,9 @@ def test_systems_stay_in_the_given_order_and_notes_name_them() -> None:
 def test_every_measure_is_in_the_table() -> None:
     archive: Any = engines.archive_of({"s": ROWS})
     ((_, found),) = score_systems(archive, ["s"], REFERENCE, MEASURES, SerialExecutor(), SETTINGS.engine, Unseen())
-    table = score_table("s", found, MEASURES, None, REFERENCE, SETTINGS.evaluation)
+    measured = Scored(found, REFERENCE, SETTINGS.evaluation)
+    table = score_table("s", measured, MEASURES, None)
     named = {name for measure in MEASURES for name in measure.names if not name.endswith("@")}
     elsewhere = {*ProcessingLoad.names, *MediaEvalTool.names}  # of runs with resources, and under compat mediaeval
     assert named - elsewhere <= set(table["measure"].to_pylist())
-    assert curve_table("s", found, REFERENCE, SETTINGS.evaluation).num_rows > 0
+    assert curve_table("s", measured).num_rows > 0
