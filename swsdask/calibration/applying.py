@@ -34,15 +34,15 @@ _ENDINGS = {
     Format.TABLE: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
     Format.KALDI: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
 }
-"""What the name of a run in a format must end in, and what is put behind one that does not."""
+"""The pattern that the name of a run of each format must match, and the ending that is appended if it does not."""
 
 
 def target_files(sources: Sequence[str], out: str) -> list[str]:
-    """The file for each of some runs. `out` is a folder unless its name ends as a run's does.
+    """The target file of each run. `out` is a folder unless its name ends like that of a run.
 
-    In a folder a run keeps its name, with an ending behind it where its own does not tell its format; one in Kaldi's
-    form becomes a table. Raises `InputError` where a file would be written over a run that is read, or twice, where a
-    file is asked for several runs, and as `expect` does.
+    In a folder a run keeps its name; an ending is appended if its own does not show its format. A run in Kaldi's form
+    becomes a table. Raises `InputError` if a target is one of the runs that are read, if two runs have the same target,
+    if `out` is a file and there are several runs, and as `expect` does.
     """
     if "://" in out:
         raise InputError(Problem(out, None, "a local folder or file", "a URL", "Write it here and copy it."))
@@ -62,10 +62,10 @@ def target_files(sources: Sequence[str], out: str) -> list[str]:
 
 
 def write_like(source: str, pieces: Iterable[RunPiece], target: str) -> None:
-    """Write what was read from one run, in the format that the target's name tells.
+    """Write what was read from one run, in the format of the target's name.
 
-    Lists of detections become lists as they come, in their own dialect unless the name says another; so memory is
-    bounded by the largest piece, unless a table is to become lists.
+    Lists of detections are written piece by piece, in their own dialect unless the name has another ending; so memory
+    is bounded by the largest piece, unless a table becomes lists.
     """
     dialect = _dialect(source, target)
     if dialect is None:
@@ -75,7 +75,7 @@ def write_like(source: str, pieces: Iterable[RunPiece], target: str) -> None:
 
 
 def _dialect(source: str, target: str) -> Dialect | None:
-    """The dialect in which a list of detections is written; None where it is none, or is to be a table."""
+    """The dialect in which a list of detections is written; None for a table, as source or target."""
     if expect(source, *RUNS) is not Format.RUN_XML or not re.search(_ENDINGS[Format.RUN_XML][0], target, re.IGNORECASE):
         return None
     said = re.search(r"\.(kws|std)list\.", target, re.IGNORECASE)
@@ -90,10 +90,10 @@ def _name(source: str) -> str:
 
 @dataclass
 class Applied:
-    """What became of one file: `rows` with scores from `lowest` to `highest`, of which `accepted` are decided YES.
+    """What was written of one run: `rows` with scores from `lowest` to `highest`, of which `accepted` are decided YES.
 
-    `systems` are those whose rows it holds. `rounded` counts times finer than 0.1 ms; `ignored` names the columns of a
-    table that are no part of a run and are not written, where it does not stay a table in text.
+    `systems` are the systems of the rows. `rounded` counts times finer than 0.1 ms; `ignored` names the columns of a
+    table that are not part of a run, which are dropped unless the run stays a table in text.
     """
 
     source: str
@@ -114,12 +114,12 @@ def apply_to_runs(
     threshold: float | None,
     encoding: Encoding | None = None,
 ) -> list[Applied]:
-    """Write the runs of some files with their scores mapped, and decided anew: YES at or above `threshold`.
+    """Write runs with mapped scores and new decisions: YES at or above `threshold`.
 
-    None keeps the decisions as they are. Declared minimum and maximum scores are mapped too. `out` is a folder, where
-    files keep their names, or for one file a file (see `calibration.applying`). `encoding` is that of tables that are
-    read; what is written has seconds and rising scores. All files are whole, or none is written.
-    Raises `InputError` with everything that is wrong with the runs, and for places that cannot be written.
+    A threshold of None keeps the decisions. Declared minimum and maximum scores are mapped too. For `out` see
+    `target_files`. `encoding` is that of the tables that are read; the written ones have seconds and scores that rise
+    with confidence. Either all files are written or none. Raises `InputError` with every problem of the runs, and for
+    targets that cannot be written.
     """
     targets = target_files(sources, out)
     problems = Problems()
@@ -150,7 +150,7 @@ def apply_to_runs(
 
 
 def _rewrite(source: str, target: str, beside: str, score_map: AffineMap | StepMap, threshold: float | None) -> None:
-    """Write a table that stays a table, which has been read, `beside` its target: it keeps its columns and digits."""
+    """Write a table that stays a table to the file `beside` its target: it keeps its columns and digits."""
     system = system_to_add(source, target)
 
     def anew(scores: F64) -> dict[str, list[str]]:
@@ -171,7 +171,7 @@ def _mapped(piece: RunPiece, score_map: AffineMap | StepMap, threshold: float | 
     score = score_map(piece.score)
     if not np.isfinite(score).all():
         found = repr(float(piece.score[~np.isfinite(score)][0]))
-        expected = "scores whose log-likelihood ratios a float can hold"
+        expected = "scores with finite log-likelihood ratios"
         raise InputError(Problem(piece.file, None, expected, found, "Was the calibration fitted on such scores?"))
     decision = piece.decision if threshold is None else (score >= threshold).astype(np.int8)
     applied.rows += len(piece)

@@ -1,13 +1,13 @@
-"""A calibration from what was counted of a run: the affine map of Eq. 44-45, or the steps of pooled PAV.
+"""Fit a calibration from the statistics of a run: the affine map of Eq. 44-45, or the steps of pooled PAV.
 
-A map is only given where it can be used on other runs. For the affine map gamma must be positive and finite: with
-gamma < 0 the least score would become the largest, with 0 all scores would be one, and an infinite gamma says that the
-classes do not overlap, so nothing bounds it. Steps must be two at least, and those of one class only, whose
-log-likelihood ratio is infinite, are given a finite one: with half a trial added to either class,
+Equations are those of the 2013 measures document. A map is an error if it cannot be used on other runs. The gamma of an
+affine map must be positive and finite: gamma < 0 reverses the order of scores, gamma = 0 makes all scores equal, and
+gamma is infinite if the classes do not overlap. PAV needs at least two steps. A step with trials of one class only has
+an infinite log-likelihood ratio, which is replaced by the one with half a trial added to either class,
 
     log((targets + 1/2) / (nontargets + 1/2)) - log(|T_true| / |T_false|),
 
-but never beyond that of the step beside them.
+limited by that of the adjacent step.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MEASURES: dict[CalibrationMethod, tuple[str, ...]] = {
     "affine": ("cnxe", "cnxe_min", "impute_score"),
     "pav": ("cnxe", "cnxe_min_pav", "impute_score"),
 }
-"""Measures of the families that a method needs."""
+"""The measures that each method needs."""
 
 _COUNTS = ("n_given_target", "n_imputed_target", "n_given_nontarget", "n_imputed_nontarget")
 
@@ -48,7 +48,7 @@ def fit(
 ) -> Calibration:
     """The calibration of a run, from its merged statistics, over all queries.
 
-    `evaluation` are the content hashes of the reference. Raises `InputError` where no map can be used on other runs.
+    `evaluation` are the content hashes of the reference. Raises `InputError` if no map can be used on other runs.
     """
     whole = scored.populations[0]
     numbers = {
@@ -59,9 +59,9 @@ def fit(
         for name, column in values.columns.items()
     }
     if math.isnan(numbers["cnxe"]):
-        raise unfit(run, "no target trials, or no others", "Fit on an evaluation that has both.")
+        raise unfit(run, "no targets, or no non-targets", "Fit on an evaluation that has both.")
     if run.rows == 0:
-        raise unfit(run, "a run without detections", "Fit on another.")
+        raise unfit(run, "a run without detections", "Fit on another run.")
     score_map: AffineMap | StepMap
     if method == "affine":
         score_map, after = affine_map(numbers, run), numbers["cnxe_min"]
@@ -93,20 +93,20 @@ def affine_map(numbers: Mapping[str, float], run: Run) -> AffineMap:
     if math.isfinite(gamma) and gamma > 0.0:
         return AffineMap(gamma=gamma, delta=delta)
     if gamma == math.inf:
-        why = "scores that keep targets and others wholly apart (gamma = inf)"
+        why = "scores that separate targets from non-targets completely (gamma = inf)"
         remedy = "Fit on more data, or with --method pav."
     elif gamma == 0.0:
-        why, remedy = "scores that tell nothing (gamma = 0)", "Check that they are this system's."
+        why, remedy = "scores without information (gamma = 0)", "Check that the scores belong to this system."
     else:
-        why = f"scores that are higher where nothing was said (gamma = {gamma:.6g})"
-        remedy = "Check that larger scores are the better ones."
+        why = f"scores that are higher for non-targets (gamma = {gamma:.6g})"
+        remedy = "Check that higher scores mean higher confidence."
     raise unfit(run, why, remedy)
 
 
 def step_map(lowest: F64, blocks: Blocks, run: Run) -> StepMap:
     """The steps of pooled PAV, of blocks with their lowest scores. Raises `InputError` for less than two blocks."""
     if len(lowest) < 2:
-        raise unfit(run, "scores that tell nothing: one step", "Check that larger scores are the better ones.")
+        raise unfit(run, "scores without information: one step", "Check that higher scores mean higher confidence.")
     target, nontarget = blocks.target, blocks.nontarget
     n_target, n_nontarget = int(target.sum()), int(nontarget.sum())
     llr = blocks.llr(n_target, n_nontarget)
@@ -129,6 +129,6 @@ def _cnxe(blocks: Blocks, steps: StepMap, prior_log_odds: float) -> float:
 
 
 def unfit(run: Run, found: str, remedy: str) -> InputError:
-    """What to tell the user of a run that nothing can be fitted on."""
+    """The error for a run on which nothing can be fitted."""
     where = ", ".join(run.files) or run.system
     return InputError(Problem(where, None, "scores that a calibration can be fitted on", found, remedy))

@@ -21,7 +21,7 @@ from swsdask.model.trials import F64
 
 
 class Checked(BaseModel):
-    """What a calibration file holds: unknown keys, NaN and infinities are refused."""
+    """A part of a calibration file. Unknown keys, NaN and infinities are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -34,7 +34,7 @@ class AffineMap(Checked):
     delta: float
 
     def __call__(self, scores: F64) -> F64:
-        """The log-likelihood ratios of scores. Infinite where a float cannot hold them."""
+        """The log-likelihood ratios of scores; infinite on overflow."""
         with np.errstate(over="ignore"):
             return self.gamma * scores + self.delta
 
@@ -45,8 +45,8 @@ class AffineMap(Checked):
 class StepMap(Checked):
     """Pooled isotonic regression: `llr[k]` for the scores >= `begins[k - 1]` and < `begins[k]`.
 
-    `begins` rise, and `llr`, one more, never fall. Scores beyond those that the map was fitted on go with the first or
-    the last step.
+    `begins` rise, and `llr`, which has one more entry, never falls. Scores outside the range that the map was fitted on
+    belong to the first or the last step.
     """
 
     method: Literal["pav"] = "pav"
@@ -87,11 +87,11 @@ _HEAD = "# Made by `swsdask calibrate`. Apply it to runs: swsdask calibrate --ap
 
 
 class FittedOn(Checked):
-    """What a calibration was fitted on, and what it gained there.
+    """What a calibration was fitted on, and the cost before and after.
 
     `run` is the content hash of the run's rows, `evaluation` those of the reference files, `signature` that of the
     scoring. `prior_log_odds` is logit P_tar of the operating point. `impute` is the evaluation's setting,
-    `impute_score` the score of the trials that the system did not give. `cnxe` is C_nxe before, `cnxe_calibrated`
+    `impute_score` the score of the trials that the system did not submit. `cnxe` is C_nxe before, `cnxe_calibrated`
     after.
     """
 
@@ -164,7 +164,7 @@ class Calibration(Checked):
         except FileNotFoundError:
             raise _fault(file, "nothing there", "Check the path.") from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise _fault(file, " ".join(str(error).split()), "Is this the file that was meant?") from None
+            raise _fault(file, " ".join(str(error).split()), "Check that it is a calibration file.") from None
         version = held.get("version")
         if version != VERSION:
             found = "no version" if version is None else f"version {version!r}"
@@ -183,7 +183,7 @@ def _fault(file: str, found: str, remedy: str) -> InputError:
 def _explained(file: str, error: Any) -> Problem:
     key = ".".join(str(part) for part in error["loc"] if part not in ("affine", "pav"))
     if error["type"] == "extra_forbidden":
-        return Problem(file, None, "only keys that are known", f"the unknown key {key}", "Take it out, or fit again.")
+        return Problem(file, None, "known keys only", f"the unknown key {key}", "Remove it, or fit again.")
     if error["type"] == "missing":
         return Problem(file, None, f"the key {key}", "none", "Fit it again.")
     found = f"{key} = {_short(error['input'])} ({error['msg']})"

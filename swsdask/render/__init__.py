@@ -1,4 +1,4 @@
-"""What people read: tables in a terminal, files of numbers, and a self-contained HTML page.
+"""Output: tables in a terminal, files of numbers, and self-contained HTML pages.
 
-The public function `swsdask.report` writes such a page; this package is named otherwise so as not to hide it.
+The package is not named `report`, since it would shadow the public function `swsdask.report`.
 """

@@ -31,14 +31,14 @@ COLUMNS = (
 """The columns of the table."""
 
 DRAWN = 12
-"""The systems of a condition whose curves stand open; those of the others are folded."""
+"""The number of systems per condition whose curves are open; the others' are collapsed."""
 
 MOST_DRAWN = 120
-"""How many systems' curves a page holds at most, all conditions together."""
+"""The maximum number of systems with curves on a page, over all conditions."""
 
 
 def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
-    """The section of every condition in which C_nxe is scored."""
+    """The section of each condition that has C_nxe."""
     wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(ece.CURVES)))
     n_drawn = max(1, MOST_DRAWN // max(1, len(found.conditions)))
     sections = {}
@@ -76,7 +76,7 @@ def _cell(found: Board, condition: str, system: str, measure: str) -> dict[str, 
 
 
 def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, Any]]:
-    """The plots of a system; none where its result has no curves."""
+    """The plots of a system; none if its result has no curves."""
     own = points.filter(pc.equal(points["system"], system))
     kinds = own["curve"].to_pylist()
     rows = list(zip(kinds, own["x"].to_pylist(), own["y"].to_pylist(), strict=True))

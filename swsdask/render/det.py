@@ -1,8 +1,8 @@
 """The geometry of a DET plot: normal-deviate axes, curves thin enough to draw, lines of equal TWV.
 
-On these axes a probability p stands at the p-quantile of the normal distribution, so that normally distributed scores
-make a straight line (Martin et al., The DET curve in assessment of detection task performance, 1997). The frame is
-NIST's: 0.0001 to 40 % false alarms, 5 to 98 % misses, with more room below where a system is better than that.
+The axes place a probability p at the p-quantile of the normal distribution, so that normally distributed scores
+give a straight line (Martin et al., The DET curve in assessment of detection task performance, 1997). The frame is
+NIST's: 0.0001 to 40 % false alarms, 5 to 98 % misses, extended downwards if a system has a lower miss rate.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ class Axis:
         return (self.high - self.low) / (_probit(self.ticks[-1]) - _probit(self.ticks[0]))
 
     def position(self, p: float) -> float:
-        """Where a probability stands; what lies outside the frame stands just outside of it."""
+        """The position of a probability; one outside the frame is placed just outside it."""
         deviate = _probit(min(max(p, self.ticks[0] / 2), (1 + self.ticks[-1]) / 2))
         return self.low + (deviate - _probit(self.ticks[0])) * self.scale
 
     def clamped(self, p: float) -> float:
-        """The same, but at the frame's edge for what lies outside."""
+        """The same, but a probability outside the frame is placed on its edge."""
         return self.position(min(max(p, self.ticks[0]), self.ticks[-1]))
 
     def cells(self, p: F64, n: int) -> I64:
-        """Which of `n` equal parts of the axis each probability lies in: 0 below the axis, n + 1 above it."""
+        """The index of the part of the axis, one of `n`, with each probability: 0 below the axis, n + 1 above it."""
         edges = np.linspace(_probit(self.ticks[0]), _probit(self.ticks[-1]), n + 1)
         return np.searchsorted([_normal(edge) for edge in edges.tolist()], p, "right")
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What is drawn of a curve: its points in the drawing, and the numbers they stand for."""
+    """The points of a curve that are drawn, and their values."""
 
     x: list[float]
     y: list[float]
@@ -81,8 +81,8 @@ class Frame:
     def curve(self, threshold: ArrayLike, p_fa: ArrayLike, p_miss: ArrayLike, limit: int) -> Curve:
         """A curve of at most about `limit` points, from the highest threshold down.
 
-        The frame is cut into cells, and of the points in a cell only the first and the last are kept, so the ends, and
-        every step that can be seen, stay. Points where a rate is not defined are left out.
+        The frame is divided into cells, and only the first and the last point in a cell are kept, so that the ends and
+        every visible step remain. Points where a rate is not defined are left out.
         """
         columns = np.array([threshold, p_fa, p_miss], np.float64)
         columns = columns[:, ~np.isnan(columns).any(axis=0)]
@@ -95,7 +95,10 @@ class Frame:
         return Curve([self.x.position(p) for p in x], [self.y.position(p) for p in y], thresholds, x, y)
 
     def line_of_equal_value(self, twv: float, beta: float) -> str:
-        """Where TWV has a value: P_miss = 1 - TWV - beta P_fa (Eq. 6), as the data of an SVG path; "" if outside."""
+        """The line of equal TWV, P_miss = 1 - TWV - beta P_fa (2013 measures document, Eq. 6), as SVG path data.
+
+        It is "" if the line lies outside the frame.
+        """
         end = (1.0 - twv) / beta
         deviates = np.linspace(_probit(self.x.ticks[0]), _probit(min(max(end, 2e-6), 0.99)), 120)
         x = np.array([_normal(deviate) for deviate in deviates.tolist()])
@@ -106,7 +109,7 @@ class Frame:
 
 
 def frame(lowest_miss: float) -> Frame:
-    """A frame that holds NIST's, and below it room for `lowest_miss`, the least miss probability that is marked."""
+    """NIST's frame, extended downwards to `lowest_miss`, the lowest miss probability that is marked."""
     fitting = [tick for tick in Y_TICKS if tick <= min(LOWEST_MISS, lowest_miss)]
     bottom = fitting[-1] if fitting else Y_TICKS[0]
     y_ticks = tuple(tick for tick in Y_TICKS if tick >= bottom)
@@ -114,5 +117,5 @@ def frame(lowest_miss: float) -> Frame:
 
 
 def percent(p: float) -> str:
-    """A probability in per cent: as many decimals as it needs, at most four."""
+    """A probability in percent, with at most four decimals."""
     return f"{100 * p:.4f}".rstrip("0").rstrip(".")

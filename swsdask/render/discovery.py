@@ -25,21 +25,21 @@ Marks = Mapping[str, Mapping[str, int]]
 """The number and the colour of each system."""
 
 WIDTH, LEFT, RIGHT, TOP, ROW, FOOT = 400, 34, 16, 6, 22, 24
-"""Of a panel of spreads: its width, margins, and the height of a system's row."""
+"""The width and margins of a panel of spreads, and the height of a row."""
 
 TALLY_WIDTH, TALLY_HEIGHT, TALLY_LEFT, TALLY_FOOT = 400, 150, 8, 36
-"""Of a histogram."""
+"""The size of a histogram."""
 
 WIDEST_BAR = 52
 
 MOST_SYSTEMS = 12
-"""Systems that are drawn; the tables have all."""
+"""The number of systems that are drawn; the tables have all."""
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
 
 
 class Numbers(Protocol):
-    """What spreads are drawn from."""
+    """The data from which spreads are drawn."""
 
     @property
     def values(self) -> Mapping[tuple[str, str, str], float]:
@@ -57,7 +57,7 @@ def spread_panels(
 ) -> list[dict[str, Any]]:
     """A panel per measure: each system's folds as ticks, their range, mean and standard deviation.
 
-    Empty where there are no spreads. The axis begins at 0 and ends where the largest number needs it to.
+    Empty if there are no spreads. The axis begins at 0 and ends at the first tick beyond the largest number.
     """
     return [
         _panel(found, condition, marks, measure, heading)
@@ -116,7 +116,7 @@ def _axis(most: float) -> tuple[float, float]:
 
 
 def tallies(curves: pa.Table, systems: Sequence[str], marks: Marks) -> list[dict[str, Any]]:
-    """Of each system drawn, the histograms of class sizes and fragment lengths; None where there is nothing to draw."""
+    """The histograms of class sizes and fragment lengths of each drawn system; None for an empty one."""
     drawn = []
     for system in systems[:MOST_SYSTEMS]:
         own = curves.filter(pc.equal(curves["system"], system))
@@ -132,7 +132,7 @@ def tallies(curves: pa.Table, systems: Sequence[str], marks: Marks) -> list[dict
 
 
 _LONGEST = 24
-"""Fragments of so many phones or more are one bar."""
+"""Fragments with this number of phones or more share one bar."""
 
 
 def _doubling(x: float) -> tuple[int, str]:
@@ -206,12 +206,12 @@ WORDS = {"precision": "precision", "recall": "recall", "f_score": "F-score"}
 
 ABOUT = {
     "ned": "Mean normalised edit distance of the pairs: 0 is best",
-    "coverage": "How much of what there is to find is covered",
-    "matching": "Pairs of stretches, with all parts of them, against all pairs of equal ones",
-    "grouping": "Classes against what is transcribed alike: purity and inverse purity",
-    "type": "What was found against the lexicon",
-    "token": "Fragments against the words as they were spoken",
-    "boundary": "Edges of fragments against the edges of words",
+    "coverage": "Share of the discoverable phones that is covered",
+    "matching": "Pairs of fragments and their parts, against all pairs with equal transcriptions",
+    "grouping": "Classes against equal transcriptions: purity and inverse purity",
+    "type": "Word types found, against the lexicon",
+    "token": "Fragments against word tokens",
+    "boundary": "Fragment boundaries against word boundaries",
 }
 
 _HEADINGS = {"all": "All", "within_talker": "Within talker"}
@@ -219,7 +219,7 @@ _HEADINGS = {"all": "All", "within_talker": "Within talker"}
 
 @dataclass(frozen=True)
 class Scores:
-    """The numbers of a result by (condition, system, measure), and what there is of each in the result's order."""
+    """The numbers of a result by (condition, system, measure), and the names of each in the result's order."""
 
     values: Mapping[tuple[str, str, str], float]
     conditions: tuple[str, ...]
@@ -235,11 +235,11 @@ class Scores:
         return cls(values, tuple(name for name in conditions if "/" not in name), systems, measures)
 
     def value(self, condition: str, system: str, measure: str) -> float:
-        """One number; NaN where there is none."""
+        """One number; NaN if there is none."""
         return self.values.get((condition, system, measure), math.nan)
 
     def groups(self) -> list[dict[str, Any]]:
-        """The measures that have numbers, in groups that belong together: a heading and (measure, heading) of each."""
+        """The measures that have numbers, by family: a heading, and (measure, heading) of each."""
         there = set(self.measures)
         found = [
             {"family": name, "heading": "", "columns": [(name, heading)]}
@@ -255,7 +255,7 @@ class Scores:
 
 
 def shown(measure: str, value: float) -> str:
-    """A number as it is printed: counts whole, others with three decimals, `-` where it is not defined."""
+    """A number as printed: counts as integers, others with three decimals, `-` if undefined."""
     if math.isnan(value):
         return "-"
     return f"{value:,.0f}" if measure in COUNTS else f"{value:.3f}"
@@ -308,7 +308,7 @@ def _drawn(found: Scores) -> list[list[tuple[str, str]]]:
     rows = [[(name, heading) for name, heading in SINGLE.items() if name in found.measures]]
     for family, heading in FAMILIES.items():
         names = ((f"{family}_{end}", f"{heading} {word}") for end, word in WORDS.items())
-        rows.append([(name, told) for name, told in names if name in found.measures])
+        rows.append([(name, words) for name, words in names if name in found.measures])
     return rows
 
 
@@ -328,7 +328,7 @@ def _rows(found: Scores, condition: str, marks: Mapping[str, Mapping[str, int]])
 
 
 def _read(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What was read of each system, and what was dropped or changed."""
+    """The counts of each system's input, and of what was dropped or clipped."""
     runs: Mapping[str, Any] = manifest.get("runs", {})
     reasons = list(dict.fromkeys(reason for run in runs.values() for reason in run["dropped"]))
     clipped: Sequence[str] = ["Clipped"] if any(run["clipped"] for run in runs.values()) else []

@@ -20,8 +20,8 @@ _SPREAD = {"": "Mean", "_std": "Std", "_min": "Min", "_max": "Max"}
 def print_discovery(result: Result, console: Console | None = None) -> None:
     """Print a table per condition, then the signature and the notes.
 
-    Of one system its measures with their spread over folds, of several a row each with the means. Without `console`: to
-    stdout, at full width if that is no terminal.
+    One system is shown with a row per measure and its spread over folds, several with a row each and the means.
+    Without `console` it is printed to stdout, in full width unless stdout is a terminal.
     """
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else _UNBOUNDED, highlight=False, markup=False, emoji=False)
@@ -29,9 +29,9 @@ def print_discovery(result: Result, console: Console | None = None) -> None:
     for condition in found.conditions:
         n_folds = len(result.manifest["folds"][condition]["names"])
         whole = result.manifest["definition"] == "tdev2"
-        told = "" if whole else f"  {counted(n_folds, 'folds')}"
+        folds = "" if whole else f"  {counted(n_folds, 'folds')}"
         only = f"  {found.systems[0]}" if len(found.systems) == 1 else ""
-        console.print(Text.assemble((condition, "bold"), only, told))
+        console.print(Text.assemble((condition, "bold"), only, folds))
         console.print(_of_one(found, condition, whole) if only else _of_several(found, condition))
         console.print()
     for label, text in [("Signature", str(result.manifest.get("signature", ""))), *(("Note", n) for n in result.notes)]:
@@ -39,7 +39,7 @@ def print_discovery(result: Result, console: Console | None = None) -> None:
 
 
 def _of_one(found: Scores, condition: str, whole: bool) -> Table:
-    """A row per measure; `whole`: without spread, for there are no folds."""
+    """A row per measure; without spread if `whole`, which has no folds."""
     system = found.systems[0]
     spread = [""] if whole else list(_SPREAD)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)

@@ -1,10 +1,10 @@
-"""The geometry of ECE and APE plots: what a system costs against the prior, its scores as they are and recalibrated.
+"""The geometry of ECE and APE plots: the cost of a system over the prior, for its own and recalibrated scores.
 
 Two plots side by side, of the empirical cross entropy in bits (Ramos and Gonzalez-Rodriguez, Cross-entropy analysis of
 the information in forensic speaker recognition, 2008), and below them two of the applied probability of error (Brummer
-and du Preez, Application-independent evaluation of speaker detection, 2006). The right ones are the same over that of
-the system that always says 0, which for cross entropy at the prior of the evaluation is C_nxe (2013 measures document,
-Eq. 40): where targets are rare all that the left ones show lies near their floor.
+and du Preez, Application-independent evaluation of speaker detection, 2006). The right plots divide by
+the cost of a system whose scores are all 0; for cross entropy at the prior of the evaluation that is C_nxe (2013
+measures document, Eq. 40). With rare targets the curves of the left plots lie close to 0.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ KINDS = {
     "affine": "best affine map",
     "actual": "as given",
 }
-"""The kinds of curves, in the order in which they are drawn, and what they are."""
+"""The kinds of curves, in drawing order, and their descriptions."""
 
 TITLES = {"ece": "Cross entropy (bits)", "ape": "Error rate"}
-"""What is drawn over the prior, and the title of its axis."""
+"""The costs that are drawn over the prior, and the titles of their axes."""
 
 CURVES = tuple(f"{cost}_{kind}" for cost in TITLES for kind in KINDS)
 """All curves, by their names in `model.results.CURVES`."""
@@ -39,7 +39,7 @@ Points = Sequence[tuple[float, float]]
 def plots(curves: Mapping[str, Points], prior_log_odds: float) -> list[dict[str, Any]]:
     """The plots, each with its curves as the data of SVG paths; those of a cost need its curve "default".
 
-    A curve is its points (prior log-odds, cost) by rising x. What rises above the frame is cut off there.
+    A curve is its points (prior log-odds, cost) by ascending x, clipped at the top of the frame.
     """
     drawn = []
     for cost, title in TITLES.items():
@@ -54,18 +54,18 @@ def plots(curves: Mapping[str, Points], prior_log_odds: float) -> list[dict[str,
         }
         drawn += [
             _plot(title, by_kind, ends, prior_log_odds, _QUARTERS if cost == "ece" else _TENTHS),
-            _plot("Over that of no scores", relative, ends, prior_log_odds, _QUARTERS),
+            _plot("Divided by that of no scores", relative, ends, prior_log_odds, _QUARTERS),
         ]
     return drawn
 
 
 def _error_rate(prior_log_odds: float) -> float:
-    """Of deciding for the likelier class."""
+    """The error rate of always deciding for the more probable class."""
     return math.exp(-abs(prior_log_odds)) / (1.0 + math.exp(-abs(prior_log_odds)))
 
 
 def _entropy(prior_log_odds: float) -> float:
-    """Of the class, in bits."""
+    """The entropy of the class, in bits."""
     rarer = _error_rate(prior_log_odds)
     return -(rarer * math.log2(rarer) + (1.0 - rarer) * math.log1p(-rarer) / math.log(2.0)) if rarer > 0.0 else 0.0
 
@@ -104,7 +104,7 @@ def _plot(
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Multiples of 1, 2, 5, 10, ... between two ends, few enough to label all."""
+    """Multiples of 1, 2, 5, 10, ... between two ends, few enough that each has a label."""
     steps = (digit * 10.0**power for power in range(9) for digit in (1, 2, 5))
     step = next(step for step in steps if (high - low) / step <= _MOST_X_TICKS)
     first = -int(-low // step)

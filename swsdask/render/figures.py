@@ -1,4 +1,4 @@
-"""The DET plots of a result, laid out for the template: what `det.py` measures, with labels and operating points."""
+"""The DET plots of a result, laid out for the template: the geometry of `det.py`, with labels and operating points."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import pyarrow.compute as pc
 from swsdask.render import det
 from swsdask.render.tables import Board, number
 
-KINDS = {"det": "averaged over queries", "det_pooled": "all trials as one set"}
-"""The curves that are drawn, and what their rates are."""
+KINDS = {"det": "averaged over queries", "det_pooled": "all trials pooled"}
+"""The curves that are drawn, and the meaning of their rates."""
 
 OPERATING_POINTS = {
     "det": {
-        "actual": ("as the system decided", "actual_threshold", "p_fa", "p_miss"),
+        "actual": ("the system's own decisions", "actual_threshold", "p_fa", "p_miss"),
         "best": ("at the best single threshold", "mtwv_threshold", "mtwv_p_fa", "mtwv_p_miss"),
     },
     "det_pooled": {
-        "actual": ("as the system decided", "actual_threshold", "p_fa_pooled", "p_miss_pooled"),
+        "actual": ("the system's own decisions", "actual_threshold", "p_fa_pooled", "p_miss_pooled"),
     },
 }
-"""What is marked on a curve: in words, and the measures that give its threshold, P_fa and P_miss."""
+"""The marks on a curve: a description, and the measures that give the threshold, P_fa and P_miss."""
 
 MOST_POINTS = 60_000
-"""How many points a page draws at most, all curves together: fewer per curve where there are many."""
+"""The maximum number of points on a page, over all curves: more curves have fewer points each."""
 
 DRAWN = 12
-"""How many systems a plot shows before others are ticked."""
+"""The number of systems that a plot shows at first; others can be selected."""
 
 
 def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, Any]]]:
@@ -129,7 +129,7 @@ def _marks(found: Board, condition: str, system: str, kind: str) -> dict[str, di
 
 
 def _beta(found: Board, condition: str) -> float | None:
-    """The weight of false alarms that the numbers of a condition obey: TWV = 1 - (P_miss + beta P_fa), Eq. 6."""
+    """The beta of TWV = 1 - (P_miss + beta P_fa) that follows from the numbers (2013 measures document, Eq. 6)."""
     best, beta = 0.0, None
     for system in found.systems:
         for twv, miss, fa in (("atwv", "p_miss", "p_fa"), ("mtwv", "mtwv_p_miss", "mtwv_p_fa")):
@@ -140,7 +140,7 @@ def _beta(found: Board, condition: str) -> float | None:
 
 
 def _ticks(axis: det.Axis, bare: Set[float] = frozenset(), minor: Set[float] = frozenset()) -> list[dict[str, Any]]:
-    """Ticks with their labels; bare ones have none, and those of minor ones go where room is scarce."""
+    """Ticks with their labels; bare ones have none, and minor ones are hidden on narrow screens."""
     return [
         {
             "at": round(axis.position(tick), 1),

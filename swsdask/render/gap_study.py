@@ -33,20 +33,20 @@ TAU = pa.schema(
 WIDTH, HEIGHT = 1080, 440
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 64
 GAP = 0.8
-"""How far families stand apart, in functions."""
+"""The gap between families, in units of the distance between functions."""
 
 CELL, MARGIN = 20, 56
-"""Of the matrix: how large a box is, and the room for numbers."""
+"""The size of a box of the matrix, and the margin for numbers."""
 
 BLACK = 24
-"""The grey of tau = 1; the least tau is white."""
+"""The grey of tau = 1; the lowest tau is white."""
 
 
 def numbers(study: GapStudy) -> list[dict[str, Any]]:
     """A row for every function: medians and ranges over the other functions, averaged over replicates.
 
-    `low` and `high` are the fifth and the ninety-fifth percentile of the median over replicates, `best` the share of
-    replicates in which the median is the highest.
+    `low` and `high` are the 5th and the 95th percentile of the median over replicates, `best` the share of replicates
+    in which the median is the highest.
     """
     low, high = np.quantile(study.median, [0.05, 0.95], axis=0)
     return [
@@ -85,7 +85,7 @@ def print_study(study: GapStudy, console: Console | None = None) -> None:
 def write_study(study: GapStudy, directory: Path, signature: str) -> None:
     """Write `gap.html`, `gap.json` (the table of functions) and `gap.parquet` (rows of `TAU`).
 
-    Equal studies give equal bytes. Raises `OSError` where the directory cannot be written.
+    Equal studies give equal bytes. Raises `OSError` if the directory cannot be written.
     """
     with together(directory) as hidden:
         (hidden / "gap.html").write_text(page(study, signature), encoding="utf-8")
@@ -94,7 +94,7 @@ def write_study(study: GapStudy, directory: Path, signature: str) -> None:
 
 
 def study_json(study: GapStudy, signature: str) -> str:
-    """The table of functions, with what it was made with, as JSON."""
+    """The table of functions as JSON, with the signature of the study."""
     made = {"signature": signature, "seed": study.seed, "replicates": len(study.tau), "functions": numbers(study)}
     return json.dumps(made, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 

@@ -1,6 +1,6 @@
-"""The report: one HTML file with everything in it, that opens without a network.
+"""The report: one self-contained HTML file.
 
-Curves and bars are SVG made here, not by a plotting library in the page: so the page opens at once, follows the
+Curves and bars are SVG made here rather than by a plotting library in the page: the page opens at once, follows the
 reader's light or dark colours, and prints sharply.
 """
 
@@ -33,18 +33,18 @@ _BAR_WIDTH = 140
 
 
 def write_report(result: Result, path: Path, correlations: Sequence[RankCorrelation] = ()) -> None:
-    """Write the report of a result as one HTML file; see `page`. Raises `OSError` where it cannot be written."""
+    """Write the report of a result as one HTML file; see `page`. Raises `OSError` if it cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(page(result, correlations).encode())
 
 
 def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
-    """The report as text: leaderboards, DET curves, every query, settings, what was dropped, notes; and of the
-    conditions in `correlations` how alike measures rank systems. A result of term discovery has a page of its own.
+    """The report as text: leaderboards, DET curves, queries, settings, counts of dropped input, notes; and the rank
+    correlations of the conditions in `correlations`. A result of term discovery has a page of its own.
 
-    Equal results give equal text. All text of the result is escaped, and the page's own script is the only one that a
-    browser runs (by a content security policy).
+    Equal results give equal text. All text of the result is escaped, and a content security policy lets the browser
+    run the page's own script only.
     """
     if result.manifest.get("kind") == "discovery":
         return discovery_page(result)
@@ -141,7 +141,7 @@ def _cell(measure: str, value: float, best: float) -> dict[str, Any]:
 
 
 def _best(found: Board, condition: str, measure: str) -> float:
-    """The best number of a measure among several systems; NaN where there is no order of merit."""
+    """The best number of a measure among several systems; NaN if the measure has no order of merit."""
     values = [found.value(condition, system, measure) for system in found.systems]
     known = [value for value in values if not math.isnan(value)]
     sign = better(measure)

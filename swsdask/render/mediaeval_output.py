@@ -1,4 +1,4 @@
-"""What MediaEval's scoring tool printed, of our numbers: so that scripts that read its lines go on working.
+"""Our numbers in the format of MediaEval's scoring tool, so that scripts that read its output still work.
 
     Loading tlist file: NAME ...  Done (size: QUERIES)
     Loading ecf file: NAME ...  Done (size: EXCERPTS)
@@ -11,10 +11,10 @@
     Upper-bound TWV (model-dependent offset)  -  actTWV: TWV  maxTWV: TWV  Threshold: SCORE
     Lower-bound Cnxe (model-dependent PAV)    -  actCnxe: C_nxe  minCnxe: C_nxe
 
-Scores in the line that begins so are printed as Java prints doubles, all other numbers rounded to float32 and as it
-prints floats. Under `compat = "mediaeval"` the lines are the tool's to the last character, of the measures
-`mediaeval_*` (`measures.mediaeval_tool`). Otherwise they hold our own measures: of the best offset or map of each query
-only the value that it gives at 0, twice.
+The line "Scores" prints numbers as Java prints doubles; all other numbers are rounded to float32 and printed as Java
+prints floats. Under `compat = "mediaeval"` the lines equal the tool's to the last character and have the measures
+`mediaeval_*` (`measures.mediaeval_tool`). Otherwise they have our own measures; for the best offset or map of each
+query only the value at threshold 0 is known, which is printed twice.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_THE_TOOL = {
     "mediaeval_pav_cnxe": "cnxe_query_pav",
     "mediaeval_pav_cnxe_min": "cnxe_query_pav",
 }
-"""What is printed as the tool computes it, and which measure of ours is nearest to it."""
+"""The numbers as the tool computes them, and our nearest measure for each."""
 
 _COUNTED = (
     "n_queries",
@@ -54,12 +54,12 @@ MEASURES = (*_COUNTED, *dict.fromkeys(_OF_THE_TOOL.values()))
 """The measures that the lines need."""
 
 TOOL_MEASURES = (*_COUNTED, *_OF_THE_TOOL, "mediaeval_offset_threshold", "mediaeval_min_score", "mediaeval_max_score")
-"""Those that they need under `compat = "mediaeval"`."""
+"""The measures that they need under `compat = "mediaeval"`."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """The files of a reference as they are named, and how many queries, excerpts and occurrences they hold."""
+    """The file names of a reference, and their numbers of queries, excerpts and occurrences."""
 
     queries: str
     n_queries: int
@@ -124,13 +124,13 @@ def mediaeval_output(result: Result, loaded: Loaded, system: str) -> str:
 
 
 def java_float(value: float) -> str:
-    """A number rounded to float32, as `Float.toString` of Java says it: 0.25, 1.0E-5, NaN, -Infinity."""
+    """A number rounded to float32, as Java's `Float.toString` prints it: 0.25, 1.0E-5, NaN, -Infinity."""
     with np.errstate(over="ignore"):
         return _as_java(np.float32(value))
 
 
 def java_double(value: float) -> str:
-    """A number as `Double.toString` of Java says it."""
+    """A number as Java's `Double.toString` prints it."""
     return _as_java(np.float64(value))
 
 

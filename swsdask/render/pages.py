@@ -1,4 +1,4 @@
-"""What pages share: templates for one self-contained HTML file, and provenance."""
+"""Parts that all pages share: the template environment, the style sheet and the provenance tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 def environment() -> Environment:
-    """The templates; all text that goes into one is escaped, and JSON has no NaN. `counted` is theirs to call."""
+    """The templates. Their text is escaped, their JSON has no NaN, and they can call `counted`."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -38,9 +38,9 @@ _ELSEWHERE = ("signature", "swsdask", "runs", "notes")
 OUTSIDE = {
     "drop": "Detections outside the evaluated excerpts are dropped.",
     "false_alarm": "Detections outside the evaluated excerpts are false alarms unless they match an occurrence.",
-    "error": "Detections outside the evaluated excerpts are refused.",
+    "error": "Detections outside the evaluated excerpts are an error.",
 }
-"""What the setting `outside` means."""
+"""A description of each value of the setting `outside`."""
 
 COUNTS = {
     "rows": "Detections",
@@ -49,11 +49,11 @@ COUNTS = {
     "unknown_queries": "Of unknown queries, dropped",
     "rounded": "Times rounded to 0.1 ms",
 }
-"""What a manifest counts of each run. Those in unknown documents are among those outside the excerpts."""
+"""The counts of a run in a manifest. Detections in unknown documents count as outside the excerpts too."""
 
 
 def provenance(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One table per entry of the manifest that holds others, and one for those that stand alone."""
+    """One table per nested entry of the manifest, and one for the other entries."""
     entries = {name: value for name, value in manifest.items() if name not in _ELSEWHERE}
     alone = {name: value for name, value in entries.items() if not isinstance(value, Mapping)}
     groups = {name: value for name, value in entries.items() if isinstance(value, Mapping) and value}
@@ -68,7 +68,7 @@ def provenance(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def runs(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What was read of each run, and what was dropped or rounded: a row per system and a column per `COUNTS`."""
+    """The counts of what was read, dropped or rounded: a row per system and a column per entry of `COUNTS`."""
     return {
         "outside": OUTSIDE.get(manifest.get("settings", {}).get("outside"), ""),
         "columns": list(COUNTS.values()),
@@ -84,12 +84,12 @@ def runs(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _total(count: int | Mapping[str, int]) -> int:
-    """A number, or the sum of those that are counted by id."""
+    """A number, or the sum of numbers by id."""
     return sum(count.values()) if isinstance(count, Mapping) else count
 
 
 def _flat(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Every value with its path; lists on one line. What is not set or empty is left out."""
+    """Every value with its path; lists on one line. Unset and empty values are left out."""
     for name, value in entries.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")

@@ -1,4 +1,4 @@
-"""How alike measures rank systems: a matrix, the winners in words, a table in a terminal, and files."""
+"""Rank correlation between measures: a matrix, the winners in words, a table in a terminal, and files."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from swsdask.render.tables import Board
 from swsdask.render.writing import together
 
 WIDTH, HEIGHT, LETTER = 42, 30, 7.2
-"""Of a box of the matrix, and about of a letter of its labels."""
+"""The size of a box of the matrix, and roughly that of a letter of its labels."""
 
 STRONGEST = 46
-"""How much of its colour the box of tau = 1 or -1 has, in percent: less than a reader of its number needs to see."""
+"""The opacity of a box with tau = 1 or -1, in percent: its number stays readable."""
 
 DISCS = 2
-"""How many winners a box of the diagonal shows; more are counted."""
+"""The number of winners that a box of the diagonal shows; beyond it they are counted."""
 
 _NUMBER, _BETWEEN = 5, 3
-"""How wide a column of numbers is in a terminal, and what stands between two."""
+"""The width of a column of numbers in a terminal, and the space between two."""
 
 
 def print_rank_correlation(found: RankCorrelation, scores: Board, console: Console | None = None) -> None:
-    """Print who wins under each measure and the matrix: tau-b below the diagonal, symmetric tau_AP above.
+    """Print the winner under each measure and the matrix: tau-b below the diagonal, symmetric tau_AP above.
 
-    Where the matrix is wider than the terminal it goes on below. Without `console`: to stdout, at full width if that
-    is no terminal.
+    A matrix that is wider than the terminal continues below. Without `console` it is printed to stdout, in full width
+    unless stdout is a terminal.
     """
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else 10_000, highlight=False, markup=False, emoji=False)
@@ -62,13 +62,13 @@ def print_rank_correlation(found: RankCorrelation, scores: Board, console: Conso
         console.print(Text(line), soft_wrap=not console.is_terminal)
 
 
-WHAT_IS_WHERE = "Below the diagonal Kendall's tau-b, above it tau_AP, the mean of both directions:"
+WHAT_IS_WHERE = "Below the diagonal: Kendall's tau-b. Above: tau_AP, the mean of both directions."
 
 
 def write_rank_correlation(found: RankCorrelation, scores: Board, directory: Path, signature: str) -> None:
     """Write `rank_correlation.parquet` (rows of `RANK_CORRELATION`) and `rank_correlation.html`, one page.
 
-    Equal comparisons give equal bytes. Raises `OSError` where the directory cannot be written.
+    Equal comparisons give equal bytes. Raises `OSError` if the directory cannot be written.
     """
     with together(directory) as hidden:
         (hidden / "rank_correlation.html").write_text(page(found, scores, signature), encoding="utf-8")
@@ -88,7 +88,7 @@ def page(found: RankCorrelation, scores: Board, signature: str) -> str:
 
 
 def compared(found: RankCorrelation, scores: Board) -> dict[str, Any]:
-    """What the template shows: who wins under each measure, and the matrix."""
+    """The template's data: the winner under each measure, and the matrix."""
     return {
         "summary": _summary(found),
         "winners": list(_winners(found, scores)),
@@ -98,23 +98,23 @@ def compared(found: RankCorrelation, scores: Board) -> dict[str, Any]:
 
 
 def notes(found: RankCorrelation) -> list[str]:
-    """What a reader needs beside the numbers: how finely they go, and which systems are left out of which."""
+    """Notes on the numbers: their resolution, and the systems that are left out."""
     n = len(found.systems)
-    told = [f"Of {counted(n, 'systems')}, one pair that changes places moves tau-b by {4 / (n * (n - 1)):.2g}."]
+    lines = [f"With {counted(n, 'systems')}, one pair that swaps ranks changes tau-b by {4 / (n * (n - 1)):.2g}."]
     for heading, there in zip(distinct_headings(found.measures), found.n_systems.diagonal().tolist(), strict=True):
         if there < n:
-            told.append(f"{heading}: {counted(n - there, 'systems')} without it left out.")
-    return told
+            lines.append(f"{heading}: left out {counted(n - there, 'systems')} without this measure.")
+    return lines
 
 
 def _summary(found: RankCorrelation) -> str:
-    """The answer in one sentence."""
+    """The summary in one sentence."""
     n = counted(len(found.measures), "measures")
     always = set(found.systems).intersection(*found.winners)
     if always:
         return f"{' and '.join(sorted(always))}: first under {'both' if len(found.measures) == 2 else f'all {n}'}."
     first = {system for winners in found.winners for system in winners}
-    return f"Who wins depends on the measure: {counted(len(first), 'systems')} come first under one or another of {n}."
+    return f"The winner depends on the measure; first under at least one of {n}: {counted(len(first), 'systems')}."
 
 
 def _winners(found: RankCorrelation, scores: Board) -> Iterator[dict[str, Any]]:
@@ -142,7 +142,7 @@ def _taus(found: RankCorrelation, headings: Sequence[str], columns: range) -> Ta
 
 
 def _tau(found: RankCorrelation, row: int, column: int) -> float:
-    """What stands in a box of the matrix; NaN on the diagonal."""
+    """The number in each box of the matrix; NaN on the diagonal."""
     if row == column:
         return math.nan
     return float((found.tau_b if row > column else found.tau_ap_symmetric)[row, column])
@@ -187,12 +187,12 @@ def _box(found: RankCorrelation, headings: Sequence[str], row: int, column: int,
         "changes": not found.same_winner[row][column],
         "title": f"{headings[row]}, {headings[column]}: {name} {tau:z.4f}, "
         f"{counted(int(found.n_systems[row, column]), 'systems')}"
-        + ("" if found.same_winner[row][column] else "; another system wins"),
+        + ("" if found.same_winner[row][column] else "; different winner"),
     }
 
 
 def _colour(tau: float) -> dict[str, Any]:
-    """The colour of a box and how much of it; none for NaN."""
+    """The colour and opacity of a box; none for NaN."""
     share = 0 if math.isnan(tau) else round(STRONGEST * abs(tau))
     return {"colour": "unlike" if tau < 0 else "alike", "share": share}
 
@@ -210,5 +210,5 @@ def _firsts(found: RankCorrelation, scores: Board, place: int, left: int, top: i
             {**scores.mark(system), "x": x + 22 * (k - (len(drawn) - 1) / 2), "y": y} for k, system in enumerate(drawn)
         ],
         "text": f"{len(winners)} tied" if winners and not drawn else "",
-        "title": ", ".join(winners) or "no system has it",
+        "title": ", ".join(winners) or "no system has this measure",
     }

@@ -27,10 +27,10 @@ COLUMNS = (
     "best_f1",
     "best_f1_threshold",
 )
-"""The columns of the table, behind which come precisions at ranks."""
+"""The columns of the table; precisions at ranks follow them."""
 
 CURVES = {"precision_recall": "raw", "precision_recall_interpolated": "interpolated"}
-"""The curves, and what they are."""
+"""The curves and their descriptions."""
 
 _TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -38,7 +38,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
-    """The section of every condition in which average precision is scored."""
+    """The section of each condition that has average precision."""
     wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(list(CURVES))))
     n_drawn = max(1, MOST_DRAWN // max(1, len(found.conditions)))
     at_ranks = [measure for measure in found.measures if measure.startswith("precision_at_rank@")]
@@ -78,7 +78,7 @@ def _cell(found: Board, condition: str, system: str, measure: str) -> dict[str, 
 
 
 def _plot(points: pa.Table) -> dict[str, Any] | None:
-    """Both curves of a system; None without any."""
+    """Both curves of a system; None if it has none."""
     rows = zip(*(points[name].to_pylist() for name in ("curve", "x", "y")), strict=True)
     curves: dict[str, list[tuple[float, float]]] = {name: [] for name in CURVES}
     for name, recall, precision in rows:
@@ -112,7 +112,7 @@ def _plot(points: pa.Table) -> dict[str, Any] | None:
 
 
 def _path(points: Points) -> str:
-    """A line through points, those that fall together drawn once."""
+    """A line through points; points at the same position are drawn once."""
     places = dict.fromkeys((_x(x), _y(y)) for x, y in points)
     return "M" + "L".join(f"{x} {y}" for x, y in places)
 
@@ -136,14 +136,14 @@ HARDWARE = {
     "ram_gb": "RAM (GB)",
     "os": "Operating system",
 }
-"""What a manifest tells of each type of node."""
+"""The entries of a manifest for each type of node."""
 
 _WORDS = ("brand", "cpu", "os")
 _PHASES = {"both": "indexing and searching", "indexing": "indexing", "searching": "searching"}
 
 
 def processing_load(found: Board, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """A table of the load, a row per system that has one, and of the hardware, a row per type of node."""
+    """The tables of processing load, a row per system that reports it, and of hardware, a row per type of node."""
     columns = [measure for measure in MEASURES if measure in found.measures]
     condition = found.conditions[0] if found.conditions else ""
     runs = manifest.get("runs", {})

@@ -25,10 +25,10 @@ LEADERBOARD = (
 """The columns of a leaderboard; those of a group stay side by side."""
 
 COLOURS, DASHES = 6, 3
-"""How many colours and ways of dashing a page has; the number tells systems apart beyond these."""
+"""The number of colours and dash patterns of a page; systems beyond it differ by their number only."""
 
 FACTS = {"n_queries": "queries", "n_target": "targets"}
-"""Measures that are the same for all systems of a condition, and what they count."""
+"""Measures that are equal for all systems of a condition, and what they count."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class Board:
     """The measures that rank systems: see `model.measures.ranking_measures`."""
 
     def value(self, condition: str, system: str, measure: str) -> float:
-        """One number; NaN where the result has none."""
+        """One number; NaN if the result has none."""
         return self.values.get((condition, system, measure), math.nan)
 
     def mark(self, system: str) -> dict[str, int]:
-        """What stands for a system in every table and picture: its number, colour and dashes."""
+        """The marks of a system in every table and picture: its number, colour and dash pattern."""
         place = self.systems.index(system)
         return {"number": place + 1, "colour": place % COLOURS, "dash": place // COLOURS % DASHES}
 
     def facts(self, condition: str) -> list[str]:
-        """What is the same for all systems of a condition: `449 queries`."""
+        """The counts that are equal for all systems of a condition, such as `449 queries`."""
         known = {measure: value for (where, _, measure), value in self.values.items() if where == condition}
         return [
             counted(int(known[measure]), things)
@@ -67,7 +67,7 @@ class Board:
 
 
 def board(table: pa.Table, asked: Sequence[str] | None = None) -> Board:
-    """The board of a table of `model.results.SCORES`; `asked` are the measures that were asked for, None: all."""
+    """The board of a table of `model.results.SCORES`; `asked` are the requested measures, None for all."""
     overall = table.filter(pc.is_null(table["query"]))
     names = [overall[name].to_pylist() for name in ("condition", "system", "measure")]
     values = dict(zip(zip(*names, strict=True), overall["value"].to_pylist(), strict=True))
@@ -82,7 +82,7 @@ def rank(
 ) -> tuple[str, ...]:
     """Systems, the best first, by the first measure of `by` that is defined for them; ties by name.
 
-    Those that have none of the measures come last.
+    Systems without any of the measures come last.
     """
 
     def key(system: str) -> tuple[bool, float, str]:
@@ -94,11 +94,11 @@ def rank(
 
 
 MOST_NUMBERS = 400_000
-"""How many numbers of single queries a page holds at most, so that it stays quick to open."""
+"""The maximum number of per-query numbers on a page, so that it opens quickly."""
 
 
 def by_condition(found: Board) -> dict[str, Any] | None:
-    """All numbers over all queries; None where there is only one condition."""
+    """All numbers over all queries; None if there is only one condition."""
     if len(found.conditions) < 2:
         return None
     return {
@@ -116,10 +116,10 @@ def by_condition(found: Board) -> dict[str, Any] | None:
 
 
 def by_query(table: pa.Table, found: Board) -> tuple[dict[str, Any] | None, dict[str, int] | None]:
-    """The numbers of each query in the first condition, and how many systems had to be left out.
+    """The numbers of each query in the first condition, and the number of systems left out for lack of room.
 
     The systems are in the order of their rank. Measures whose description has `by_query` false are left out. The first
-    is None without numbers of queries, the second where no system was left out.
+    is None without numbers of queries, the second if no system was left out.
     """
     first = pc.equal(table["condition"], found.conditions[0] if found.conditions else "")
     shown = pc.invert(pc.is_in(table["measure"], value_set=pa.array([row.name for row in TABLE if not row.by_query])))
@@ -149,7 +149,7 @@ def by_query(table: pa.Table, found: Board) -> tuple[dict[str, Any] | None, dict
 
 
 def number(value: float) -> float | int | str | None:
-    """A number as JSON holds it: six significant digits, None where not defined, infinities as strings."""
+    """A number as JSON has it: six significant digits, None if undefined, infinities as strings."""
     if math.isnan(value):
         return None
     if math.isinf(value):

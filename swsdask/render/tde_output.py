@@ -1,12 +1,12 @@
-"""The files that the Zero Resource challenge's official tools write, of one system each.
+"""The files of the Zero Resource challenge's official tools, per system.
 
-For `document` and `tde2015` those of tde: `matching`, `group`, `token_type`, `nlp`, `boundary` and an empty file that
-is named after a version. Every file has a block of each measure over all folds and, where there are such folds, one
-within talkers: mean, standard deviation, minimum and maximum with three decimals. `#samples` are the stretches of a set
-of folds. QUIRK: the two counts at the head of `nlp` are those of the other set of folds, as the tool has them.
+`document` and `tde2015` write those of tde: `matching`, `group`, `token_type`, `nlp`, `boundary` and an empty file
+named after a version. Every file has a block of each measure over all folds and, if there are folds within talkers, a
+second one: mean, standard deviation, minimum and maximum with three decimals. `#samples` is the number of stretches of
+a set of folds. QUIRK: like the tool, `nlp` prints the two counts of the other set of folds in its head.
 
-For `tdev2` those of tdev2: `boundary`, `grouping`, `token_type`, `coverage`, `ned`, lines of `name: value` with all
-digits; and `scores.json` as the challenge's later toolbox has it, where matching, which there is not, is null.
+`tdev2` writes those of tdev2: `boundary`, `grouping`, `token_type`, `coverage` and `ned`, with lines of `name: value`
+in full precision; and the `scores.json` of the challenge's later toolbox, where matching, which tdev2 lacks, is null.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from swsdask.model.results import Result
 
 VERSION = "0.2.1"
-"""The version of tde whose numbers `tde2015` gives."""
+"""The version of tde that `tde2015` reproduces."""
 
 _RULE = "-" * 37
 _PRF = ("precision", "recall", "f_score")
@@ -37,16 +37,16 @@ _BLOCKS: dict[str, dict[str, dict[str, str]]] = {
     "nlp": {"NLP": {"NED": "ned", "coverage": "coverage"}},
     "boundary": {"boundary": {name: f"boundary_{name}" for name in _PRF}},
 }
-"""Of each file its blocks by title, and of each block the measures by the names that the tool gives their rows."""
+"""The blocks of each file by title, and the measures of each block by the tool's row names."""
 
 Values = Mapping[tuple[str, str], float]
 """The numbers of one system by (condition, measure)."""
 
 
 def write_tde_output(result: Result, directory: Path) -> list[Path]:
-    """Write the files of every system into directory/tde, or directory/tde/SYSTEM where there are several; these paths.
+    """Write the files of every system into directory/tde, or directory/tde/SYSTEM for several; return these paths.
 
-    The result has all measures of its definition. Raises `OSError` where a file cannot be written.
+    The result must have all measures of its definition. Raises `OSError` if a file cannot be written.
     """
     systems = list(dict.fromkeys(result.table["system"].to_pylist()))
     paths = []
@@ -71,7 +71,7 @@ def output_files(result: Result, system: str) -> dict[str, str]:
 
 
 def tde_files(values: Values, folds: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The files of tde; `folds` tells of each condition the names of its folds and the number of `stretches`."""
+    """The files of tde; `folds` has the names of the folds and the number of `stretches` of each condition."""
     return {
         name: "\n".join(
             _block(f"{title} {_TITLES[condition]}", rows, values, condition, folds, swapped=name == "nlp")
@@ -118,7 +118,7 @@ def _tdev2_files(values: Values, corpus: str) -> dict[str, str]:
     def of(family: str, names: Sequence[str] = _PRF) -> dict[str, float]:
         return {name.replace("_", ""): values["all", f"{family}_{name}"] for name in names}
 
-    def told(metric: str, numbers: Mapping[str, float]) -> str:
+    def lines(metric: str, numbers: Mapping[str, float]) -> str:
         return "".join(f"{name}: {value}\n" for name, value in {"metric": metric, **numbers}.items())
 
     ned, coverage = values["all", "ned"], values["all", "coverage"]
@@ -134,17 +134,17 @@ def _tdev2_files(values: Values, corpus: str) -> dict[str, str]:
         "grouping": of("grouping"),
     }
     return {
-        "boundary": told("boundary", of("boundary")),
-        "grouping": told("grouping", of("grouping")),
-        "token_type": told("token", of("token")) + told("type", of("type")),
-        "coverage": told("coverage", {"coverage": coverage}),
-        "ned": told("ned", {"score": ned}),
+        "boundary": lines("boundary", of("boundary")),
+        "grouping": lines("grouping", of("grouping")),
+        "token_type": lines("token", of("token")) + lines("type", of("type")),
+        "coverage": lines("coverage", {"coverage": coverage}),
+        "ned": lines("ned", {"score": ned}),
         "scores.json": json.dumps(_without_nan({corpus: scores}), ensure_ascii=False, indent=4) + "\n",
     }
 
 
 def _without_nan(value: Any) -> Any:
-    """What JSON has no number for as null."""
+    """NaN and infinities as null."""
     if isinstance(value, dict):
         return {name: _without_nan(entry) for name, entry in value.items()}
     return None if isinstance(value, float) and math.isnan(value) else value

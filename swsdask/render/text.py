@@ -21,9 +21,9 @@ _UNBOUNDED = 10_000
 def print_leaderboard(result: Result, console: Console | None = None) -> None:
     """Print one table per condition, the best system first, then the signature and the notes.
 
-    Columns are those of `tables.LEADERBOARD`, and the other measures are named; or, if the manifest says that certain
-    measures were asked for, these. Where a table is wider than the terminal it goes on below. Without `console`: to
-    stdout, at full width if that is no terminal.
+    The columns are the requested measures, or, if every measure was requested, those of `tables.LEADERBOARD`, and the
+    other measures are named. A table that is wider than the terminal continues below. Without `console` it is printed
+    to stdout, in full width unless stdout is a terminal.
     """
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else _UNBOUNDED, highlight=False, markup=False, emoji=False)
@@ -36,7 +36,7 @@ def print_leaderboard(result: Result, console: Console | None = None) -> None:
         _print_condition(console, found, condition, groups)
     _print_line(console, "Signature", str(result.manifest.get("signature", "")))
     columns = {measure for group in groups for measure in group} | set(FACTS)
-    _print_line(console, "Scored as well", ", ".join(m for m in found.measures if m not in columns))
+    _print_line(console, "Also scored", ", ".join(m for m in found.measures if m not in columns))
     for note in result.notes:
         _print_line(console, "Note", note)
 

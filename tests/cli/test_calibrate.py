@@ -160,8 +160,8 @@ def refused(outcome: Outcome, *parts: str) -> None:
 @pytest.mark.parametrize(
     ("scores", "parts"),
     [
-        (("0.5", "0.5", "0.5", "0.5"), ["gamma = 0", "tell nothing"]),
-        (("0.1", "0.9", "0.1", "0.9"), ["gamma = -", "larger scores are the better"]),
+        (("0.5", "0.5", "0.5", "0.5"), ["gamma = 0", "without information"]),
+        (("0.1", "0.9", "0.1", "0.9"), ["gamma = -", "higher scores mean higher confidence"]),
     ],
 )
 def test_scores_that_no_map_can_mend_are_refused(

@@ -31,7 +31,7 @@ def test_table_and_files(swsdask: Callable[..., Outcome], results: Path, tmp_pat
     assert ["1", "ATWV", "0.4000", "a"] in lines
     assert ["3", "C_nxe", "0.2000", "c"] in lines
     assert ["2", "MTWV", "0.33", "-", "-0.25"] in lines
-    assert "Who wins depends on the measure: 3 systems come first" in ended.out
+    assert "The winner depends on the measure; first under at least one of" in ended.out
     assert "Signature: swsdask" in ended.out
     assert sorted(path.name for path in out.iterdir()) == ["rank_correlation.html", "rank_correlation.parquet"]
     assert pq.read_table(out / "rank_correlation.parquet").num_rows == 9
@@ -72,11 +72,11 @@ def test_scores_of_three_runs(swsdask: Callable[..., Outcome], files: Files, tmp
     second = files.write("second.kwslist.xml", text.replace("first", "second").replace('"YES"', '"NO"'))
     third = files.write("third.kwslist.xml", text.replace("first", "third").replace('score="0.7"', 'score="0.1"'))
     assert swsdask("score", files.reference, files.run, second, third, "--out", tmp_path / "all").code == 0
-    assert "Which measure changes who wins" in (tmp_path / "all" / "report.html").read_text()
+    assert "Rank correlation between measures" in (tmp_path / "all" / "report.html").read_text()
     assert [found.condition for found in rank_correlations(read_outputs(tmp_path / "all"))] == ["all"]
     assert swsdask("correlate", tmp_path / "all").code == 0
     assert swsdask("score", files.reference, files.run, "--out", tmp_path / "one").code == 0
-    assert "Which measure changes who wins" not in (tmp_path / "one" / "report.html").read_text()
+    assert "Rank correlation between measures" not in (tmp_path / "one" / "report.html").read_text()
     ended = swsdask("correlate", tmp_path / "one")
     assert (ended.code, ended.err) == (
         2,

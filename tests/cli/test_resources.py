@@ -92,7 +92,7 @@ def test_a_load_that_is_asked_for_and_not_told_is_noted(swsdask: Call, told: Fil
 def test_text_and_report(swsdask: Call, told: Files, tmp_path: Path) -> None:
     out = tmp_path / "out"
     outcome = swsdask("score", told.reference, told.run, "--out", out)
-    as_well = next(line for line in outcome.out.splitlines() if line.startswith("Scored as well"))
+    as_well = next(line for line in outcome.out.splitlines() if line.startswith("Also scored"))
     assert as_well.endswith(", isf, ssf, pmu_index, pmu_search, pl")
     page = (out / "report.html").read_text()
     swsdask("report", out, out / "again.html")

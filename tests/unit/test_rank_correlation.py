@@ -96,8 +96,8 @@ def test_a_measure_that_no_system_has_when_it_is_named() -> None:
     assert np.isnan(found.tau_b[0, 1])
     assert found.n_systems.tolist() == [[4, 0], [0, 0]]
     assert found.winners == (("a",), ())
-    assert "No system has it." in page(found, board(result.table), "s")
-    assert "EER: 4 systems without it left out." in text(result, found)
+    assert "No system has this measure." in page(found, board(result.table), "s")
+    assert "EER: left out 4 systems without this measure." in text(result, found)
 
 
 @pytest.mark.parametrize(
@@ -143,16 +143,16 @@ def test_conditions_with_enough_systems_are_in_the_report() -> None:
 def test_the_report_tells_who_wins_and_shows_every_pair() -> None:
     result = in_two_conditions(NUMBERS)
     whole = report(result, rank_correlations(result))
-    assert "Which measure changes who wins" not in report(result)
+    assert "Rank correlation between measures" not in report(result)
     assert whole.count('class="matrix-plot"') == 2
     first = whole[whole.index('class="verdict"') : whole.index("</section>", whole.index('class="verdict"'))]
-    assert "Who wins depends on the measure: 3 systems come first under one or another of 4 measures." in first
+    assert "The winner depends on the measure; first under at least one of 4 measures: 3 systems." in first
     said = [" ".join(re.sub(r"<[^>]*>", " ", line).split()) for line in re.findall(r"<li>.*?</li>", first, re.DOTALL)]
     assert said == [
-        "ATWV 1 a wins with 0.4000.",
-        "MTWV 2 b wins with 0.5000.",
-        "C_nxe 4 d wins with 0.1000.",
-        "MAP 1 a, 2 b share the first place with 0.6000.",
+        "ATWV 1 a is first with 0.4000.",
+        "MTWV 2 b is first with 0.5000.",
+        "C_nxe 4 d is first with 0.1000.",
+        "MAP 1 a, 2 b tie for first with 0.6000.",
     ]
     shown = re.findall(r'<text class="tau"[^>]*>([^<]*)</text>', first)
     found = rank_correlation(result)
@@ -160,7 +160,7 @@ def test_the_report_tells_who_wins_and_shows_every_pair() -> None:
     expected = [(lower if i > j else upper)[i, j] for i in range(4) for j in range(4) if i != j]
     assert shown == [f"{tau:z.2f}" for tau in expected]
     assert first.count('rect class="changes"') == sum(not same for line in found.same_winner for same in line)
-    assert "MTWV: 1 system without it left out." in first
+    assert "MTWV: left out 1 system without this measure." in first
 
 
 def test_a_winner_under_all_measures_is_said_to_be() -> None:

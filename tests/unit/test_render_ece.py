@@ -148,7 +148,7 @@ def test_many_systems_are_folded_and_then_not_drawn(monkeypatch: pytest.MonkeyPa
     assert section["not_drawn"] == 1
     text = page(result)
     assert "1 more system<" in text
-    assert "Not drawn: 1 further system; all curves are in curves.parquet." in text
+    assert "Not drawn: 1 further system; curves.parquet has all curves." in text
 
 
 def test_a_prior_beyond_the_grid_has_no_line_and_a_curve_beyond_the_frame_stays_finite() -> None:

@@ -216,7 +216,7 @@ def test_systems_beyond_the_limit_are_left_out_of_the_table_of_queries_and_it_sa
     monkeypatch.setattr(cubes, "MOST_NUMBERS", 2 * 6 * 6)
     seen = Page(page(three_systems()))
     assert seen.data()["by_query"]["systems"] == list(board(three_systems().table).systems[:2])
-    assert any("Of 3 systems the first 2 are here" in text for text in seen.text)
+    assert any("shows the first 2 of 3 systems" in text for text in seen.text)
 
 
 def test_few_notes_stand_open_and_many_are_folded() -> None:

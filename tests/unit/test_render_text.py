@@ -92,7 +92,7 @@ def test_signature_notes_and_other_measures_stand_below(capsys: pytest.CaptureFi
     lines = capsys.readouterr().out.splitlines()
     assert lines[-3:] == [
         f"Signature: {MANIFEST['signature']}",
-        "Scored as well: mtwv_p_miss, mtwv_p_fa",
+        "Also scored: mtwv_p_miss, mtwv_p_fa",
         "Note: One query has no targets.",
     ]
 
@@ -102,7 +102,7 @@ def test_measures_that_were_asked_for_are_columns(capsys: pytest.CaptureFixture[
     print_leaderboard(of(*rows, manifest={**MANIFEST, "measures": ["eer", "p_miss@"]}))
     out = capsys.readouterr().out
     assert ["s", "0.2500", "0.5000"] in [line.split() for line in out.splitlines()]
-    assert "Scored as well" not in out
+    assert "Also scored" not in out
 
 
 def test_a_result_without_numbers_prints(capsys: pytest.CaptureFixture[str]) -> None:
