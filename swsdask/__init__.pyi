@@ -4,6 +4,7 @@ from swsdask.api.arguments import Location as Location
 from swsdask.api.arguments import Runs as Runs
 from swsdask.api.calibrating import apply_calibration as apply_calibration
 from swsdask.api.calibrating import calibrate as calibrate
+from swsdask.api.comparing import compare as compare
 from swsdask.api.comparing import rank_correlation as rank_correlation
 from swsdask.api.discovering import discover as discover
 from swsdask.api.discovering import plan_discovery as plan_discovery
@@ -40,6 +41,8 @@ from swsdask.model.errors import InputError as InputError
 from swsdask.model.errors import Problem as Problem
 from swsdask.model.errors import SettingsError as SettingsError
 from swsdask.model.errors import SwsdaskError as SwsdaskError
+from swsdask.model.results import Comparison as Comparison
+from swsdask.model.results import Resampling as Resampling
 from swsdask.model.results import Result as Result
 from swsdask.model.settings import EvaluationSettings as EvaluationSettings
 from swsdask.model.settings import Settings as Settings

@@ -29,7 +29,7 @@ def report(result: Result, path: Location) -> None:
     >>> import swsdask as sws
     >>> sws.report(sws.score("demo/archive", ["atwv", "mtwv"]), "report.html")
     """
-    from swsdask.compare.rank_correlation import rank_correlations
+    from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render.html import write_report
 
     write_report(result, Path(path), rank_correlations(result))
@@ -73,7 +73,7 @@ def write(result: Result, directory: Location, *, mediaeval: Evaluation | None =
     >>> sws.write(sws.score("demo/archive", ["atwv", "mtwv"]), "results")
     ['scores.parquet', 'scores.json', 'curves.parquet', 'manifest.json', 'report.html']
     """
-    from swsdask.compare.rank_correlation import rank_correlations
+    from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render.outputs import Official, write_outputs
 
     official: Official | None = None
@@ -142,7 +142,7 @@ def renew_report(directory: Location) -> None:
     >>> import swsdask as sws
     >>> sws.renew_report("demo/results")
     """
-    from swsdask.compare.rank_correlation import rank_correlations
+    from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render import outputs
 
     result = outputs.read_outputs(Path(directory))

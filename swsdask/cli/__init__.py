@@ -23,6 +23,7 @@ COMMANDS = {
     "show": "Tell what an archive holds.",
     "calibrate": "Fit a map from scores to log-likelihood ratios, or apply one to runs.",
     "convert": "Rewrite a run in another format.",
+    "compare": "Tell how sure numbers and differences of systems are.",
     "correlate": "Tell which measure would change who wins.",
     "report": "Write report.html from the results of a score.",
     "presets": "List the presets, or print one.",

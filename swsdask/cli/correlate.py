@@ -26,7 +26,7 @@ def command(results: Path, measures: str | None, condition: str, out: Path | Non
     top of the ranking. Without --measures those that were asked for, or, where all were, those that weigh misses
     against false alarms.
     """
-    from swsdask.compare.rank_correlation import rank_correlation
+    from swsdask.comparison.rank_correlation import rank_correlation
     from swsdask.render.outputs import read_outputs
     from swsdask.render.rank_correlation import print_rank_correlation, write_rank_correlation
     from swsdask.render.tables import board

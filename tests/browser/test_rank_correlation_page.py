@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdask.compare.rank_correlation import rank_correlation
+from swsdask.comparison.rank_correlation import rank_correlation
 from swsdask.model.measures import BALANCED
 from swsdask.render.rank_correlation import page
 from swsdask.render.tables import board

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.compare.rank_correlation import rank_correlations
+from swsdask.comparison.rank_correlation import rank_correlations
 from swsdask.render.outputs import read_outputs, write_outputs
 from tests.cli.conftest import Files, Outcome
 from tests.rank_correlations import in_two_conditions

@@ -40,7 +40,7 @@ def matches(printed: str, shown: str) -> bool:
 
 def test_commands(folder: Path) -> None:
     consoles = re.findall(r"```console\n\$ (.+)\n((?:.*\n)*?)```", README)
-    assert len(consoles) == 8
+    assert len(consoles) == 9
     for command, shown in consoles:
         printed = run(folder, command.split())
         assert matches(printed, shown), f"{command}\n{printed}"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from swsdask.compare.rank_correlation import tau_ap, tau_b
+from swsdask.comparison.rank_correlation import tau_ap, tau_b
 from swsdask.model.trials import F64
 from tests.rank_correlations import paper_tau_ap, slow_tau_ap
 

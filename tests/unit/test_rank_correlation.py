@@ -15,7 +15,7 @@ from rich.console import Console
 from scipy.stats import kendalltau
 
 import swsdask as sws
-from swsdask.compare.rank_correlation import rank_correlation, rank_correlations
+from swsdask.comparison.rank_correlation import rank_correlation, rank_correlations
 from swsdask.model.errors import SettingsError
 from swsdask.model.results import RANK_CORRELATION, RankCorrelation, Result
 from swsdask.render.html import page as report

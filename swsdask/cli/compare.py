@@ -1,0 +1,94 @@
+"""`swsdask compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from swsdask.cli.options import engine_options, explicit_settings, given_runs, settings_options, writable_directory
+
+
+@click.command(short_help="Tell how sure numbers and differences of systems are.")
+@click.argument("where")
+@click.argument("names", nargs=-1, metavar="[A B | RUN...]")
+@settings_options
+@click.option("--measures", metavar="A,B", help="Only these measures: atwv, otwv, stwv, map and other averages.")
+@click.option("--baseline", metavar="A", help="Compare each of the others with this system.")
+@click.option("--by", multiple=True, metavar="KEY[,KEY]", help="Conditions, as for `swsdask score`. Repeatable.")
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, help="Another seed, other replicates (0).")
+@click.option("--replicates", type=click.IntRange(1), default=10_000, help="How often queries are drawn (10000).")
+@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, help="Of intervals.")
+@click.option("--interval", type=click.Choice(["percentile", "bca"]), default="percentile", help="How they are made.")
+@click.option("--adjust", type=click.Choice(["holm", "max-t"]), default="holm", help="How p of many pairs is adjusted.")
+@engine_options
+@click.option(
+    "--out",
+    metavar="DIRECTORY",
+    callback=writable_directory,
+    help="Write intervals.parquet, differences.parquet and comparison.json into a local directory.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
+def command(
+    where: str,
+    names: tuple[str, ...],
+    preset: str | None,
+    settings_file: Path | None,
+    assignments: tuple[str, ...],
+    compat: str | None,
+    measures: str | None,
+    baseline: str | None,
+    by: tuple[str, ...],
+    seed: int,
+    replicates: int,
+    level: float,
+    interval: Literal["percentile", "bca"],
+    adjust: Literal["holm", "max-t"],
+    executor: str | None,
+    cluster: str | None,
+    workers: int | None,
+    rows_per_task: int | None,
+    out: Path | None,
+    form: str,
+) -> None:
+    """Compare systems by drawing the queries of WHERE again and again: intervals of numbers, tests of differences.
+
+    WHERE is a directory that `swsdask score --out` wrote, or an archive: then A and B are two of its systems, and
+    without them every two are compared. Or it is a reference directory: then RUNs are files, as for `swsdask score`.
+    """
+    import swsdask as sws
+    from swsdask.cli.progress import progress
+    from swsdask.render.comparison import comparison_json, print_comparison, write_comparison
+
+    is_result = (Path(where) / "scores.parquet").is_file()
+    explicit = explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task)
+    if is_result and (preset or compat or explicit or by):
+        raise click.UsageError(f"{where} has been scored: settings and --by go with an archive or a reference.")
+    if is_result and len(names) not in (0, 2):
+        raise click.UsageError(f"Name two systems of {where}, or none; found {len(names)}: {', '.join(names)}.")
+    source = where if is_result else sws.open(where, preset=preset, compat=compat, settings=explicit)
+    of_systems = is_result or (not isinstance(source, str) and bool(source.systems))
+    with progress() as shown:
+        found = sws.compare(
+            source,
+            [name.strip().lower() for name in measures.split(",") if name.strip()] if measures else None,
+            pair=(names[0], names[1]) if of_systems and len(names) == 2 else None,
+            baseline=baseline,
+            runs=None if is_result else given_runs(names) or None,
+            by=by,
+            seed=seed,
+            replicates=replicates,
+            level=level,
+            interval=interval,
+            adjust=adjust,
+            progress=shown,
+        )
+    if form == "json":
+        click.echo(comparison_json(found), nl=False)
+    else:
+        print_comparison(found)
+    if out is not None:
+        written = write_comparison(found, out)
+        if form == "text":
+            click.echo(f"\nWritten to {out}: {', '.join(written)}")

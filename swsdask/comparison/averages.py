@@ -1,0 +1,106 @@
+"""Measures that are averages over queries, from a result: its numbers by query are all that resampling needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdask.comparison.resampling import Averages
+from swsdask.model.measures import BALANCED, better, named
+from swsdask.model.results import Result
+from swsdask.model.trials import F64
+
+AVERAGED = {"map": ("ap",), "atwv": ("p_miss", "p_fa"), "otwv": ("otwv_p_miss", "otwv_p_fa")}
+"""Measures that average others by query: one, or P_miss and P_fa, which may average over different queries."""
+
+_HAIR = 1e-9
+"""Relative: an average that is farther from the measure over all queries is not the measure."""
+
+
+def needed_for(measures: Iterable[str]) -> list[str]:
+    """What must be scored so that measures can be resampled: themselves, and what they average."""
+    names = [name for measure in measures for name in (measure, *AVERAGED.get(measure, ()))]
+    return list(dict.fromkeys([*names, "beta"]))
+
+
+@dataclass(frozen=True, eq=False)
+class QueryNumbers:
+    """The numbers of a condition: `overall` by system and measure, `columns` the same by query.
+
+    `queries` are in the order of their ids, and columns float64 [n_queries], NaN where a number is missing.
+    """
+
+    queries: tuple[str, ...]
+    overall: dict[tuple[str, str], float]
+    columns: dict[tuple[str, str], F64]
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems that have numbers, by name."""
+        return sorted({system for system, _ in self.overall})
+
+    def averages(self, measure: str) -> dict[str, Averages] | None:
+        """The measure by system as averages; None unless it is that for each system that has it."""
+        found = {}
+        for system in self.systems:
+            value = self.overall.get((system, measure), math.nan)
+            if math.isnan(value):
+                continue
+            sample = next(
+                (s for s in self._forms(system, measure) if abs(s.value - value) <= _HAIR * (1 + abs(value))), None
+            )
+            if sample is None:
+                return None
+            found[system] = sample
+        return found or None
+
+    def _forms(self, system: str, measure: str) -> Iterator[Averages]:
+        """The ways in which a measure may be averages."""
+        parts = AVERAGED.get(measure, ())
+        forms: list[tuple[float, tuple[float, ...], tuple[str, ...]]] = [(0.0, (1.0,), (measure,))]
+        if len(parts) == 1:
+            forms.append((0.0, (1.0,), parts))
+        elif parts:
+            forms.append((1.0, (-1.0, -self.overall.get((system, "beta"), math.nan)), parts))
+        for constant, factors, names in forms:
+            columns = [self.columns[system, name] for name in names if (system, name) in self.columns]
+            if len(columns) == len(names):
+                yield Averages(constant, factors, np.array(columns))
+
+
+def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> QueryNumbers:
+    """The numbers of some measures in a condition of a result."""
+    table = result.table.filter(pc.equal(result.table["condition"], condition))
+    queries = sorted(query for query in pc.unique(table["query"]).to_pylist() if query is not None)
+    table = table.filter(pc.is_in(table["measure"], value_set=pa.array(list(measures), pa.string())))
+    whole = table.filter(pc.is_null(table["query"]))
+    names = zip(whole["system"].to_pylist(), whole["measure"].to_pylist(), strict=True)
+    overall = dict(zip(names, whole["value"].to_pylist(), strict=True))
+    rows = table.filter(pc.is_valid(table["query"]))
+    systems, kinds = (pc.unique(rows[name]) for name in ("system", "measure"))
+    place = [
+        pc.index_in(rows[name], value_set=codes).to_numpy()
+        for name, codes in (("system", systems), ("measure", kinds), ("query", pa.array(queries, pa.string())))
+    ]
+    values = np.full((len(systems), len(kinds), len(queries)), np.nan)
+    values[tuple(place)] = rows["value"].to_numpy()
+    there = np.zeros(values.shape[:2], np.bool_)
+    there[place[0], place[1]] = True
+    columns = {
+        (system, kind): values[i, k]
+        for i, system in enumerate(systems.to_pylist())
+        for k, kind in enumerate(kinds.to_pylist())
+        if there[i, k]
+    }
+    return QueryNumbers(tuple(queries), overall, columns)
+
+
+def candidates(result: Result) -> list[str]:
+    """The measures of a result by which systems may be ranked, the preferred first, or those that were asked for."""
+    there = pc.unique(result.table.filter(pc.is_null(result.table["query"]))["measure"]).to_pylist()
+    return list(dict.fromkeys(name for name in named(result.asked or BALANCED, there) if better(name)))

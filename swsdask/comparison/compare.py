@@ -1,0 +1,243 @@
+"""Systems compared: an interval for every number, and the difference of every two systems with its tests.
+
+A pair of systems is compared over the queries that count for both. Queries are resampled, the same ones for all systems
+and measures of a condition, so differences are paired. Systems are in the order of their names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from swsdask.comparison.resampling import Sample, bootstrap_weights, left_out_weights, random_signs
+from swsdask.comparison.significance import (
+    bca_interval,
+    holm,
+    max_t,
+    p_bootstrap,
+    p_randomization,
+    p_sign,
+    percentile_interval,
+    standard_error,
+)
+from swsdask.model.errors import SettingsError, counted
+from swsdask.model.measures import better
+from swsdask.model.results import DIFFERENCES, INTERVALS, Comparison, Resampling
+from swsdask.model.trials import F64, I8, I32, Bool
+
+FEW_QUERIES = 10
+"""With fewer queries than this, intervals and tests are noted to say little."""
+
+Samples = Mapping[str, Mapping[str, Mapping[str, Sample]]]
+"""By condition, measure and system."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """The random numbers of a condition, made when they are needed."""
+
+    how: Resampling
+    n_queries: int
+
+    @cached_property
+    def weights(self) -> I32:
+        return bootstrap_weights(self.how.seed, self.how.replicates, self.n_queries)
+
+    @cached_property
+    def signs(self) -> I8:
+        return random_signs(self.how.seed, self.how.replicates, self.n_queries)
+
+    @cached_property
+    def left_out(self) -> I32:
+        return left_out_weights(self.n_queries)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Two systems by one measure: the difference a - b, its replicates, and the queries that only one has."""
+
+    a: str
+    b: str
+    value: float
+    replicates: F64
+    left_out: F64 | None
+    parts: F64 | None
+    only_one: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Resampled:
+    """A sample with its replicates, computed once."""
+
+    sample: Sample
+    draws: _Draws = field(repr=False)
+
+    @cached_property
+    def value(self) -> float:
+        return self.sample.value
+
+    @cached_property
+    def replicates(self) -> F64:
+        return self.sample.replicates(self.draws.weights)
+
+    @cached_property
+    def left_out(self) -> F64:
+        return self.sample.replicates(self.draws.left_out)
+
+    @cached_property
+    def counts(self) -> Bool | None:
+        parts = self.sample.parts
+        return None if parts is None else ~np.isnan(parts)
+
+    def of(self, queries: Bool) -> _Resampled:
+        return _Resampled(self.sample.of(queries), self.draws)
+
+    def interval(self) -> tuple[float, float]:
+        left_out = self.left_out if self.draws.how.interval == "bca" else None
+        return _interval(self.value, self.replicates, left_out, self.draws.how)
+
+
+def compare(
+    samples: Samples,
+    n_queries: Mapping[str, int],
+    how: Resampling,
+    pair: tuple[str, str] | None = None,
+    baseline: str | None = None,
+    notes: Iterable[str] = (),
+    signature: str = "",
+) -> Comparison:
+    """Intervals of all samples, and the differences of all pairs, of one `pair`, or of all others and a `baseline`.
+
+    `n_queries` are the queries of each condition. Raises `SettingsError` for a system that has no sample, and for two
+    equal ones.
+    """
+    systems = sorted({system for own in samples.values() for by_system in own.values() for system in by_system})
+    pairs = _pairs(systems, pair, baseline)
+    intervals, differences, told = [], [], list(notes)
+    for condition, by_measure in samples.items():
+        draws = _Draws(how, n_queries[condition])
+        if n_queries[condition] < FEW_QUERIES:
+            few = counted(n_queries[condition], "queries")
+            told.append(f"{condition}: {few}; intervals and tests of so few say little.")
+        for measure, by_system in by_measure.items():
+            resampled = {system: _Resampled(by_system[system], draws) for system in systems if system in by_system}
+            for system, each in resampled.items():
+                low, high = each.interval()
+                row = (system, condition, measure, each.value, low, high, standard_error(each.replicates))
+                intervals.append(row)
+                undefined = int(np.isnan(each.replicates).sum())
+                if undefined and not math.isnan(each.value):
+                    told.append(
+                        f"{condition}, {measure}: not defined in {counted(undefined, 'replicates')} of {system}, "
+                        "which are left out."
+                    )
+            found = [_paired(a, b, resampled) for a, b in pairs if a in resampled and b in resampled]
+            told += _left_out_notes(condition, measure, found)
+            differences += [
+                (p.a, p.b, condition, measure, *row) for p, row in zip(found, _tests(found, draws), strict=True)
+            ]
+            told += _ties(condition, measure, resampled, differences, how)
+    return Comparison(_table(intervals, INTERVALS), _table(differences, DIFFERENCES), how, tuple(told), signature)
+
+
+def _pairs(systems: Sequence[str], pair: tuple[str, str] | None, baseline: str | None) -> list[tuple[str, str]]:
+    for name in (*(pair or ()), *([baseline] if baseline is not None else [])):
+        if name not in systems:
+            raise SettingsError(f"{name!r} is none of the systems: {', '.join(systems)}.")
+    if pair is not None:
+        if pair[0] == pair[1]:
+            raise SettingsError(f"{pair[0]!r} is compared with itself: name two systems.")
+        return [pair]
+    if baseline is not None:
+        return [(system, baseline) for system in systems if system != baseline]
+    return list(combinations(systems, 2))
+
+
+def _paired(a: str, b: str, resampled: Mapping[str, _Resampled]) -> _Pair:
+    one, other = resampled[a], resampled[b]
+    only_one = 0
+    if one.counts is not None and other.counts is not None and (one.counts != other.counts).any():
+        only_one = int(np.count_nonzero(one.counts != other.counts))
+        both = one.counts & other.counts
+        one, other = one.of(both), other.of(both)
+    parts = None
+    if one.sample.parts is not None and other.sample.parts is not None:
+        parts = np.nan_to_num(one.sample.parts - other.sample.parts)
+    left_out = one.left_out - other.left_out if one.draws.how.interval == "bca" else None
+    return _Pair(a, b, one.value - other.value, one.replicates - other.replicates, left_out, parts, only_one)
+
+
+def _tests(pairs: Sequence[_Pair], draws: _Draws) -> list[tuple[float, ...]]:
+    """Difference, low, high, p_bootstrap, p_randomization, p_sign and p_adjusted of each pair."""
+    how = draws.how
+    p = [p_bootstrap(pair.value, pair.replicates) for pair in pairs]
+    if how.adjust == "holm":
+        adjusted = holm(p)
+    else:
+        adjusted = [math.nan] * len(pairs)
+        tested = [number for number, each in enumerate(p) if not math.isnan(each)]
+        found = max_t([pairs[k].value for k in tested], [pairs[k].replicates for k in tested])
+        for number, each in zip(tested, found, strict=True):
+            adjusted[number] = each
+    rows: list[tuple[float, ...]] = []
+    for pair, own, together in zip(pairs, p, adjusted, strict=True):
+        exchanged = sign = math.nan
+        if pair.parts is not None and not math.isnan(pair.value):
+            exchanged, sign = p_randomization(pair.parts, draws.signs), p_sign(pair.parts)
+        low, high = _interval(pair.value, pair.replicates, pair.left_out, how)
+        rows.append((pair.value, low, high, own, exchanged, sign, together))
+    return rows
+
+
+def _interval(value: float, replicates: F64, left_out: F64 | None, how: Resampling) -> tuple[float, float]:
+    if left_out is None:
+        return percentile_interval(replicates, how.level)
+    return bca_interval(value, replicates, left_out, how.level)
+
+
+def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair]) -> list[str]:
+    """Which pairs had to do without some queries; those with equally many are named together."""
+    by_number: dict[int, list[str]] = defaultdict(list)
+    for pair in pairs:
+        if pair.only_one:
+            by_number[pair.only_one].append(f"{pair.a} and {pair.b}")
+    return [
+        f"{condition}, {measure}: {counted(number, 'queries')} left out of {'; '.join(names)}: "
+        "the measure counts them for only one of the two."
+        for number, names in sorted(by_number.items())
+    ]
+
+
+def _ties(
+    condition: str,
+    measure: str,
+    resampled: Mapping[str, _Resampled],
+    differences: Sequence[tuple[Any, ...]],
+    how: Resampling,
+) -> list[str]:
+    """Who cannot be told from the best system, where it was compared with all others."""
+    merit = {system: better(measure) * each.value for system, each in resampled.items()}
+    merit = {system: value for system, value in merit.items() if not math.isnan(value)}
+    if len(merit) < 2 or not better(measure):
+        return []
+    best = max(merit, key=lambda system: merit[system])
+    p = {frozenset(row[:2]): row[-1] for row in differences if row[2:4] == (condition, measure)}
+    others = [system for system in merit if system != best]
+    if any(frozenset((best, system)) not in p for system in others):
+        return []
+    tied = [system for system in others if not p[frozenset((best, system))] < 1 - how.level]
+    told = ", ".join(tied) if tied else "none"
+    return [f"{condition}, {measure}: best is {best}; tied with it at level {how.level:g}: {told}."]
+
+
+def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [() for _ in schema]
+    return pa.table([pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)], schema=schema)

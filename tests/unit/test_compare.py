@@ -1,0 +1,174 @@
+"""Comparing systems: measures of replicates against scoring the replicates, pairs, notes and order."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import swsdask as sws
+from swsdask.comparison.averages import needed_for, query_numbers
+from swsdask.comparison.resampling import bootstrap_weights
+from swsdask.model.results import SCORES, Result
+from swsdask.simulate.evaluation import simulate
+from swsdask.simulate.files import write
+from swsdask.simulate.systems import SYSTEMS
+from tests.replicates import write_replicate
+from tests.results import MANIFEST
+
+SETTINGS = {"evaluation": {"operating_point": {"beta": 20.0}}}
+MEASURES = ["atwv", "otwv", "stwv", "map"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compared")
+    write(simulate(11, hours=0.4, n_queries=18, systems=SYSTEMS[:3]), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def result(files: Path) -> Result:
+    return sws.score(sws.open(files, settings=SETTINGS), needed_for(MEASURES), runs=str(files / "runs"))
+
+
+def test_a_replicate_has_the_numbers_of_scoring_it(files: Path, result: Result, tmp_path: Path) -> None:
+    numbers = query_numbers(result, "all", needed_for(MEASURES))
+    weights = bootstrap_weights(4, 20, len(numbers.queries))
+    for replicate in range(20):
+        target = tmp_path / str(replicate)
+        write_replicate(files, target, dict(zip(numbers.queries, weights[:, replicate].tolist(), strict=True)))
+        again = sws.score(sws.open(target, settings=SETTINGS), MEASURES, runs=str(target / "runs"))
+        for row in again.table.to_pylist():
+            if row["query"] is None and row["measure"] in MEASURES:
+                samples = numbers.averages(row["measure"])
+                assert samples is not None
+                found = samples[row["system"]].replicates(weights[:, [replicate]])[0]
+                assert found == pytest.approx(row["value"], rel=1e-12, abs=1e-12), row
+
+
+def made(rows: list[tuple[str, str | None, str, float]], condition: str = "all") -> Result:
+    columns = [list(column) for column in zip(*((s, condition, q, m, v) for s, q, m, v in rows), strict=True)]
+    table = pa.table(columns, schema=SCORES)
+    return Result(table, pa.table({}), {**MANIFEST, "measures": ["map"]})
+
+
+def averaged(values: dict[str, list[float]]) -> Result:
+    rows: list[tuple[str, str | None, str, float]] = []
+    for system, own in values.items():
+        rows += [(system, f"q{n:02d}", "ap", value) for n, value in enumerate(own)]
+        rows.append((system, None, "map", float(np.nanmean(own))))
+    return made(rows)
+
+
+RNG = np.random.default_rng(1)
+THREE = {
+    name: np.clip(RNG.normal(mean, 0.2, 30), 0, 1).tolist() for name, mean in (("b", 0.5), ("a", 0.45), ("c", 0.2))
+}
+
+
+def test_columns() -> None:
+    found = sws.compare(averaged(THREE), replicates=200)
+    assert found.intervals.columns.tolist() == "system condition measure value low high standard_error".split()
+    expected = "a b condition measure difference low high p_bootstrap p_randomization p_sign p_adjusted".split()
+    assert found.differences.columns.tolist() == expected
+    assert found.intervals["system"].tolist() == ["a", "b", "c"]
+    assert list(zip(found.differences["a"], found.differences["b"], strict=True)) == [
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "c"),
+    ]
+    for row in found.differences.to_dict("records"):
+        assert row["difference"] == pytest.approx(np.mean(THREE[row["a"]]) - np.mean(THREE[row["b"]]))
+        assert row["low"] <= row["difference"] <= row["high"]
+
+
+def test_the_order_of_systems_and_queries_never_shows() -> None:
+    result = averaged(THREE)
+    rows = result.table.to_pylist()
+    random.Random(3).shuffle(rows)
+    shuffled = Result(pa.Table.from_pylist(rows, SCORES), result.curves, result.manifest)
+    for options in ({}, {"interval": "bca", "adjust": "max-t"}):
+        one, other = (sws.compare(each, replicates=300, seed=5, **options) for each in (result, shuffled))
+        assert one.interval_table.equals(other.interval_table)
+        assert one.difference_table.equals(other.difference_table)
+        assert one.notes == other.notes
+
+
+def test_any_executor_gives_the_same_bits(files: Path) -> None:
+    evaluation = sws.open(files, settings=SETTINGS)
+    tables = []
+    for executor in ("serial", "threads"):
+        with sws.cluster(executor) as workers:
+            found = sws.compare(evaluation, runs=str(files / "runs"), replicates=100, executor=workers)
+        tables.append((found.interval_table, found.difference_table))
+    assert tables[0][0].equals(tables[1][0])
+    assert tables[0][1].equals(tables[1][1])
+    assert set(tables[0][0]["measure"].to_pylist()) == set(MEASURES)
+
+
+def test_pair_and_baseline() -> None:
+    result = averaged(THREE)
+    (row,) = sws.compare(result, pair=("c", "a"), replicates=50).differences.to_dict("records")
+    assert (row["a"], row["b"]) == ("c", "a")
+    assert row["difference"] == pytest.approx(np.mean(THREE["c"]) - np.mean(THREE["a"]))
+    against = sws.compare(result, baseline="b", replicates=50).differences
+    assert list(zip(against["a"], against["b"], strict=True)) == [("a", "b"), ("c", "b")]
+
+
+def test_who_is_tied_with_the_best() -> None:
+    (told,) = sws.compare(averaged(THREE)).notes
+    assert told == "all, map: best is b; tied with it at level 0.95: a."
+    assert sws.compare(averaged(THREE), pair=("a", "c")).notes == ()
+
+
+def test_queries_that_count_for_one_system_only_are_left_out_and_told() -> None:
+    values = {"a": [0.1, 0.9, 0.5, math.nan] * 5, "b": [0.3, 0.7, math.nan, 0.2] * 5}
+    found = sws.compare(averaged(values), replicates=500)
+    (row,) = found.differences.to_dict("records")
+    assert row["difference"] == pytest.approx(0.0)
+    assert found.intervals["value"].tolist() == pytest.approx([0.5, 0.4])
+    assert "all, map: 10 queries left out of a and b: the measure counts them for only one of the two." in found.notes
+
+
+def test_few_queries_are_noted() -> None:
+    found = sws.compare(averaged({"a": [0.1, 0.2, 0.4], "b": [0.2, 0.3, 0.1]}), replicates=50)
+    assert found.notes[0] == "all: 3 queries; intervals and tests of so few say little."
+
+
+def test_averages_over_different_queries() -> None:
+    """P_miss averages over q0 and q1, P_fa over all three; the values by query of ATWV alone would not do."""
+    p_miss, p_fa, beta = [0.2, 0.4, math.nan], [0.01, 0.0, 0.05], 2.0
+    rows: list[tuple[str, str | None, str, float]] = [
+        ("s", f"q{n}", name, value)
+        for name, column in (("p_miss", p_miss), ("p_fa", p_fa), ("atwv", [0.78, 0.6, math.nan]))
+        for n, value in enumerate(column)
+    ]
+    rows += [("s", None, "beta", beta), ("s", None, "atwv", 1 - (0.3 + beta * 0.02))]
+    samples = query_numbers(made(rows), "all", needed_for(["atwv"])).averages("atwv")
+    assert samples is not None
+    found = samples["s"].replicates(np.array([[1, 0], [0, 0], [2, 3]], np.int32))
+    assert found[0] == pytest.approx(1 - (0.2 + beta * (0.01 + 2 * 0.05) / 3))
+    assert math.isnan(found[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measures": "mtwv"}, "measure mtwv cannot be resampled"),
+        ({"baseline": "z"}, "'z' is none of the systems: a, b, c"),
+        ({"pair": ("a", "a")}, "compared with itself"),
+        ({"pair": ("a", "b"), "baseline": "a"}, "not both"),
+        ({"seed": -1}, "seed is -1"),
+        ({"replicates": 0}, "replicates is 0"),
+        ({"level": 1.0}, "level is 1.0"),
+        ({"by": "oov"}, "A result has its runs and conditions"),
+    ],
+)
+def test_bad_arguments(options: dict[str, object], message: str) -> None:
+    with pytest.raises(sws.SettingsError, match=message.replace("(", r"\(")):
+        sws.compare(averaged(THREE), **options)  # type: ignore[arg-type]

@@ -1,0 +1,125 @@
+"""Intervals and tests from the same replicates as scipy's: equal."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from swsdask.comparison.resampling import Averages, bootstrap_weights, left_out_weights, random_signs
+from swsdask.comparison.significance import (
+    bca_interval,
+    holm,
+    max_t,
+    p_bootstrap,
+    p_randomization,
+    p_sign,
+    percentile_interval,
+    standard_error,
+)
+
+VALUES = np.random.default_rng(5).beta(0.6, 0.9, 40)
+WEIGHTS = bootstrap_weights(3, 2000, len(VALUES))
+SAMPLE = Averages(0.0, (1.0,), VALUES[np.newaxis])
+REPLICATES = SAMPLE.replicates(WEIGHTS)
+
+
+def of_scipy(method: str, level: float) -> stats._resampling.BootstrapResult:
+    same = stats.bootstrap((VALUES,), np.mean, n_resamples=2, method="percentile")
+    same.bootstrap_distribution = REPLICATES
+    return stats.bootstrap(
+        (VALUES,), np.mean, n_resamples=0, bootstrap_result=same, method=method, confidence_level=level
+    )
+
+
+@pytest.mark.parametrize("level", [0.95, 0.8])
+def test_intervals_are_those_of_scipy(level: float) -> None:
+    found = of_scipy("percentile", level)
+    assert percentile_interval(REPLICATES, level) == pytest.approx(found.confidence_interval, rel=1e-12)
+    assert standard_error(REPLICATES) == pytest.approx(found.standard_error, rel=1e-12)
+    left_out = SAMPLE.replicates(left_out_weights(len(VALUES)))
+    ends = bca_interval(SAMPLE.value, REPLICATES, left_out, level)
+    assert ends == pytest.approx(of_scipy("BCa", level).confidence_interval, rel=1e-9)
+
+
+def test_replicates_that_are_not_defined_are_left_out() -> None:
+    some = np.append(REPLICATES, [math.nan] * 7)
+    assert percentile_interval(some, 0.9) == percentile_interval(REPLICATES, 0.9)
+    assert p_bootstrap(0.1, some) == p_bootstrap(0.1, REPLICATES)
+    assert all(map(math.isnan, percentile_interval(np.array([math.nan]), 0.9)))
+
+
+def test_bca_without_spread() -> None:
+    same = np.full(9, 0.5)
+    assert bca_interval(0.5, same, same, 0.95) == (0.5, 0.5)
+    assert all(map(math.isnan, bca_interval(0.7, same, same, 0.95)))
+
+
+@pytest.mark.parametrize("n", [5, 12])
+def test_all_exchanges_of_a_few_queries(n: int) -> None:
+    rng = np.random.default_rng(n)
+    a, b = rng.random((2, n)).round(1)
+    expected = stats.permutation_test(
+        (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf
+    )
+    assert p_randomization((a - b) / n, random_signs(0, 10, n)) == pytest.approx(expected.pvalue, rel=1e-12)
+
+
+def test_random_exchanges_come_near_to_scipys() -> None:
+    a, b = VALUES, np.random.default_rng(8).beta(0.6, 0.7, 40)
+    expected = stats.permutation_test(
+        (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=9999, rng=4
+    )
+    found = p_randomization((a - b) / 40, random_signs(1, 9999, 40))
+    assert found == pytest.approx(expected.pvalue, abs=4 * math.sqrt(expected.pvalue / 9999) + 1e-3)
+
+
+@pytest.mark.parametrize(("up", "down"), [(3, 9), (20, 20), (0, 6), (700, 760), (0, 0)])
+def test_sign_test(up: int, down: int) -> None:
+    parts = np.array([0.1] * up + [-0.3] * down + [0.0] * 3)
+    expected = stats.binomtest(up, up + down).pvalue if up + down else 1.0
+    assert p_sign(parts) == pytest.approx(expected, rel=1e-12)
+
+
+def test_bootstrap_p_counts_replicates_as_far_from_the_difference_as_that_is_from_0() -> None:
+    assert p_bootstrap(0.2, np.array([0.2, 0.39, 0.41, -0.01])) == 3 / 5
+    assert p_bootstrap(0.0, np.zeros(99)) == 1.0
+    assert p_bootstrap(0.1, np.full(99, 0.1)) == 1 / 100
+    assert math.isnan(p_bootstrap(math.nan, np.zeros(9)))
+
+
+def test_holm() -> None:
+    assert holm([0.01, 0.04, 0.03, math.nan]) == pytest.approx([0.03, 0.06, 0.06, math.nan], nan_ok=True)
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+
+
+def test_max_t_is_more_than_the_p_of_one_pair() -> None:
+    rng = np.random.default_rng(2)
+    columns = rng.normal([0.0, 0.25, 0.4], 1.0, (60, 3)).T
+    samples = [Averages(0.0, (1.0,), column[np.newaxis]) for column in columns]
+    replicates = [sample.replicates(bootstrap_weights(0, 3000, 60)) for sample in samples]
+    differences = [sample.value for sample in samples]
+    alone = [p_bootstrap(d, r) for d, r in zip(differences, replicates, strict=True)]
+    adjusted = max_t(differences, replicates)
+    assert all(p < q for p, q in zip(alone, adjusted, strict=True))
+    assert max_t(differences[:1], replicates[:1]) == alone[:1]
+    assert max_t([0.0, 0.3], [np.zeros(9), np.full(9, 0.3)]) == [1.0, 0.1]
+
+
+def test_weights() -> None:
+    weights = bootstrap_weights(7, 500, 30)
+    assert (weights.sum(axis=0) == 30).all()
+    assert np.array_equal(weights[:, :100], bootstrap_weights(7, 100, 30))
+    assert not np.array_equal(weights, bootstrap_weights(8, 500, 30))
+    drawn = stats.chisquare(weights.sum(axis=1))
+    assert 1e-4 < drawn.pvalue < 1 - 1e-4
+    assert weights[:, 0].tolist()[:12] == FIRST_WEIGHTS
+    signs = random_signs(7, 400, 70)
+    assert set(np.unique(signs)) == {-1, 1}
+    assert abs(signs.mean()) < 0.03
+
+
+FIRST_WEIGHTS = [1, 2, 1, 1, 0, 0, 0, 1, 4, 1, 1, 0]
+"""Weights are part of what a seed means: they must not change from version to version."""
