@@ -9,7 +9,7 @@ from glob import glob
 from swsdask.archive.memory import RunFile
 from swsdask.formats.files import file_size, is_local
 from swsdask.formats.find import find_runs
-from swsdask.formats.run_encoding import Encoding
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.model.errors import SettingsError
 
 Location = str | os.PathLike[str]

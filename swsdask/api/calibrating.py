@@ -19,7 +19,7 @@ from swsdask.calibration.fitting import MEASURES, CalibrationMethod, fit
 from swsdask.calibration.maps import Calibration
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.formats.find import find_runs
-from swsdask.formats.run_encoding import Encoding
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.measures import select
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import SettingsError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import time
@@ -10,13 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-import xxhash
 
-from swsdask import __version__
 from swsdask.api.arguments import Location, as_names
 from swsdask.api.discovery_inputs import Classes, discovery_inputs, discovery_layers
+from swsdask.api.manifest import discovery_manifest, discovery_provenance
 from swsdask.api.runs import working
-from swsdask.discovery.content import corpus_content, fragments_content
 from swsdask.discovery.corpus import DEFAULT_FOLDS, build_corpus
 from swsdask.discovery.looks import Exemplars, histograms
 from swsdask.discovery.measures import select
@@ -131,7 +128,7 @@ def discover(
             fragments = inputs.fragments(system, corpus)
             found = locate(fragments, corpus)
             notes.extend((*(f"{system}: {note}" for note in fragments.notes), *fragment_notes(found, corpus)))
-            runs[system] = _provenance(url, fragments_content(fragments, corpus), len(fragments), found)
+            runs[system] = discovery_provenance(url, fragments, found, corpus)
             yield found
 
     scored: dict[str, list[Numbers]] = {}
@@ -147,7 +144,7 @@ def discover(
         ran = {"executor": type(workers).__name__, "workers": workers.workers}
     scores = [score_table(system, conditions) for system, conditions in scored.items()]
     phones_file = os.path.basename(inputs.tables.files.phones)
-    manifest = _manifest(corpus, settled.settings.discovery, asked, runs, phones_file)
+    manifest = discovery_manifest(corpus, settled.settings.discovery, asked, runs, phones_file)
     manifest["overridden"] = {each.setting: {"kept": each.kept, "used": each.used} for each in settled.overridden}
     manifest["classes"] = examples
     manifest["run"] = {
@@ -251,53 +248,3 @@ def _corpus(tables: CorpusTables, settings: DiscoverySettings, n_folds: int | No
 
 def _corpus_files(*places: Location | None) -> dict[str, Location | None]:
     return dict(zip(("phones", "words", "split", "folds", "within", "speakers"), places, strict=True))
-
-
-def _provenance(url: str, content: str, rows: int, found: Discovered) -> dict[str, Any]:
-    return {
-        "files": [url],
-        "content": content,
-        "classes": len(found.classes),
-        "rows": rows,
-        "members": len(found.member_cluster),
-        "fragments": len(found),
-        "dropped": dict(found.dropped),
-        "clipped": found.clipped,
-    }
-
-
-def _manifest(
-    corpus: Corpus,
-    settings: DiscoverySettings,
-    asked: list[str] | None,
-    runs: Mapping[str, Mapping[str, Any]],
-    phones: str,
-) -> dict[str, Any]:
-    """What the numbers mean, and what was read and dropped on the way to them."""
-    meaning = {
-        "kind": "discovery",
-        "swsdask": __version__,
-        "definition": corpus.definition,
-        "settings": settings.told(),
-        "measures": asked or "all",
-        "inputs": {**corpus_content(corpus), "runs": {system: run["content"] for system, run in runs.items()}},
-    }
-    digest = xxhash.xxh3_64_hexdigest(json.dumps(meaning, sort_keys=True, allow_nan=False).encode())
-    folds = "" if corpus.definition == "tdev2" else f" folds={len(corpus.folds[0].names)}"
-    chosen = "".join(
-        f" {name}={value}" for name, value in settings.model_dump(exclude={"definition"}, exclude_defaults=True).items()
-    )
-    return {
-        "signature": f"swsdask {__version__} discover definition={corpus.definition}{chosen}{folds} {digest}",
-        **meaning,
-        "corpus": {
-            "name": phones.partition(".")[0],
-            "files": len(corpus.files),
-            "phones": len(corpus.phones),
-            "words": len(corpus.words),
-        },
-        "folds": {
-            folds.condition: {"names": list(folds.names), "stretches": len(folds.stretches)} for folds in corpus.folds
-        },
-        "runs": {system: dict(run) for system, run in runs.items()},
-    }

@@ -13,7 +13,7 @@ from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest as ingest_files
 from swsdask.execution.executor import Executor, Progress
-from swsdask.formats.run_encoding import Encoding
+from swsdask.formats.runs.encoding import Encoding
 
 
 def ingest(

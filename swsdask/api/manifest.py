@@ -1,16 +1,22 @@
-"""The manifest of a result: the signature, which says what the numbers mean, and what was dropped or rounded."""
+"""The manifest of a result: the signature, which says what the numbers mean, and the counts of what was dropped.
+
+Content hashes are of what files say, not of how they are written or compressed.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
 import xxhash
 
 from swsdask import __version__
 from swsdask.archive.protocols import Archive, Run
+from swsdask.model.corpus import Corpus, Discovered, Fragments, Stretches, Tokens
+from swsdask.model.discovery_settings import DiscoverySettings
 from swsdask.model.settings import Settings
 
 PER_QUERY = ("search_time.", "oov_count.")
@@ -20,7 +26,7 @@ PER_QUERY = ("search_time.", "oov_count.")
 def manifest_of(
     archive: Archive, systems: Sequence[str], settings: Settings, measures: Sequence[str] | None, by: Sequence[str]
 ) -> dict[str, Any]:
-    """What the numbers mean, and what was dropped or rounded on the way to them."""
+    """The manifest of a result of detections."""
     runs = {run.system: run for run in archive.runs if run.system in set(systems)}
     meaning = {
         "swsdask": __version__,
@@ -29,9 +35,8 @@ def manifest_of(
         "settings": settings.evaluation.model_dump(mode="json"),
         "inputs": {**archive.inputs, "runs": {system: runs[system].content for system in systems}},
     }
-    digest = xxhash.xxh3_64_hexdigest(json.dumps(meaning, sort_keys=True, allow_nan=False).encode())
     return {
-        "signature": f"swsdask {__version__} {differences(settings)} {digest}",
+        "signature": f"swsdask {__version__} {differences(settings)} {_digest(meaning)}",
         **meaning,
         "runs": {system: _provenance(runs[system]) for system in systems},
     }
@@ -55,3 +60,91 @@ def differences(settings: Settings) -> str:
 def _flat(key: str, value: Any) -> list[tuple[str, Any]]:
     """A setting, or those of a table of settings, named as `--set` takes them."""
     return [(f"{key}.{name}", each) for name, each in value.items()] if isinstance(value, dict) else [(key, value)]
+
+
+def _digest(meaning: Mapping[str, Any]) -> str:
+    """The hash that ends a signature: equal for results that mean the same."""
+    return xxhash.xxh3_64_hexdigest(json.dumps(meaning, sort_keys=True, allow_nan=False).encode())
+
+
+def discovery_provenance(url: str, fragments: Fragments, discovered: Discovered, corpus: Corpus) -> dict[str, Any]:
+    """The file of a system, the hash of its content, and the counts of its fragments."""
+    return {
+        "files": [url],
+        "content": fragments_content(fragments, corpus),
+        "classes": len(discovered.classes),
+        "rows": len(fragments),
+        "members": len(discovered.member_cluster),
+        "fragments": len(discovered),
+        "dropped": dict(discovered.dropped),
+        "clipped": discovered.clipped,
+    }
+
+
+def discovery_manifest(
+    corpus: Corpus,
+    settings: DiscoverySettings,
+    measures: list[str] | None,
+    runs: Mapping[str, Mapping[str, Any]],
+    phones: str,
+) -> dict[str, Any]:
+    """The manifest of a result of term discovery; `phones` is the name of the file of phones."""
+    meaning = {
+        "kind": "discovery",
+        "swsdask": __version__,
+        "definition": corpus.definition,
+        "settings": settings.told(),
+        "measures": measures or "all",
+        "inputs": {**corpus_content(corpus), "runs": {system: run["content"] for system, run in runs.items()}},
+    }
+    folds = "" if corpus.definition == "tdev2" else f" folds={len(corpus.folds[0].names)}"
+    chosen = "".join(
+        f" {name}={value}" for name, value in settings.model_dump(exclude={"definition"}, exclude_defaults=True).items()
+    )
+    return {
+        "signature": f"swsdask {__version__} discover definition={corpus.definition}{chosen}{folds} {_digest(meaning)}",
+        **meaning,
+        "corpus": {
+            "name": phones.partition(".")[0],
+            "files": len(corpus.files),
+            "phones": len(corpus.phones),
+            "words": len(corpus.words),
+        },
+        "folds": {
+            folds.condition: {"names": list(folds.names), "stretches": len(folds.stretches)} for folds in corpus.folds
+        },
+        "runs": {system: dict(run) for system, run in runs.items()},
+    }
+
+
+def corpus_content(corpus: Corpus) -> dict[str, str]:
+    """The content hash of the phones, the words, the stretches of speech, if any, and each set of folds."""
+    hashes = {"phones": _tokens(corpus.phones, corpus), "words": _tokens(corpus.words, corpus)}
+    if corpus.speech is not None:
+        hashes["split"] = _hash(corpus.files, _columns(corpus.speech))
+    for folds in corpus.folds:
+        hashes[f"folds of {folds.condition}"] = _hash((corpus.files, folds.names), _columns(folds.stretches))
+    return hashes
+
+
+def fragments_content(fragments: Fragments, corpus: Corpus) -> str:
+    """The content hash of what one system found."""
+    columns = (fragments.cluster, fragments.file, fragments.start, fragments.end)
+    return _hash((corpus.files, fragments.classes), columns)
+
+
+def _tokens(tokens: Tokens, corpus: Corpus) -> str:
+    return _hash((corpus.files, tokens.labels), (tokens.file, tokens.start, tokens.end, tokens.label))
+
+
+def _columns(stretches: Stretches) -> tuple[np.ndarray[Any, Any], ...]:
+    return stretches.file, stretches.start, stretches.end, stretches.fold
+
+
+def _hash(names: Any, columns: Iterable[np.ndarray[Any, Any]]) -> str:
+    """The hash of names and integer columns, in 32 hexadecimal digits."""
+    state = xxhash.xxh3_128(json.dumps(names, ensure_ascii=False).encode())
+    for column in columns:
+        state.update(str(len(column)).encode())
+        state.update(column.astype("<i8").tobytes())
+    return state.hexdigest()

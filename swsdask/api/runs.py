@@ -16,7 +16,7 @@ from swsdask.archive.versions import Layout
 from swsdask.archive.write import write_runs
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import open_executor
-from swsdask.formats.run_encoding import Encoding
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import Settings
 

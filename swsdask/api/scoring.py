@@ -17,7 +17,7 @@ from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_reference
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.local import SerialExecutor
-from swsdask.formats.run_encoding import Encoding
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.measures import MEASURES, interpretation, select, with_points
 from swsdask.measures.measure import Measure
 from swsdask.measures.processing_load import ProcessingLoad

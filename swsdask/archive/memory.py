@@ -19,7 +19,7 @@ from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.formats.reference.queries import read_queries, text_encoding
 from swsdask.formats.reference.rttm import read_rttm
-from swsdask.formats.run_encoding import Encoding
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import split_run
 from swsdask.formats.runs.resources import resources_of_runs
 from swsdask.model.errors import ArchiveError, Problems

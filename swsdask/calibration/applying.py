@@ -16,9 +16,9 @@ from itertools import chain
 import numpy as np
 
 from swsdask.calibration.maps import AffineMap, StepMap
-from swsdask.formats.run_encoding import Encoding
-from swsdask.formats.run_rewrite import rewrite_table, stays_table, system_to_add
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import read_run
+from swsdask.formats.runs.rewrite import rewrite_table, stays_table, system_to_add
 from swsdask.formats.runs.write import write_lists, writer_of
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.sniff import RUNS, Format, expect

@@ -18,7 +18,7 @@ def command(run: str, target: str, system: str | None, frame_shift: float | None
     *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Times and scores keep every digit; a
     table in text that stays one keeps its columns and quotes too.
     """
-    from swsdask.formats.run_encoding import Encoding
+    from swsdask.formats.runs.encoding import Encoding
     from swsdask.formats.runs.write import convert
     from swsdask.model.errors import counted
 

@@ -17,8 +17,11 @@ Stretches of speech are used by `tde2015` alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Literal
+from functools import lru_cache, wraps
+from threading import Lock
+from typing import Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +41,23 @@ DEFAULT_FOLDS = 10
 
 ALL = "all"
 WITHIN_TALKER = "within_talker"
+
+_CORPORA = 2
+"""The number of corpora whose results are cached."""
+
+Found = TypeVar("Found")
+
+
+def per_corpus(find: Callable[[Corpus], Found]) -> Callable[[Corpus], Found]:
+    """Cache the results of a function of a corpus, per process. One thread computes, the others wait for it."""
+    cached, lock = lru_cache(_CORPORA)(find), Lock()
+
+    @wraps(find)
+    def locked(corpus: Corpus) -> Found:
+        with lock:
+            return cached(corpus)
+
+    return locked
 
 
 def read_corpus(

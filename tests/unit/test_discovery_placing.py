@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from swsdask.discovery.counting.corpus_cache import per_corpus
+from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.per_fold import by_fold, distinct_things, ratio, things_counted
 from swsdask.kernels.ngrams import find_sequences, number_sequences
 from swsdask.kernels.pairs import have_partner, holding, sharing_most

@@ -21,7 +21,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.counting.corpus_cache import per_corpus
+from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.discovery.counting.rows import LENGTHS, LONGEST, Windows, windows
 from swsdask.kernels.ngrams import SHORTEST, U8, add_apart, add_partnered, covered, refine, starts_within, trigrams

@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.counting.corpus_cache import per_corpus
+from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.ngrams import number_sequences
 from swsdask.kernels.pairs import ACROSS_FILES, Times, overlapping, ranks, repeated

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from swsdask.discovery.counting.corpus_cache import per_corpus
+from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.per_fold import Members, changes, completable, most_folds
 from swsdask.kernels.matching import Entries, Rows
 from swsdask.kernels.ngrams import SHORTEST, U8, number_sequences

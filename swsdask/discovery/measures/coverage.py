@@ -30,7 +30,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.discovery.counting.corpus_cache import per_corpus
+from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.gold import gold_cover
 from swsdask.discovery.counting.pairs import ranges
 from swsdask.discovery.counting.per_fold import distinct_things, most_folds, ratio, rows_counted, things_counted

@@ -30,7 +30,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.counting.corpus_cache import per_corpus
+from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.pairs import (
     Products,
     batches,

@@ -27,7 +27,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.counting.corpus_cache import per_corpus
+from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.per_fold import are_in, distinct, distinct_things, ratio, things, things_counted
 from swsdask.discovery.counting.words import (
     NO_WORD,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from swsdask.formats.files import noted, open_bytes
-from swsdask.formats.run_encoding import Encoding
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.parts import Span, read_span, spans
 from swsdask.formats.runs.resources import with_resources
 from swsdask.formats.runs.text import read_blocks, utf8_blocks

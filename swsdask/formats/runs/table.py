@@ -31,8 +31,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from swsdask.formats.files import Lines, is_local, noted, read_lines, storage_fault
-from swsdask.formats.run_encoding import PLAIN, Encoding
 from swsdask.formats.runs.arrow import Batch, Gathering
+from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.values import FormatError, read_header, shown
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.schemas import RunPiece

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from swsdask.formats.files import COMPRESSED_ENDINGS, is_local, writing
 from swsdask.formats.reference.files import is_folder
-from swsdask.formats.run_encoding import Encoding
-from swsdask.formats.run_rewrite import quoted, rewrite_table, stays_table, system_to_add
 from swsdask.formats.runs.arrow import join_pieces
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import read_run
+from swsdask.formats.runs.rewrite import quoted, rewrite_table, stays_table, system_to_add
 from swsdask.formats.runs.write_xml import file_name, header_attributes, lists_of_detections, seconds_text
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.values import FormatError, shown
