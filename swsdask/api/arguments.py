@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from glob import glob
+from typing import Any, cast
 
 from swsdask.archive.memory import RunFile
 from swsdask.formats.files import file_size, is_local
 from swsdask.formats.find import find_runs
+from swsdask.formats.in_memory import Table, TableRun, as_arrow, is_table
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.model.errors import SettingsError
 
@@ -26,42 +29,62 @@ def locations(given: Location | Iterable[Location]) -> list[str]:
     return [os.fspath(given)] if isinstance(given, str | os.PathLike) else [os.fspath(place) for place in given]
 
 
-Runs = Location | Iterable[Location] | Mapping[str, Location] | None
-"""Files, directories, globs or URLs; or file by system; or names of an archive's systems."""
+Runs = Location | Table | Iterable[Location | Table] | Mapping[str, Location | Table] | None
+"""Files, directories, globs, URLs or tables in memory; one of these by system; or names of an archive's systems."""
 
-GivenRuns = list[str] | dict[str, str] | None
+GivenRuns = list[str | TableRun] | dict[str, str | TableRun] | None
 """The same, in one form."""
 
 BYTES_PER_DETECTION = 90
 """About what a detection takes in an official file: for a guess at how much there is to do before anything is read."""
 
 
-def named_runs(runs: Runs, held: Sequence[str] = ()) -> GivenRuns:
-    """Runs as strings. Of an archive, each must be one of the systems `held`, or each something to read."""
+def named_runs(runs: Runs, held: Sequence[str] = (), *, judged: bool = False) -> GivenRuns:
+    """Runs in one form. Of an archive, each must be one of the systems `held`, or each something to read.
+
+    Tables in memory hold `judged` documents where the evaluation does.
+    """
     if runs is None:
         return None
     if isinstance(runs, Mapping):
-        return {system: os.fspath(url) for system, url in runs.items()}
-    given = locations(runs)
-    others = [name for name in given if name not in held]
-    missing = [name for name in others if held and is_local(name) and not glob(name) and not os.path.exists(name)]
+        return {system: _run(place, f"run {system}", system, judged) for system, place in runs.items()}
+    if is_table(runs):
+        return [_run(runs, "run", None, judged)]
+    places: list[Location | Table] = [runs] if isinstance(runs, str | os.PathLike) else list(cast(Iterable[Any], runs))
+    given = [_run(place, f"run {number}", None, judged) for number, place in enumerate(places, 1)]
+    others = [run for run in given if run not in held]
+    files = [run for run in others if isinstance(run, str) and is_local(run)]
+    missing = [name for name in files if held and not glob(name) and not os.path.exists(name)]
     if missing:
         raise SettingsError(f"{missing[0]} is neither a file nor a system of the archive: {', '.join(held)}.")
     if others and len(others) < len(given):
-        both = f"{next(name for name in given if name in held)} is a system of the archive, {others[0]} a file"
+        other = "a table" if isinstance(others[0], TableRun) else f"{others[0]} a file"
+        both = f"{next(run for run in given if run in held)} is a system of the archive, {other}"
         raise SettingsError(f"{both}: score them one after the other, or ingest the file.")
     return given
 
 
-def run_files(runs: GivenRuns, encoding: Encoding | None = None) -> list[RunFile]:
-    """The files that runs are in. Raises `InputError` for what names none."""
-    if runs is None:
-        return []
-    if isinstance(runs, dict):
-        return [RunFile(url, system, encoding) for system, url in runs.items()]
-    return [RunFile(url, encoding=encoding) for url in find_runs(runs)]
+def _run(run: Location | Table, name: str, system: str | None, judged: bool) -> str | TableRun:
+    if isinstance(run, str | os.PathLike):
+        return os.fspath(run)
+    return TableRun(name, as_arrow(run, name), system, judged=judged)
 
 
-def rows_about(files: Sequence[RunFile]) -> int:
-    """About how many detections some files hold, by their size."""
-    return sum(file_size(file.url) for file in files) // BYTES_PER_DETECTION
+def run_files(runs: GivenRuns, encoding: Encoding | None = None) -> list[RunFile | TableRun]:
+    """The files and tables that runs are in. Raises `InputError` for what names none."""
+    named = runs if isinstance(runs, dict) else {}
+    sources: list[RunFile | TableRun] = [
+        replace(run, encoding=encoding) if isinstance(run, TableRun) else RunFile(run, system, encoding)
+        for system, run in named.items()
+    ]
+    given = runs if isinstance(runs, list) else []
+    sources += [replace(run, encoding=encoding) for run in given if isinstance(run, TableRun)]
+    files = [run for run in given if isinstance(run, str)]
+    return sources + [RunFile(url, encoding=encoding) for url in (find_runs(files) if files else [])]
+
+
+def rows_about(runs: Iterable[RunFile | TableRun]) -> int:
+    """About how many detections some runs hold, those in files by their size."""
+    return sum(
+        run.table.num_rows if isinstance(run, TableRun) else file_size(run.url) // BYTES_PER_DETECTION for run in runs
+    )

@@ -83,7 +83,7 @@ def calibrate(
     array([-1.455,  3.868])
     """
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
-    runs = named_runs(run, evaluation.systems)
+    runs = named_runs(run, evaluation.systems, judged=evaluation.judged)
     settings = evaluation.settings
     if method not in MEASURES:
         raise SettingsError(f"method {method!r} is unknown. Known: {', '.join(MEASURES)}.")

@@ -104,13 +104,13 @@ def ingest(
     resolved = layers.settings()
     given = reference is not None or any((ecf, rttm, queries))
     judged = None if qrels is None else judged_files(qrels, runs, (reference, ecf, rttm, queries))
-    runs = named_runs(runs)
+    given_runs = named_runs(runs, judged=layers.judged)
     layout = Layout(buckets=buckets, codec=codec)
-    with working(resolved, executor, rows_about(run_files(runs)), progress) as workers:
+    with working(resolved, executor, rows_about(run_files(given_runs)), progress) as workers:
         return ingest_files(
             os.fspath(archive),
             reference_files(reference, ecf, rttm, queries) if given else judged,
-            run_files(runs, Encoding(frame_shift, negate_scores)),
+            run_files(given_runs, Encoding(frame_shift, negate_scores)),
             resolved.evaluation,
             replace=replace_runs,
             keep=layers,

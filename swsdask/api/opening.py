@@ -9,9 +9,10 @@ from typing import Any, Self
 
 from swsdask.api.arguments import Location, Runs, named_runs, run_files
 from swsdask.api.manifest import differences
-from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference
+from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference, sources_of, tables_in_memory
 from swsdask.archive.protocols import Archive
 from swsdask.archive.store import is_archive, open_archive
+from swsdask.formats.in_memory import Judged, Table, as_judgments
 from swsdask.formats.reference.files import ReferenceFiles, find_reference
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.layers import Layers, Override, Settled
@@ -57,10 +58,13 @@ class Evaluation:
     notes: tuple[str, ...] = field(default=(), repr=False)
     """What a reader must be told of the settings."""
 
+    judged: bool = field(default=False, repr=False)
+    """Whether the reference is made of judgments of documents, so that tables of runs need no times."""
+
     @classmethod
     def of(cls, archive: Archive, settled: Settled, files: ReferenceFiles | None = None) -> Self:
         """An evaluation with the settings that are settled for it."""
-        return cls(archive, settled.settings, files, settled.overridden, settled.notes)
+        return cls(archive, settled.settings, files, settled.overridden, settled.notes, settled.judged)
 
     def __repr__(self) -> str:
         excerpts, queries = self.archive.documents.num_rows, self.archive.queries.num_rows
@@ -78,15 +82,17 @@ def open(  # noqa: A001
     *,
     ecf: Location | None = None,
     rttm: Location | None = None,
-    queries: Location | None = None,
-    qrels: Location | None = None,
+    queries: Location | Table | Iterable[str] | None = None,
+    documents: Table | None = None,
+    occurrences: Table | None = None,
+    qrels: Location | Judged | None = None,
     collection: Runs = None,
     preset: str | None = None,
     compat: str | None = None,
     settings: Mapping[str, Any] | None = None,
     version: int | None = None,
 ) -> Evaluation:
-    """Open an evaluation: an archive, a reference, or judgments of documents.
+    """Open an evaluation: an archive, a reference in files or in tables, or judgments of documents.
 
     Parameters
     ----------
@@ -94,8 +100,14 @@ def open(  # noqa: A001
         An archive, or a directory with one ECF, one RTTM and one query list.
     ecf, rttm, queries : path or URL, optional
         The three files of a reference, instead of `source`.
-    qrels : path or URL, optional
-        Judgments of documents, instead of a reference: TREC's, or a table with query, document and relevance.
+    documents, occurrences : DataFrame, Arrow table or list of dict, optional
+        A reference in memory, instead of files. `documents` has the columns document and duration (or end), and may
+        have channel, start, source_type and language. `occurrences` has query, document, start and duration (or end),
+        and may have channel and speaker. Times are in seconds. `queries` is then a table with the column query, whose
+        further columns are attributes, or an iterable of ids; default: the queries of the occurrences.
+    qrels : path, URL, DataFrame or mapping, optional
+        Judgments of documents, instead of a reference: TREC's, a table with query, document and relevance, or
+        ``{query: {document: relevance}}``.
     collection : path, URL, glob, iterable of these, or mapping, optional
         With `qrels`: runs whose documents belong to the collection, whether they were judged or not. Give all runs
         that are to be scored.
@@ -135,6 +147,14 @@ def open(  # noqa: A001
     >>> evaluation = sws.open("demo/files", settings={"evaluation": {"tolerance_s": 0.25}})
     >>> evaluation.settings.evaluation.tolerance_s
     0.25
+
+    With tables in memory:
+
+    >>> spoken = [{"query": "good morning", "document": "a", "start": 1.0, "duration": 1.0}]
+    >>> evaluation = sws.open(documents=[{"document": "a", "duration": 60.0}], occurrences=spoken)
+    >>> found = [{"query": "good morning", "document": "a", "start": 1.2, "duration": 0.9, "score": 0.7}]
+    >>> sws.score(evaluation, "mtwv", runs=found).scores["value"].tolist()
+    [1.0]
     """
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
     if source is not None and qrels is None and is_archive(os.fspath(source)):
@@ -146,6 +166,10 @@ def open(  # noqa: A001
         return Evaluation.of(MemoryArchive(read_reference(judged), (), {}), settled)
     if version is not None:
         raise SettingsError(f"version={version} goes with an archive; {source} is none.")
+    if documents is not None or occurrences is not None:
+        if documents is None or occurrences is None or isinstance(queries, str | os.PathLike) or source or ecf or rttm:
+            raise SettingsError("Give documents and occurrences together, and no files of a reference beside them.")
+        return Evaluation.of(MemoryArchive(tables_in_memory(documents, occurrences, queries), (), {}), settled)
     files = reference_files(source, ecf, rttm, queries)
     return Evaluation.of(MemoryArchive(read_reference(files), (), {}), settled, files)
 
@@ -157,17 +181,23 @@ def layers_of(
     return Layers(load_preset(preset) if preset else None, compat, explicit or {}, judged)
 
 
-def judged_files(qrels: Location, runs: Runs, others: Iterable[Any]) -> JudgedFiles:
+def judged_files(qrels: Location | Judged, runs: Runs, others: Iterable[Any]) -> JudgedFiles:
     """Judgments as a reference, with the runs of its collection. Raises `SettingsError` where `others` are given."""
     if any(other is not None for other in others):
         raise SettingsError("qrels are a whole reference: give no other one beside them.")
-    return JudgedFiles(os.fspath(qrels), tuple(file.url for file in run_files(named_runs(runs))))
+    judgments = os.fspath(qrels) if isinstance(qrels, str | os.PathLike) else as_judgments(qrels)
+    return JudgedFiles(judgments, tuple(sources_of(run_files(named_runs(runs, judged=True)))))
 
 
 def reference_files(
-    source: Location | None, ecf: Location | None, rttm: Location | None, queries: Location | None
+    source: Location | None,
+    ecf: Location | None,
+    rttm: Location | None,
+    queries: Location | Table | Iterable[str] | None,
 ) -> ReferenceFiles:
     """The files of a reference, by its folder or by name. Raises `SettingsError` unless it is one or the other."""
+    if queries is not None and not isinstance(queries, str | os.PathLike):
+        raise SettingsError("queries in memory go with documents and occurrences in memory.")
     if source is not None and not any((ecf, rttm, queries)):
         return find_reference(os.fspath(source))
     if source is None and ecf and rttm and queries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeGuard
 
 from swsdask.api.arguments import GivenRuns, rows_about, run_files
 from swsdask.api.opening import Evaluation
@@ -29,8 +30,8 @@ def rows_to_score(evaluation: Evaluation, runs: GivenRuns) -> int:
     return rows_about(run_files(runs))
 
 
-def _are_systems(runs: GivenRuns, held: Sequence[str]) -> bool:
-    return bool(held) and isinstance(runs, list) and set(runs) <= set(held)
+def _are_systems(runs: GivenRuns, held: Sequence[str]) -> TypeGuard[list[str]]:
+    return bool(held) and isinstance(runs, list) and all(run in held for run in runs)
 
 
 @contextmanager

@@ -114,14 +114,14 @@ def score(
     ['all', 'oov=false', 'oov=true']
     """
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
-    runs, by = named_runs(runs, evaluation.systems), as_names(by) or []
+    given, by = named_runs(runs, evaluation.systems, judged=evaluation.judged), as_names(by) or []
     encoding = Encoding(frame_shift, negate_scores)
     began = time.time()
     names, families, settings = requested(measures, evaluation.settings)
     with ExitStack() as stack:
-        rows = rows_to_score(evaluation, runs)
+        rows = rows_to_score(evaluation, given)
         workers = stack.enter_context(working(settings, executor, rows, progress))
-        archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, buckets, encoding))
+        archive, systems = stack.enter_context(with_runs(evaluation, given, workers, buckets, encoding))
         held = [run for run in archive.runs if run.system in systems]
         notes = [
             *check_words(archive.words, settings.evaluation),
@@ -200,9 +200,9 @@ def plan(
     """
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
     names, families, settings = requested(measures, evaluation.settings)
-    runs, by = named_runs(runs, evaluation.systems), as_names(by) or []
+    given, by = named_runs(runs, evaluation.systems, judged=evaluation.judged), as_names(by) or []
     encoding = Encoding(frame_shift, negate_scores)
-    with with_runs(evaluation, runs, SerialExecutor(), None, encoding) as (archive, systems):
+    with with_runs(evaluation, given, SerialExecutor(), None, encoding) as (archive, systems):
         held = [run for run in archive.runs if run.system in systems]
         notes = (*check_words(archive.words, settings.evaluation), *check_runs(held, settings.evaluation))
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,10 +13,12 @@ from swsdask.archive.occurrences import find_occurrences
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables, read_judged
 from swsdask.archive.rows import cut, in_order, joined, pair_starts
-from swsdask.archive.sources import RunSource, file_order, note_claims
+from swsdask.archive.sources import file_order, note_claims
 from swsdask.formats.files import file_size
+from swsdask.formats.in_memory import Table, TableRun
 from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import ReferenceFiles
+from swsdask.formats.reference.in_memory import read_documents, read_occurrences
 from swsdask.formats.reference.queries import read_queries, text_encoding
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.runs.encoding import Encoding
@@ -24,6 +26,7 @@ from swsdask.formats.runs.read import split_run
 from swsdask.formats.runs.resources import resources_of_runs
 from swsdask.model.errors import ArchiveError, Problems
 from swsdask.model.finding import FindRule
+from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
 
@@ -160,16 +163,26 @@ def read_reference(files: ReferenceFiles | JudgedFiles) -> ReferenceTables:
     return ReferenceTables(documents, queries, words, segments)
 
 
-def sources_of(run_files: Sequence[RunFile]) -> list[RunSource]:
-    """The files, in order, large ones in parts that can be read at the same time, with the resources told beside them.
+def tables_in_memory(documents: Table, occurrences: Table, queries: Table | Iterable[str] | None) -> ReferenceTables:
+    """The tables of a reference in memory. Raises `InputError` with everything wrong with it."""
+    problems = Problems()
+    excerpts = read_documents(documents, problems)
+    listed, words, segments = read_occurrences(occurrences, queries, problems)
+    problems.raise_if_any()
+    return ReferenceTables(excerpts, listed, words, segments)
+
+
+def sources_of(runs: Sequence[RunFile | TableRun]) -> list[RunSource]:
+    """The runs, in order, large files in parts that can be read at the same time, with the resources told beside them.
 
     Raises `InputError` with everything that is wrong with the files of resources.
     """
-    resources = resources_of_runs(file.url for file in run_files)
-    return [
-        replace(part, resources=resources.get(file.url))
-        for file in run_files
-        for part in split_run(
-            file.url, 1 + file_size(file.url) // BYTES_PER_SOURCE, system=file.system, encoding=file.encoding
-        )
-    ]
+    resources = resources_of_runs(run.url for run in runs if isinstance(run, RunFile))
+    sources: list[RunSource] = []
+    for run in runs:
+        if isinstance(run, TableRun):
+            sources.append(run)
+            continue
+        parts = split_run(run.url, 1 + file_size(run.url) // BYTES_PER_SOURCE, system=run.system, encoding=run.encoding)
+        sources += [replace(part, resources=resources.get(run.url)) for part in parts]
+    return sources

@@ -41,9 +41,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from swsdask.formats.reference.trec import read_judgments
-from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import Problems
-from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS
+from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunSource
 from swsdask.model.settings import Compat
 from swsdask.model.trials import I8, I32, I64, UNKNOWN_DOCUMENT, Bool
 from swsdask.model.units import TICKS_PER_SECOND, DocumentCodes
@@ -96,10 +95,10 @@ def _column_hash(column: pa.ChunkedArray) -> str:
 
 @dataclass(frozen=True)
 class JudgedFiles:
-    """A file of judgments, and the runs whose documents are of the collection as well, judged or not."""
+    """A file or table of judgments, and the runs whose documents are of the collection as well, judged or not."""
 
-    qrels: str
-    runs: tuple[str, ...] = ()
+    qrels: str | pa.Table
+    runs: tuple[RunSource, ...] = ()
 
 
 def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
@@ -117,9 +116,9 @@ def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
     )
 
 
-def _others(runs: Iterable[str], codes: DocumentCodes) -> set[str]:
+def _others(runs: Iterable[RunSource], codes: DocumentCodes) -> set[str]:
     """The documents of runs that are not those with codes."""
-    pieces = (piece for run in runs for piece in read_run(run, Problems()))
+    pieces = (piece for run in runs for piece in run.read(Problems()))
     return {name for piece in pieces for name in piece.documents if codes.get(name, judged=piece.judged) is None}
 
 

@@ -13,37 +13,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
 from swsdask.archive.encode import Codes
 from swsdask.model.errors import SHOWN, InputError, Problem, Problems
-from swsdask.model.schemas import RunPiece
+from swsdask.model.schemas import RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
-
-
-class RunSource(Protocol):
-    """A file with runs, or a part of one. Picklable."""
-
-    @property
-    def file(self) -> str:
-        """The path or URL as the user gave it."""
-        ...
-
-    @property
-    def system(self) -> str | None:
-        """The name of the system, where the user gave one; else the file says it."""
-        ...
-
-    def read(self, problems: Problems) -> Iterator[RunPiece]:
-        """The rows, in pieces; what is wrong with them is added to `problems`."""
-        ...
-
-    def line_of(self, system: str, row: int) -> int | None:
-        """The line in the file of one of a system's rows here, counted from 0, where that can be told."""
-        ...
 
 
 def note_claims(claims: Mapping[str, Sequence[RunSource]], problems: Problems) -> None:

@@ -40,7 +40,7 @@ from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
 from swsdask.archive.rows import joined
-from swsdask.archive.sources import FileOrder, RunSource, file_order, note_claims
+from swsdask.archive.sources import FileOrder, file_order, note_claims
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive
 from swsdask.archive.versions import (
@@ -54,10 +54,12 @@ from swsdask.archive.versions import (
     table_name,
 )
 from swsdask.execution.executor import Executor, run_tasks
+from swsdask.formats.in_memory import TableRun
 from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted
 from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
+from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import I64, Detections
 
@@ -380,7 +382,7 @@ def _checked(sources: Sequence[RunSource], read: Sequence[Read], settings: Evalu
 def ingest(
     url: str,
     reference_files: ReferenceFiles | JudgedFiles | None,
-    run_files: Sequence[RunFile],
+    runs: Sequence[RunFile | TableRun],
     settings: EvaluationSettings,
     *,
     replace: bool = False,
@@ -399,7 +401,7 @@ def ingest(
     return write_runs(
         Storage(url, storage_options or {}),
         None if reference_files is None else read_reference(reference_files),
-        sources_of(run_files),
+        sources_of(runs),
         settings,
         replace=replace,
         keep=keep,

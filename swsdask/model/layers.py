@@ -89,22 +89,24 @@ class Settled:
     settings: Settings
     overridden: tuple[Override, ...] = ()
     notes: tuple[str, ...] = ()
+    judged: bool = False
 
     @classmethod
     def of_files(cls, given: Layers) -> Self:
         """The settings that are given, where there is no archive."""
         settings = given.settings()
-        return cls(settings, notes=settings.notes)
+        return cls(settings, notes=settings.notes, judged=given.judged)
 
     @classmethod
     def of_archive(cls, given: Layers, kept: Layers | None) -> Self:
         """The settings that are given for an archive that keeps some, or none."""
         if kept is None:
             settings = given.settings()
-            return cls(settings, notes=(*settings.notes, KEPT_NONE))
-        settings = given.over(kept).settings()
+            return cls(settings, notes=(*settings.notes, KEPT_NONE), judged=given.judged)
+        layers = given.over(kept)
+        settings = layers.settings()
         changes = overrides(kept.settings(), settings)
-        return cls(settings, changes, (*settings.notes, *(f"Setting {each}" for each in changes)))
+        return cls(settings, changes, (*settings.notes, *(f"Setting {each}" for each in changes)), layers.judged)
 
 
 def _values(settings: Settings) -> Iterator[tuple[str, Any]]:

@@ -10,12 +10,15 @@ A run is read in pieces of rows with dictionaries of their own; an archive repla
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdask.model.errors import Problems
 from swsdask.model.resources import Resources
 
 DOCUMENTS = pa.schema(
@@ -148,3 +151,25 @@ class RunPiece:
 
     def __len__(self) -> int:
         return len(self.query)
+
+
+class RunSource(Protocol):
+    """A file with runs, a part of one, or a table in memory. Picklable."""
+
+    @property
+    def file(self) -> str:
+        """The path or URL as the user gave it."""
+        ...
+
+    @property
+    def system(self) -> str | None:
+        """The name of the system, where the user gave one; else the file says it."""
+        ...
+
+    def read(self, problems: Problems) -> Iterator[RunPiece]:
+        """The rows, in pieces; what is wrong with them is added to `problems`."""
+        ...
+
+    def line_of(self, system: str, row: int) -> int | None:
+        """The line in the file of one of a system's rows here, counted from 0, where that can be told."""
+        ...

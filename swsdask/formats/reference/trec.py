@@ -10,7 +10,7 @@ table that has `score` too is a run as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -54,15 +54,16 @@ def read_trec_run(file: str, problems: Problems, rows_per_piece: int, system: st
     once.note(file, problems)
 
 
-def read_judgments(file: str, problems: Problems) -> Judgments:
-    """The judgments of qrels or of a table; whatever is wrong is added to `problems`."""
+def read_judgments(judged: str | pa.Table, problems: Problems) -> Judgments:
+    """The judgments of qrels, of a table in a file or in memory; whatever is wrong is added to `problems`."""
+    file = judged if isinstance(judged, str) else "qrels"
     once = _Once("a judgment once")
     queries: dict[str, None] = {}
     documents: dict[str, None] = {}
     relevant: list[tuple[str, str]] = []
     before = problems.total
     with noted(problems):
-        for batch in _judgment_batches(file, expect(file, Format.QRELS, Format.TABLE), problems):
+        for batch in _file_batches(judged, problems) if isinstance(judged, str) else _table_batches(judged, problems):
             good = _good(batch, "relevance", _RELEVANCE, "a whole number as relevance")
             for line, fault in good.unread:
                 problems.add(file, line, fault.expected, fault.found, fault.remedy)
@@ -92,20 +93,35 @@ def _run_batches(file: str, problems: Problems, once: _Once, *, named: bool) -> 
         yield with_times(good._replace(columns={name: c for name, c in good.columns.items() if name != "rank"}))
 
 
-def _judgment_batches(file: str, kind: Format, problems: Problems) -> Iterator[Batch]:
-    if kind is Format.QRELS:
+def _file_batches(file: str, problems: Problems) -> Iterator[Batch]:
+    if expect(file, Format.QRELS, Format.TABLE) is Format.QRELS:
         yield from Separated(problems, " ", 4, _QRELS).batches(_even(file))
         return
     blocks = read_lines(file)
     delimiter, names, rest = first_line(next(blocks))
+    columns = _judged_columns(names, file, 1, problems)
+    if columns:
+        yield from Separated(problems, delimiter, len(names), columns).batches(chain((rest,), blocks))
+
+
+def _table_batches(table: pa.Table, problems: Problems) -> Iterator[Batch]:
+    """The rows of a table in memory, their numbers from 1 as lines."""
+    columns = _judged_columns(table.column_names, "qrels", None, problems)
+    if columns:
+        texts = {name: pc.fill_null(table.column(at).cast(pa.string()), "") for name, at in columns.items()}
+        yield Batch({name: column.combine_chunks() for name, column in texts.items()}, np.arange(1, table.num_rows + 1))
+
+
+def _judged_columns(names: Sequence[str], file: str, line: int | None, problems: Problems) -> dict[str, int]:
+    """Where the columns of judgments are among those named; none where one is missing, which becomes a problem."""
     plain = [name.strip().lower() for name in names]
     missing = [name for name in _QRELS if plain.count(name) != 1]
     if missing:
         found = f"{shown(', '.join(names))}, not one {missing[0]}"
-        problems.add(file, 1, f"the columns {', '.join(_QRELS)}", found, "The first line names the columns.")
-        return
-    columns = {name: plain.index(name) for name in _QRELS}
-    yield from Separated(problems, delimiter, len(names), columns).batches(chain((rest,), blocks))
+        remedy = "The first line names the columns." if line else "Rename the columns."
+        problems.add(file, line, f"the columns {', '.join(_QRELS)}", found, remedy)
+        return {}
+    return {name: plain.index(name) for name in _QRELS}
 
 
 def _even(file: str) -> Iterator[Lines]:

@@ -10,7 +10,7 @@ keep their names. Other columns are passed over; the header's attribute `ignored
 
 Kaldi's form has no first line; a line is query, document, start, end and score, with blanks between.
 
-Detections in Parquet: the columns of `run_table`; a decision may be true or false too.
+Detections in Parquet, or in a table in memory: the same columns; a decision may be true or false too.
 
 The file's metadata are the header's attributes. What is wrong with a row is told by its number, from 1.
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from typing import Any
@@ -96,14 +96,14 @@ def are_judged(names: Sequence[str]) -> bool:
     return "relevance" in (name.strip().lower() for name in names)
 
 
-def choose_columns(names: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
+def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[str, int], dict[str, str]]:
     """Where the columns of detections are among those named, and the attributes that name the others.
 
     Capital letters and blanks around a name do not count. Judged documents need no times. Raises `FormatError` if one
     is missing or there twice.
     """
     plain = [name.strip().lower() for name in names]
-    needed = [name for name in NEEDED if name not in TIMES or not are_judged(names)]
+    needed = [name for name in NEEDED if name not in TIMES or not (judged or are_judged(names))]
     known = {name: plain.index(name) for name in (*NEEDED, *OPTIONAL) if name in plain}
     missing = [name for name in needed if name not in known]
     twice = [name for name in known if plain.count(name) > 1]
@@ -199,20 +199,69 @@ def read_parquet_table(
     """The pieces of a Parquet file."""
     with noted(problems), ExitStack() as stack:
         table = _open(file, stack)
-        schema = table.schema_arrow
-        try:
-            columns, ignored = choose_columns(schema.names)
-            for name, place in columns.items():
-                _check_type(name, schema.field(place).type)
-            header = read_header({**_metadata(table), **ignored, **encoding.attributes}, file, system)
-        except FormatError as fault:
-            problems.add(file, None, fault.expected, fault.found, fault.remedy)
-            return
-        judged = are_judged(schema.names)
-        gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=judged)
-        stored = {name: schema.names[place] for name, place in columns.items()}
-        batches = _batches(file, table, stored, problems)
-        yield from gathering.pieces(encoding.decoded(with_times(each)) for each in batches)
+
+        def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            yield from table.iter_batches(_ROWS_PER_BATCH, columns=list(columns))
+
+        metadata = _attributes(table.metadata.metadata)
+        yield from _pieces(table.schema_arrow, batches, metadata, file, problems, rows_per_piece, system, encoding)
+
+
+def read_arrow_table(
+    table: pa.Table,
+    name: str,
+    problems: Problems,
+    rows_per_piece: int,
+    system: str | None,
+    encoding: Encoding = PLAIN,
+    *,
+    judged: bool = False,
+) -> Iterator[RunPiece]:
+    """The pieces of a table in memory, which messages call by `name`; those of `judged` documents may have no times."""
+
+    def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from table.select(columns).unify_dictionaries().to_batches(_ROWS_PER_BATCH)
+
+    with noted(problems):
+        yield from _pieces(
+            table.schema,
+            batches,
+            _attributes(table.schema.metadata),
+            name,
+            problems,
+            rows_per_piece,
+            system,
+            encoding,
+            judged=judged,
+        )
+
+
+def _pieces(
+    schema: pa.Schema,
+    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]],
+    attributes: Mapping[str, str],
+    file: str,
+    problems: Problems,
+    rows_per_piece: int,
+    system: str | None,
+    encoding: Encoding,
+    *,
+    judged: bool = False,
+) -> Iterator[RunPiece]:
+    """The pieces of a table with typed columns; `batches` gives its rows in the named columns."""
+    try:
+        columns, ignored = choose_columns(schema.names, judged=judged)
+        for name, place in columns.items():
+            check_type(name, schema.field(place).type)
+        header = read_header({**attributes, **ignored, **encoding.attributes}, file, system)
+    except FormatError as fault:
+        problems.add(file, None, fault.expected, fault.found, fault.remedy)
+        return
+    judged = judged or are_judged(schema.names)
+    gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=judged)
+    stored = {name: schema.names[place] for name, place in columns.items()}
+    read = _batches(file, batches, stored, problems)
+    yield from gathering.pieces(encoding.decoded(with_times(each)) for each in read)
 
 
 def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
@@ -233,12 +282,17 @@ def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
         raise storage_fault(file, error) from None
 
 
-def _batches(file: str, table: pq.ParquetFile, stored: Mapping[str, str], problems: Problems) -> Iterator[Batch]:
+def _batches(
+    file: str,
+    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]],
+    stored: Mapping[str, str],
+    problems: Problems,
+) -> Iterator[Batch]:
     """The rows in batches; `stored` tells what the file calls the columns."""
     first_row = 1
     with noted(problems):
         try:
-            for batch in table.iter_batches(_ROWS_PER_BATCH, columns=list(stored.values())):
+            for batch in batches(list(stored.values())):
                 batch.validate(full=True)
                 columns = {name: _plain(name, batch.column(called)) for name, called in stored.items()}
                 yield Batch(columns, None, first_row)
@@ -257,7 +311,7 @@ def _damaged(file: str, error: Exception) -> InputError:
     return InputError(Problem(file, None, "whole Parquet data", shown(found), "Write or copy the file again."))
 
 
-def _check_type(name: str, kind: pa.DataType) -> None:
+def check_type(name: str, kind: pa.DataType) -> None:
     """Raises `FormatError` for a column that cannot hold what it is to hold."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
@@ -267,6 +321,7 @@ def _check_type(name: str, kind: pa.DataType) -> None:
         raise FormatError(f"text or numbers in column {name}", f"the type {kind}", "Write it as text or as numbers.")
 
 
-def _metadata(table: pq.ParquetFile) -> dict[str, str]:
-    metadata = {key.decode("utf-8", "replace"): value for key, value in (table.metadata.metadata or {}).items()}
-    return {key: value.decode("utf-8", "replace") for key, value in metadata.items() if key not in _ARROWS_OWN}
+def _attributes(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    """The metadata of a table as attributes of a run's header."""
+    texts = {key.decode("utf-8", "replace"): value for key, value in (metadata or {}).items()}
+    return {key: value.decode("utf-8", "replace") for key, value in texts.items() if key not in _ARROWS_OWN}

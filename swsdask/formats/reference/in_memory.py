@@ -1,0 +1,155 @@
+"""A reference in tables in memory: documents, occurrences of queries, and the queries.
+
+- documents: `document`, `duration` or `end`, and optionally `channel` (absent: 1), `start` (absent: 0), `source_type`,
+  `language`. A row is an evaluated excerpt, as in an ECF.
+- occurrences: `query`, `document`, `start`, `duration` or `end`, and optionally `channel`, `speaker`. A row is a place
+  where a query was spoken, as it is: no words are searched, so settings of the term finder have no effect.
+- queries: `query`, and optionally attributes in further columns, which conditions can be made of; or ids alone. Absent:
+  the queries of the occurrences, sorted.
+
+Times are in seconds. What is wrong with a row is reported with its number, from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdask.formats.in_memory import Table, as_arrow, is_table
+from swsdask.formats.runs.arrow import RowFaults, Rows, read_rows
+from swsdask.formats.runs.table import check_type
+from swsdask.formats.values import FormatError, shown
+from swsdask.model.errors import InputError, Problem, Problems
+from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS
+from swsdask.model.trials import Bool
+from swsdask.model.units import document_fault, document_id, id_fault
+
+_FIRST_TOKEN, _MOST_QUERIES = 0xF0000, 0xFFFE
+"""Private characters of Unicode, each the text of one query: no filter and no folding of case changes it, so the term
+finder finds exactly the occurrences that are given."""
+
+
+def read_documents(table: Table, problems: Problems) -> pa.Table:
+    """The excerpts of a table of documents, as `model.schemas.DOCUMENTS`; what is wrong is added to `problems`."""
+    columns = _columns(table, "documents", ("document",))
+    columns.setdefault("start", pa.array(np.zeros(len(columns["document"]))))
+    rows, good = _stretches({**columns, "query": columns["document"]}, "documents", problems)
+    empty = good & (rows.duration == 0)
+    for row in np.flatnonzero(empty).tolist():
+        problems.add("documents", row + 1, "a duration of more than 0 seconds", "0", "Mend or remove the row.")
+    document = _documents(rows.document.ids, rows.document.codes, "documents", problems)
+    text = (_texts(columns, name, len(good)) for name in ("source_type", "language"))
+    times = (pa.array(column) for column in (rows.channel, rows.start, rows.start + rows.duration))
+    metadata = {"rounded": str(int(rows.rounded.sum()))}
+    return pa.Table.from_arrays([document, *times, *text], schema=DOCUMENTS.with_metadata(metadata))
+
+
+def read_occurrences(
+    table: Table, queries: Table | Iterable[str] | None, problems: Problems
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """The tables QUERIES, WORDS and SEGMENTS of occurrences; what is wrong is added to `problems`.
+
+    Every occurrence is one word, and the text of its query is that word.
+    """
+    columns = _columns(table, "occurrences", ("query", "document", "start"))
+    rows, good = _stretches(columns, "occurrences", problems)
+    listed = _queries(rows.query.ids if queries is None else queries, problems)
+    token = {name: chr(_FIRST_TOKEN + number) for number, name in enumerate(listed["query"].to_pylist())}
+    unknown = [name for name in rows.query.ids if name not in token]
+    for name in unknown:
+        row = int(np.flatnonzero(rows.query.codes == rows.query.ids.index(name))[0])
+        problems.add("occurrences", row + 1, "a query of the list", shown(name), "Add it to queries.")
+    document = _documents(rows.document.ids, rows.document.codes, "occurrences", problems)
+    word = pa.array([token.get(name, "") for name in rows.query.ids], pa.string()).take(pa.array(rows.query.codes))
+    words = pa.Table.from_arrays(
+        [
+            document,
+            pa.array(rows.channel),
+            _texts(columns, "speaker", len(good)),
+            pa.array(rows.start),
+            pa.array(rows.start + rows.duration),
+            word,
+            pa.array(["lex"] * len(good), pa.string()),
+        ],
+        schema=WORDS.with_metadata({"rounded": str(int(rows.rounded.sum()))}),
+    )
+    texts = pa.array(list(token.values()), pa.string())
+    return listed.set_column(1, QUERIES.field("text"), texts), words, SEGMENTS.empty_table()
+
+
+def _columns(table: Table, name: str, needed: Sequence[str]) -> dict[str, pa.Array]:
+    """The columns of a table by their names in small letters. Raises `InputError` where one is missing or no column."""
+    arrow = as_arrow(table, name)
+    plain = [column.strip().lower() for column in arrow.column_names]
+    missing = [column for column in needed if column not in plain]
+    twice = [column for column in plain if plain.count(column) > 1]
+    if missing or twice:
+        found = f"no {' or '.join(missing)}" if missing else f"two columns {twice[0]}"
+        found += f" among {shown(', '.join(arrow.column_names))}"
+        raise InputError(Problem(name, None, f"the columns {', '.join(needed)}", found, "Rename the columns."))
+    return {column: values.combine_chunks() for column, values in zip(plain, arrow.columns, strict=True)}
+
+
+def _stretches(columns: Mapping[str, pa.Array], name: str, problems: Problems) -> tuple[Rows, Bool]:
+    """The stretches of time that the rows of a table are, and which rows have no fault."""
+    if "duration" not in columns and "end" not in columns:
+        raise InputError(Problem(name, None, "a column duration or end", "neither", "Give one of them, in seconds."))
+    size = len(columns["document"])
+    faults = RowFaults(size)
+    known = ("query", "document", "channel", "start", *(["duration"] if "duration" in columns else ["end"]))
+    used = {column: columns[column] for column in known if column in columns}
+    try:
+        for column, values in used.items():
+            check_type(column, values.type)
+    except FormatError as error:
+        raise InputError(Problem(name, None, error.expected, error.found, error.remedy)) from None
+    rows = read_rows({**used, "score": pa.array(np.zeros(size))}, faults)
+    for row, fault in faults:
+        problems.add(name, row + 1, fault.expected, fault.found, fault.remedy)
+    return rows, faults.good
+
+
+def _documents(ids: Sequence[str], codes: NDArray[np.int32], name: str, problems: Problems) -> pa.Array:
+    """The documents that the audio files of a column are."""
+    for each in ids:
+        wrong = document_fault(each)
+        if wrong:
+            problems.add(name, None, "a document", wrong, "Give it a plain name.")
+    return pa.array([document_id(each) for each in ids], pa.string()).take(pa.array(codes))
+
+
+def _texts(columns: Mapping[str, pa.Array], name: str, size: int) -> pa.Array:
+    """A column of text, "" where there is none."""
+    if name not in columns:
+        return pa.array([""] * size, pa.string())
+    return pc.fill_null(columns[name].cast(pa.string()), "")
+
+
+def _queries(queries: Table | Iterable[str], problems: Problems) -> pa.Table:
+    """The query list, without texts."""
+    if is_table(queries):
+        columns = _columns(queries, "queries", ("query",))
+        ids = columns.pop("query").cast(pa.string()).to_pylist()
+        attributes = [
+            [(name, value) for name, value in zip(columns, values, strict=True) if value]
+            for values in zip(*(_texts(columns, name, len(ids)).to_pylist() for name in columns), strict=True)
+        ] or [[] for _ in ids]
+    else:
+        ids = sorted(map(str, cast("Iterable[object]", queries)))
+        attributes = [[] for _ in ids]
+    seen: set[str] = set()
+    for row, name in enumerate(ids, 1):
+        wrong = "no id" if name is None else id_fault(name)
+        if wrong or name in seen:
+            problems.add("queries", row, "a query once", wrong or f"{shown(name)} again", "Give every query its id.")
+        seen.add(name)
+    if len(ids) > _MOST_QUERIES:
+        expected = f"at most {_MOST_QUERIES} queries with a table of occurrences"
+        raise InputError(Problem("queries", None, expected, str(len(ids)), "Write the reference as NIST's files."))
+    columns_of = [pa.array(ids, pa.string()), pa.array([""] * len(ids), pa.string())]
+    return pa.Table.from_arrays([*columns_of, pa.array(attributes, QUERIES.field("attributes").type)], schema=QUERIES)
