@@ -29,6 +29,8 @@ from swsdask.calibration.maps import Calibration as Calibration
 from swsdask.execution.executor import Executor as Executor
 from swsdask.execution.executor import Progress as Progress
 from swsdask.execution.open import cluster as cluster
+from swsdask.formats.in_memory import Judged as Judged
+from swsdask.formats.in_memory import Table as Table
 from swsdask.formats.validate import Report as Report
 from swsdask.measures.averages import Values as Values
 from swsdask.measures.measure import Measure as Measure

@@ -27,9 +27,9 @@ def command(results: Path, measures: str | None, condition: str, out: Path | Non
     against false alarms.
     """
     from swsdask.comparison.rank_correlation import rank_correlation
+    from swsdask.model.leaderboard import board
     from swsdask.render.outputs import read_outputs
     from swsdask.render.rank_correlation import print_rank_correlation, write_rank_correlation
-    from swsdask.render.tables import board
 
     result = read_outputs(results)
     names = [name.strip().lower() for name in measures.split(",") if name.strip()] if measures else None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from swsdask.model.errors import counted
+from swsdask.model.errors import SettingsError, counted
 from swsdask.model.late_import import LateImport
+from swsdask.model.leaderboard import LEADERBOARD, Board, board
+from swsdask.model.measures import better, distinct_headings, named, written
 from swsdask.model.trials import F64, I64
 
 if TYPE_CHECKING:
@@ -122,6 +127,118 @@ class Result:
         """All numbers as a pandas DataFrame: system, condition, query, measure, value."""
         frame: pd.DataFrame = self.table.to_pandas()
         return frame
+
+    def leaderboard(self, measures: str | Iterable[str] | None = None, condition: str = "all") -> pd.DataFrame:
+        """The numbers over all queries as a wide DataFrame, the best system first.
+
+        Parameters
+        ----------
+        measures : str or iterable of str, optional
+            The columns, in this order. Default: the measures that were requested, or all that there are.
+        condition : str, default "all"
+            The condition whose numbers are taken.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each system, indexed by its name, and one column for each measure; NaN where a number is not
+            defined.
+
+        Raises
+        ------
+        SettingsError
+            The result has no such condition or measure.
+
+        Examples
+        --------
+        With the files of ``swsdask demo --hours 1 --queries 20``:
+
+        >>> import swsdask as sws
+        >>> sws.score("demo/archive", ["atwv", "map"]).leaderboard().round(2).columns.tolist()
+        ['atwv', 'map']
+        """
+        names, found = self._columns(measures, condition)
+        systems = found.ranked(condition)
+        rows = [[found.value(condition, system, name) for name in names] for system in systems]
+        return pd.DataFrame(rows, index=pd.Index(systems, name="system"), columns=names)
+
+    def to_markdown(self, measures: str | Iterable[str] | None = None, condition: str = "all") -> str:
+        """The leaderboard as a Markdown table, the best number of each column bold; parameters of `leaderboard`."""
+        heading, *lines = self._written(measures, condition, "**{}**".format, lambda text: text.replace("|", "\\|"))
+        rule = ["---", *["---:"] * (len(heading) - 1)]
+        return "".join(f"| {' | '.join(line)} |\n" for line in (heading, rule, *lines))
+
+    def to_latex(self, measures: str | Iterable[str] | None = None, condition: str = "all") -> str:
+        """The leaderboard as a LaTeX table, the best number of each column bold; parameters of `leaderboard`.
+
+        The table needs the package booktabs.
+        """
+        heading, *lines = self._written(measures, condition, r"\textbf{{{}}}".format, _in_latex)
+        rows = [" & ".join(line) + r" \\" for line in (heading, *lines)]
+        body = [rf"\begin{{tabular}}{{l{'r' * (len(heading) - 1)}}}", r"\toprule", rows[0], r"\midrule", *rows[1:]]
+        return "\n".join([*body, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+    def _repr_html_(self) -> str:
+        """The leaderboard of every condition as tables of HTML, as notebooks show it."""
+        asked = self.asked or [name for group in LEADERBOARD for name in group]
+        found = board(self.table, self.asked)
+        there = [name for name in asked if name in found.measures] or list(found.measures)
+        tables = []
+        for condition in found.conditions:
+            heading, *lines = self._written(there, condition, "<b>{}</b>".format, escape)
+            cells = ["".join(f"<th>{text}</th>" for text in heading)]
+            cells += [f"<th>{line[0]}</th>" + "".join(f"<td>{text}</td>" for text in line[1:]) for line in lines]
+            rows = "".join(f"<tr>{row}</tr>" for row in cells)
+            tables.append(f"<table><caption>{escape(condition)}</caption>{rows}</table>")
+        return f"{''.join(tables)}<p><code>{escape(str(self.manifest.get('signature')))}</code></p>"
+
+    def _columns(self, measures: str | Iterable[str] | None, condition: str) -> tuple[list[str], Board]:
+        found = board(self.table, self.asked)
+        names = self.asked or list(found.measures)
+        if measures is not None:
+            names = [measures] if isinstance(measures, str) else list(measures)
+        if condition not in found.conditions:
+            raise SettingsError(f"no condition {condition!r} was scored. There are: {', '.join(found.conditions)}.")
+        unknown = [name for name in names if not any(named([name], found.measures))]
+        if unknown:
+            raise SettingsError(
+                f"{unknown[0]} was not scored over all queries. There are: {', '.join(found.measures)}."
+            )
+        return list(named(names, found.measures)), found
+
+    def _written(
+        self,
+        measures: str | Iterable[str] | None,
+        condition: str,
+        bold: Callable[[str], str],
+        plain: Callable[[str], str],
+    ) -> list[list[str]]:
+        """The heading and the rows of the leaderboard as text: names made `plain`, the best numbers `bold`."""
+        names, found = self._columns(measures, condition)
+        systems = found.ranked(condition)
+        best = {
+            name: max((better(name) * found.value(condition, system, name) for system in systems), default=math.nan)
+            for name in names
+        }
+        rows = [["System", *map(plain, distinct_headings(names))]]
+        for system in systems:
+            row = [plain(system)]
+            for name in names:
+                value = found.value(condition, system, name)
+                text = plain(written(name, value))
+                row.append(bold(text) if better(name) and better(name) * value == best[name] else text)
+            rows.append(row)
+        return rows
+
+
+_LATEX = str.maketrans(
+    {each: "\\" + each for each in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+)
+
+
+def _in_latex(text: str) -> str:
+    return text.translate(_LATEX)
 
 
 RANK_CORRELATION = pa.schema(

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
 from swsdask.render import ece
-from swsdask.render.tables import Board
+from swsdask.render.tables import mark
 
 COLUMNS = (
     "cnxe",
@@ -49,7 +50,7 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
             continue
         points = wanted.filter(pc.equal(wanted["condition"], condition))
         pictures = [
-            {**found.mark(system), "name": system, "plots": plots}
+            {**mark(found, system), "name": system, "plots": plots}
             for system in systems[:n_drawn]
             if (plots := _plots(points, found, condition, system))
         ]
@@ -60,7 +61,11 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
                 {"heading": describe(measure).heading, "title": describe(measure).title} for measure in columns
             ],
             "rows": [
-                {"system": system, **found.mark(system), "cells": [_cell(found, condition, system, m) for m in columns]}
+                {
+                    "system": system,
+                    **mark(found, system),
+                    "cells": [_cell(found, condition, system, m) for m in columns],
+                }
                 for system in systems
             ],
             "open": pictures[:DRAWN],

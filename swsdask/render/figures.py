@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdask.model.leaderboard import Board
 from swsdask.render import det
-from swsdask.render.tables import Board, number
+from swsdask.render.tables import mark, number
 
 KINDS = {"det": "averaged over queries", "det_pooled": "all trials pooled"}
 """The curves that are drawn, and the meaning of their rates."""
@@ -74,7 +75,7 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, limit: in
         }
         systems.append(
             {
-                **found.mark(system),
+                **mark(found, system),
                 "name": system,
                 "path": curve.path,
                 "shown": len(systems) < DRAWN,
@@ -84,7 +85,7 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, limit: in
         )
         data.append(
             {
-                "number": found.mark(system)["number"],
+                "number": mark(found, system)["number"],
                 "name": system,
                 "x": [round(x, 1) for x in curve.x],
                 "y": [round(y, 1) for y in curve.y],

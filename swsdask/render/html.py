@@ -16,6 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 from swsdask.model.errors import counted
+from swsdask.model.leaderboard import LEADERBOARD, Board, board
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.render.calibration import calibration
@@ -26,7 +27,7 @@ from swsdask.render.pages import TEMPLATES, environment, provenance, runs, style
 from swsdask.render.rank_correlation import compared
 from swsdask.render.retrieval import CURVES as PRECISION_RECALL
 from swsdask.render.retrieval import processing_load, retrieval
-from swsdask.render.tables import LEADERBOARD, Board, board, by_condition, by_query
+from swsdask.render.tables import by_condition, by_query, mark
 from swsdask.render.writing import replacing
 
 _BAR_WIDTH = 140
@@ -100,7 +101,7 @@ def _section(found: Board, condition: str, drawn: list[dict[str, Any]]) -> dict[
     rows = [
         {
             "system": system,
-            **found.mark(system),
+            **mark(found, system),
             "cells": [_cell(measure, found.value(condition, system, measure), best[measure]) for measure in columns],
             "bars": [
                 {"measure": measure, "width": round(_BAR_WIDTH * min(1.0, value), 1)}

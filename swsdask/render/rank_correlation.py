@@ -15,10 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.errors import counted
+from swsdask.model.leaderboard import Board
 from swsdask.model.measures import distinct_headings, written
 from swsdask.model.results import RankCorrelation
 from swsdask.render.pages import environment, style
-from swsdask.render.tables import Board
+from swsdask.render.tables import mark
 from swsdask.render.writing import together
 
 WIDTH, HEIGHT, LETTER = 42, 30, 7.2
@@ -121,7 +122,7 @@ def _winners(found: RankCorrelation, scores: Board) -> Iterator[dict[str, Any]]:
     for measure, heading, winners in zip(found.measures, distinct_headings(found.measures), found.winners, strict=True):
         yield {
             "heading": heading,
-            "systems": [{"name": system, **scores.mark(system)} for system in winners],
+            "systems": [{"name": system, **mark(scores, system)} for system in winners],
             "best": _best(found, scores, measure, winners),
         }
 
@@ -207,7 +208,7 @@ def _firsts(found: RankCorrelation, scores: Board, place: int, left: int, top: i
         "y": top + HEIGHT * place,
         "middle": {"x": x, "y": y},
         "discs": [
-            {**scores.mark(system), "x": x + 22 * (k - (len(drawn) - 1) / 2), "y": y} for k, system in enumerate(drawn)
+            {**mark(scores, system), "x": x + 22 * (k - (len(drawn) - 1) / 2), "y": y} for k, system in enumerate(drawn)
         ],
         "text": f"{len(winners)} tied" if winners and not drawn else "",
         "title": ", ".join(winners) or "no system has this measure",

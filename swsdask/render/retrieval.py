@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
 from swsdask.render import ece
 from swsdask.render.calibration import DRAWN, MOST_DRAWN
-from swsdask.render.tables import Board
+from swsdask.render.tables import mark
 
 COLUMNS = (
     "ap",
@@ -50,14 +51,18 @@ def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
             continue
         points = wanted.filter(pc.equal(wanted["condition"], condition))
         pictures = [
-            {**found.mark(system), "name": system, "plots": [plot]}
+            {**mark(found, system), "name": system, "plots": [plot]}
             for system in systems[:n_drawn]
             if (plot := _plot(points.filter(pc.equal(points["system"], system))))
         ]
         sections[condition] = {
             "columns": [{"heading": _heading(measure), "title": describe(measure).title} for measure in columns],
             "rows": [
-                {"system": system, **found.mark(system), "cells": [_cell(found, condition, system, m) for m in columns]}
+                {
+                    "system": system,
+                    **mark(found, system),
+                    "cells": [_cell(found, condition, system, m) for m in columns],
+                }
                 for system in systems
             ],
             "open": pictures[:DRAWN],

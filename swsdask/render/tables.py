@@ -3,94 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.model.errors import counted
-from swsdask.model.measures import TABLE, better, ranking_measures
-
-LEADERBOARD = (
-    ("n_hit", "n_miss", "n_false_alarm"),
-    ("p_miss", "p_fa"),
-    ("atwv", "actual_threshold"),
-    ("mtwv", "mtwv_threshold"),
-    ("otwv", "stwv"),
-    ("cnxe", "cnxe_min"),
-)
-"""The columns of a leaderboard; those of a group stay side by side."""
+from swsdask.model.leaderboard import Board
+from swsdask.model.measures import TABLE
 
 COLOURS, DASHES = 6, 3
 """The number of colours and dash patterns of a page; systems beyond it differ by their number only."""
 
-FACTS = {"n_queries": "queries", "n_target": "targets"}
-"""Measures that are equal for all systems of a condition, and what they count."""
 
-
-@dataclass(frozen=True)
-class Board:
-    """Conditions and measures in the order of the result; systems ranked in the first condition."""
-
-    conditions: tuple[str, ...]
-    systems: tuple[str, ...]
-    measures: tuple[str, ...]
-    values: dict[tuple[str, str, str], float]
-    by: tuple[str, ...]
-    """The measures that rank systems: see `model.measures.ranking_measures`."""
-
-    def value(self, condition: str, system: str, measure: str) -> float:
-        """One number; NaN if the result has none."""
-        return self.values.get((condition, system, measure), math.nan)
-
-    def mark(self, system: str) -> dict[str, int]:
-        """The marks of a system in every table and picture: its number, colour and dash pattern."""
-        place = self.systems.index(system)
-        return {"number": place + 1, "colour": place % COLOURS, "dash": place // COLOURS % DASHES}
-
-    def facts(self, condition: str) -> list[str]:
-        """The counts that are equal for all systems of a condition, such as `449 queries`."""
-        known = {measure: value for (where, _, measure), value in self.values.items() if where == condition}
-        return [
-            counted(int(known[measure]), things)
-            for measure, things in FACTS.items()
-            if not math.isnan(known.get(measure, math.nan))
-        ]
-
-    def ranked(self, condition: str) -> tuple[str, ...]:
-        """The systems that have numbers in a condition, the best first: see `rank`."""
-        there = {system for where, system, _ in self.values if where == condition}
-        return rank([system for system in self.systems if system in there], condition, self.values, self.by)
-
-
-def board(table: pa.Table, asked: Sequence[str] | None = None) -> Board:
-    """The board of a table of `model.results.SCORES`; `asked` are the requested measures, None for all."""
-    overall = table.filter(pc.is_null(table["query"]))
-    names = [overall[name].to_pylist() for name in ("condition", "system", "measure")]
-    values = dict(zip(zip(*names, strict=True), overall["value"].to_pylist(), strict=True))
-    conditions, systems, measures = (tuple(dict.fromkeys(column)) for column in names)
-    by = ranking_measures(measures, asked)
-    first = conditions[0] if conditions else ""
-    return Board(conditions, rank(systems, first, values, by), measures, values, by)
-
-
-def rank(
-    systems: Sequence[str], condition: str, values: dict[tuple[str, str, str], float], by: Sequence[str]
-) -> tuple[str, ...]:
-    """Systems, the best first, by the first measure of `by` that is defined for them; ties by name.
-
-    Systems without any of the measures come last.
-    """
-
-    def key(system: str) -> tuple[bool, float, str]:
-        merits = (better(measure) * values.get((condition, system, measure), math.nan) for measure in by)
-        found = next((value for value in merits if not math.isnan(value)), math.nan)
-        return math.isnan(found), 0.0 if math.isnan(found) else -found, system
-
-    return tuple(sorted(systems, key=key))
+def mark(found: Board, system: str) -> dict[str, int]:
+    """The marks of a system in every table and picture: its number, colour and dash pattern."""
+    place = found.systems.index(system)
+    return {"number": place + 1, "colour": place % COLOURS, "dash": place // COLOURS % DASHES}
 
 
 MOST_NUMBERS = 400_000

@@ -11,9 +11,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from swsdask.model.leaderboard import FACTS, LEADERBOARD, Board, board
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
-from swsdask.render.tables import FACTS, LEADERBOARD, Board, board
 
 _UNBOUNDED = 10_000
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from swsdask.comparison.rank_correlation import rank_correlation
+from swsdask.model.leaderboard import board
 from swsdask.model.measures import BALANCED
 from swsdask.render.rank_correlation import page
-from swsdask.render.tables import board
 from tests.browser.test_report_page import CHROMIUM, POLICY, open_page
 from tests.rank_correlations import of_numbers
 

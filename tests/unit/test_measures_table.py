@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from swsdask.measures import MEASURES
+from swsdask.model.leaderboard import board
 from swsdask.model.measures import BALANCED, TABLE, better, named, ranking_measures
 from swsdask.model.results import SCORES
-from swsdask.render.tables import board
 from tests.results import table
 
 NEITHER = set(

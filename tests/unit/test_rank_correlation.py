@@ -17,10 +17,10 @@ from scipy.stats import kendalltau
 import swsdask as sws
 from swsdask.comparison.rank_correlation import rank_correlation, rank_correlations
 from swsdask.model.errors import SettingsError
+from swsdask.model.leaderboard import board
 from swsdask.model.results import RANK_CORRELATION, RankCorrelation, Result
 from swsdask.render.html import page as report
 from swsdask.render.rank_correlation import page, print_rank_correlation, write_rank_correlation
-from swsdask.render.tables import board
 from tests.rank_correlations import in_two_conditions, of_numbers, slow_tau_ap
 
 NAN = math.nan

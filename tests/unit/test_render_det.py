@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from swsdask.model.leaderboard import board
 from swsdask.model.results import CURVES, SCORES
 from swsdask.render import det
 from swsdask.render.figures import figures
-from swsdask.render.tables import board
 from tests.results import table, three_systems
 
 FRAME = det.frame(1.0)

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 import swsdask.render.calibration as rendered
+from swsdask.model.leaderboard import board
 from swsdask.model.measures import describe, written
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render import ece
 from swsdask.render.calibration import COLUMNS, calibration
 from swsdask.render.html import page
-from swsdask.render.tables import board
 from tests.results import table, three_systems
 
 GRID = np.linspace(-10.0, 10.0, 81).tolist()

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 import swsdask.render.tables as cubes
+from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import written
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render.html import page, write_report
-from swsdask.render.tables import LEADERBOARD, board
 from tests.results import MANIFEST, made_up, made_up_result, table, three_systems
 
 HOSTILE = (

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from swsdask.model.leaderboard import board
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render import ece
 from swsdask.render.html import page
 from swsdask.render.retrieval import retrieval
-from swsdask.render.tables import board
 from tests.rankings import Event, tables_of
 from tests.results import table, three_systems
 from tests.unit.test_average_precision import with_options

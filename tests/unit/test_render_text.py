@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import describe, written
 from swsdask.model.results import SCORES, Result
-from swsdask.render.tables import LEADERBOARD, board
+from swsdask.render.tables import mark
 from swsdask.render.text import print_leaderboard
 from tests.results import MANIFEST, table, three_systems
 
@@ -140,4 +141,4 @@ def test_a_board_ranks_each_condition_by_itself() -> None:
     assert found.ranked("y") == ("b",)
     assert found.value("all", "a", "atwv") == 0.9
     assert math.isnan(found.value("y", "a", "atwv"))
-    assert [found.mark(system)["number"] for system in found.systems] == [1, 2]
+    assert [mark(found, system)["number"] for system in found.systems] == [1, 2]

@@ -59,7 +59,8 @@ def read_occurrences(
     columns = _columns(table, "occurrences", ("query", "document", "start"))
     rows, good = _stretches(columns, "occurrences", problems)
     listed = _queries(rows.query.ids if queries is None else queries, problems)
-    token = {name: chr(_FIRST_TOKEN + number) for number, name in enumerate(listed["query"].to_pylist())}
+    tokens = [chr(_FIRST_TOKEN + number) for number in range(listed.num_rows)]
+    token = dict(zip(listed["query"].to_pylist(), tokens, strict=True))
     unknown = [name for name in rows.query.ids if name not in token]
     for name in unknown:
         row = int(np.flatnonzero(rows.query.codes == rows.query.ids.index(name))[0])
@@ -78,8 +79,7 @@ def read_occurrences(
         ],
         schema=WORDS.with_metadata({"rounded": str(int(rows.rounded.sum()))}),
     )
-    texts = pa.array(list(token.values()), pa.string())
-    return listed.set_column(1, QUERIES.field("text"), texts), words, SEGMENTS.empty_table()
+    return listed.set_column(1, QUERIES.field("text"), pa.array(tokens, pa.string())), words, SEGMENTS.empty_table()
 
 
 def _columns(table: Table, name: str, needed: Sequence[str]) -> dict[str, pa.Array]:

@@ -1,0 +1,216 @@
+"""Evaluations and runs in memory: the same numbers as from files, and messages that name the row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import swsdask as sws
+from tests import engines
+from tests.cli.conftest import Files, files
+
+__all__ = ["files"]
+
+DOCUMENTS = pd.DataFrame(
+    {"document": ["a.wav", "b"], "duration": [30.0, 30.0], "source_type": ["bnews", "cts"], "language": "english"}
+)
+OCCURRENCES = pd.DataFrame(
+    {
+        "query": ["K1", "K1", "K2"],
+        "document": ["a", "b", "a"],
+        "start": [1.0, 2.0, 5.0],
+        "duration": [1.0, 1.0, 0.5],
+        "speaker": ["ann", "bob", "ann"],
+    }
+)
+QUERIES = ["K3", "K2", "K1"]
+RUN = pd.DataFrame(
+    {
+        "query": ["K1", "K1", "K2", "K2"],
+        "document": ["a", "b", "a", "b"],
+        "start": [1.1, 20.0, 5.0, 9.0],
+        "duration": [0.8, 0.5, 0.5, 0.5],
+        "score": [0.9, 0.2, 0.7, 0.6],
+        "decision": ["YES", "NO", "YES", "YES"],
+    }
+)
+
+
+class Exported:
+    """A table of another library: it can do nothing but export itself."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._table = pa.Table.from_pandas(frame, preserve_index=False)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+FORMS = {
+    "pandas": lambda frame: frame,
+    "categories": lambda frame: frame.astype({"document": "category"}),
+    "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+    "large strings": lambda frame: pa.Table.from_pandas(frame, preserve_index=False).cast(
+        pa.schema([(name, pa.large_string() if name == "document" else kind) for name, kind in _types(frame)])
+    ),
+    "capsule": Exported,
+    "dictionaries": lambda frame: frame.to_dict("records"),
+}
+
+
+def _types(frame: pd.DataFrame) -> list[tuple[str, pa.DataType]]:
+    return [(field.name, field.type) for field in pa.Schema.from_pandas(frame)]
+
+
+def in_memory(**more: Any) -> sws.Evaluation:
+    return sws.open(documents=DOCUMENTS, occurrences=OCCURRENCES, queries=QUERIES, **more)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_numbers_as_from_files(files: Files, form: str) -> None:
+    expected = sws.score(files.reference, runs={"first": files.run}, by="source_type")
+    evaluation = sws.open(
+        documents=FORMS[form](DOCUMENTS), occurrences=FORMS[form](OCCURRENCES), queries=["K1", "K2", "K3"]
+    )
+    result = sws.score(evaluation, runs={"first": FORMS[form](RUN)}, by="source_type")
+    assert engines.parquet(result.table) == engines.parquet(expected.table)
+    assert engines.parquet(result.curves) == engines.parquet(expected.curves)
+
+
+@pytest.mark.parametrize("filters", [["charsplit"], ["charsplit", "notascii"], ["charsplit", "deletehyphens"]])
+@pytest.mark.parametrize("compat", ["none", "kwseval", "stdeval"])
+def test_no_setting_of_the_term_finder_moves_an_occurrence(filters: list[str], compat: str) -> None:
+    renamed = {"K1": "one two", "K2": "One-two", "K3": "ONE"}
+    evaluation = sws.open(
+        documents=DOCUMENTS,
+        occurrences=OCCURRENCES.replace(renamed),
+        queries=list(renamed.values()),
+        compat=compat,
+        settings={"evaluation": {"text_filters": filters}},
+    )
+    scores = sws.score(evaluation, ["n_target"], runs=RUN.replace(renamed)).scores
+    counted = dict(zip(scores["query"], scores["value"], strict=True))
+    assert {name: count for name, count in counted.items() if isinstance(name, str) and count} == {
+        "one two": 2,
+        "One-two": 1,
+    }
+
+
+def test_a_million_rows() -> None:
+    times = 250_000
+    many = RUN.loc[RUN.index.repeat(times)]
+    result = sws.score(in_memory(), ["n_detections"], runs=many)
+    assert result.scores["value"].max() == 4 * times
+
+
+def test_several_tables_and_systems_in_one() -> None:
+    both = pd.concat([RUN.assign(system="x"), RUN.assign(system="y", score=-RUN["score"])])
+    by_name = sws.score(in_memory(), ["mtwv"], runs={"x": RUN, "y": RUN.assign(score=-RUN["score"])})
+    for runs in (both, [both], (RUN.assign(system="x"), RUN.assign(system="y", score=-RUN["score"]))):
+        assert sws.score(in_memory(), ["mtwv"], runs=runs).table.equals(by_name.table)
+
+
+def test_attributes_of_queries_make_conditions() -> None:
+    queries = pd.DataFrame({"query": ["K1", "K2", "K3"], "kind": ["long", "short", None]})
+    evaluation = sws.open(documents=DOCUMENTS, occurrences=OCCURRENCES, queries=queries)
+    result = sws.score(evaluation, ["n_target"], runs=RUN, by="kind")
+    assert set(result.scores["condition"]) >= {"all", "kind=long", "kind=short"}
+
+
+def test_ingest_and_other_calls_take_tables(tmp_path: Path, files: Files) -> None:
+    archive = sws.ingest(tmp_path / "archive", files.reference, runs={"first": RUN})
+    assert [run.rows for run in archive.runs] == [4]
+    stored = sws.score(tmp_path / "archive", ["mtwv"])
+    assert stored.table.equals(sws.score(in_memory(), ["mtwv"], runs={"first": RUN}).table)
+    assert sws.calibrate(files.reference, RUN)([0.9])[0] > sws.calibrate(files.reference, RUN)([0.2])[0]
+
+
+def test_judgments_in_memory() -> None:
+    qrels = {"q1": {"d/1": 1, "d/2": 0}, "q2": {"d/3": 2}}
+    rows = [{"query": q, "document": d, "relevance": r} for q, judged in qrels.items() for d, r in judged.items()]
+    run = pd.DataFrame({"query": ["q1", "q1", "q2"], "document": ["d/1", "d/2", "d/4"], "score": [0.1, 0.2, 0.3]})
+    for judged in (qrels, rows, pd.DataFrame(rows)):
+        evaluation = sws.open(qrels=judged, collection=run, preset="trec")
+        assert sws.score(evaluation, ["map"], runs=run).scores["value"].tolist() == [0.25]
+    graded = pd.DataFrame(rows).assign(relevance=["1", "high", "2"])
+    with pytest.raises(sws.InputError, match=r"qrels:2: expected a whole number as relevance; found 'high'"):
+        sws.open(qrels=graded)
+
+
+UNKNOWN = RUN.replace("K1", "K9")
+MESSAGES = {
+    "run: expected a score; found a row without score in row 2": {"runs": RUN.assign(score=[1, None, 2, 3])},
+    "run: expected a score; found 'inf' in row 4": {"runs": RUN.assign(score=[1, 2, 3, float("inf")])},
+    "run x: expected the columns .*, no start": {"runs": {"x": RUN.drop(columns="start")}},
+    "run 2: expected a query of the list; found 'K9' in 2 rows": {"runs": [RUN.assign(system="a"), UNKNOWN]},
+    "run: expected text or numbers in column score": {"runs": RUN.assign(score=pd.Timestamp("2026-01-01"))},
+    "occurrences:3: expected a start of 0 or more seconds": {"occurrences": OCCURRENCES.assign(start=[1, 2, -5.0])},
+    "occurrences: expected a column duration or end": {"occurrences": OCCURRENCES.drop(columns="duration")},
+    "occurrences:1: expected a query of the list; found 'K1'": {"queries": ["K2"]},
+    "documents:2: expected a duration of more than 0 seconds": {"documents": DOCUMENTS.assign(duration=[1.0, 0.0])},
+    "documents: expected the columns document; found no document": {
+        "documents": DOCUMENTS.rename(columns=str.upper).rename(columns={"DOCUMENT": "file"})
+    },
+    "queries:2: expected a query once; found 'K1' again": {"queries": pd.DataFrame({"query": ["K1", "K1", "K2"]})},
+}
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_what_is_wrong_is_named_with_its_row(message: str) -> None:
+    given: dict[str, Any] = {"documents": DOCUMENTS, "occurrences": OCCURRENCES, "queries": QUERIES, "runs": RUN}
+    given |= MESSAGES[message]
+    with pytest.raises(sws.InputError, match=message):
+        sws.score(
+            sws.open(**{name: given[name] for name in ("documents", "occurrences", "queries")}), runs=given["runs"]
+        )
+
+
+def test_tables_and_files_of_a_reference_do_not_mix(files: Files) -> None:
+    with pytest.raises(sws.SettingsError, match="documents and occurrences together"):
+        sws.open(documents=DOCUMENTS)
+    with pytest.raises(sws.SettingsError, match="documents and occurrences together"):
+        sws.open(files.reference, documents=DOCUMENTS, occurrences=OCCURRENCES)
+    with pytest.raises(sws.SettingsError, match="queries in memory"):
+        sws.open(ecf="x", rttm="y", queries=QUERIES)
+
+
+def test_a_leaderboard_is_wide_and_ranked() -> None:
+    result = sws.score(in_memory(), runs={"worse": RUN.assign(score=-RUN["score"]), "better": RUN})
+    board = result.leaderboard(["mtwv", "mtwv_p_fa", "map"])
+    assert board.index.tolist() == ["better", "worse"]
+    assert board.columns.tolist() == ["mtwv", "mtwv_p_fa", "map"]
+    overall = result.scores[result.scores["query"].isna()]
+    for system, row in board.iterrows():
+        for measure, value in row.items():
+            same = (overall["system"] == system) & (overall["measure"] == measure)
+            assert overall.loc[same, "value"].item() == value
+    assert set(result.leaderboard().columns) == set(overall["measure"])
+
+
+def test_tables_for_papers() -> None:
+    result = sws.score(in_memory(), ["mtwv", "map"], runs={"worse_one": RUN.assign(score=-RUN["score"]), "better": RUN})
+    board = result.leaderboard().map("{:.4f}".format)
+    assert result.to_markdown().splitlines() == [
+        "| System | MTWV | MAP |",
+        "| --- | ---: | ---: |",
+        f"| better | **{board['mtwv']['better']}** | **{board['map']['better']}** |",
+        f"| worse_one | {board['mtwv']['worse_one']} | {board['map']['worse_one']} |",
+    ]
+    latex = result.to_latex()
+    assert r"\toprule" in latex
+    assert r"worse\_one" in latex
+    assert rf"\textbf{{{board['mtwv']['better']}}}" in latex
+    shown = result._repr_html_()
+    assert "<table" in shown
+    assert "MTWV" in shown
+    assert "worse_one" in shown
+
+
+def test_names_are_escaped_in_html() -> None:
+    result = sws.score(in_memory(), ["mtwv"], runs={"<script>": RUN})
+    assert "<script>" not in result._repr_html_()
+    assert "&lt;script&gt;" in result._repr_html_()
