@@ -31,6 +31,6 @@ def scored(corpus: Corpus, systems: Sequence[Fragments], executor: Executor, wor
     placed = (locate(fragments, corpus) for fragments in systems)
     for found, statistic in score_systems(placed, corpus, statistics, executor, work, Unseen()):
         tables.append(score_table(found.system, numbers(found, statistic, families, corpus, names)))
-        told.append(statistic[Exemplars].told(corpus, found))
+        told.append(statistic[Exemplars].report(corpus, found))
     assert set(tables[0]["measure"].to_pylist()) >= set(names)
     return parquet(pa.concat_tables(tables)), told

@@ -140,7 +140,7 @@ def discover(
         for found, statistics in score_systems(placed(), corpus, wanted, workers, work, progress):
             scored[found.system] = numbers(found, statistics, families, corpus, names)
             curves.append(histograms(found))
-            examples[found.system] = statistics[Exemplars].told(corpus, found)
+            examples[found.system] = statistics[Exemplars].report(corpus, found)
         ran = {"executor": type(workers).__name__, "workers": workers.workers}
     scores = [score_table(system, conditions) for system, conditions in scored.items()]
     phones_file = os.path.basename(inputs.tables.files.phones)

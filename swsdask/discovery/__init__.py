@@ -1,1 +1,1 @@
-"""Term discovery: how good the classes of fragments are that a system found in speech without being told any word."""
+"""Term discovery: scores of the classes of speech fragments that a system found without knowing any word."""

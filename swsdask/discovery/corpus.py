@@ -1,18 +1,19 @@
-"""A corpus for a definition: the tables of its files checked against each other, sorted and numbered.
+"""The corpus under a definition: the tables of its files, checked against each other, sorted and numbered.
 
-What is the same in every definition: an alignment may have its lines in any order; phones of one file that overlap are
-a fault, and so is whatever names a file without phones, but for a speaker map, which may be of more files than these.
-Words may overlap. Times finer than a tick are rounded and counted.
+In every definition: the lines of an alignment may be in any order; phones of one file must not overlap, and every file
+that is named must have phones, except in a speaker map, which may list other files. Words may overlap. Times finer than
+a tick are rounded and counted.
 
-- `document`: without a fold file there are `n_folds` parts of nearly equal duration (`folding.equal_parts`), of whole
-  files, or, with `fold_by` "time", cut anywhere between phones (`folding.parts_of_time`).
-- `tde2015`: phones whose edges are close but not equal are a fault, as in tde; "close" is its
-  |a - b| <= 1e-8 + 1e-5 |b| in seconds, a the end of one and b the start of the next. Without a fold file, folds are
-  those of `document` (tde has no default).
-- `tdev2`: one fold, the whole corpus: fold files and speakers are left aside. Words labelled SIL are dropped, and with
-  them their boundaries, as tdev2 does on reading.
+- `document`: without a fold file the corpus is divided into `n_folds` parts of nearly equal duration
+  (`folds.equal_parts`), of whole files, or, with `fold_by` "time", cut anywhere between phones
+  (`folds.parts_of_time`).
+- `tde2015`: phones whose edges are close but not equal are an error, as in tde; "close" is
+  |a - b| <= 1e-8 + 1e-5 |b| in seconds, with a the end of one phone and b the start of the next. Without a fold file,
+  folds are those of `document` (tde has no default).
+- `tdev2`: one fold, the whole corpus: fold files and speakers are ignored. Words labelled SIL are dropped with their
+  boundaries, as tdev2 does on reading.
 
-Stretches of speech are used by `tde2015` alone.
+Only `tde2015` uses stretches of speech.
 """
 
 from __future__ import annotations
@@ -71,11 +72,11 @@ def read_corpus(
     speakers: str | None = None,
     n_folds: int = DEFAULT_FOLDS,
 ) -> Corpus:
-    """The corpus that some files describe (paths or URLs; plain, gzip or zstd).
+    """Read a corpus from files (paths or URLs; plain, gzip or zstd).
 
-    `phones` and `words` are alignments, `split` the stretches of speech, `folds` a fold file, `within` one of the folds
-    within talkers, `speakers` a speaker map, from which come the folds within talkers where `within` is not given:
-    one per speaker, of whole files, by name. Raises `InputError` with everything that is wrong with the files.
+    `phones` and `words` are alignments, `split` the stretches of speech, `folds` a fold file, `within` a fold file for
+    the folds within talkers, `speakers` a speaker map. Without `within` the speaker map gives the folds within talkers:
+    one per speaker, of whole files, by name. Raises `InputError` with every problem of the files.
     """
     tables = read_corpus_files(CorpusFiles(phones, words, split, folds, within, speakers))
     return build_corpus(tables, definition, n_folds=n_folds)
@@ -90,10 +91,10 @@ def build_corpus(
     n_folds: int = DEFAULT_FOLDS,
     most_problems: int = MOST_KEPT,
 ) -> Corpus:
-    """The corpus of some tables under a definition.
+    """Build the corpus from tables under a definition.
 
-    Raises `InputError` with everything that is wrong with them, of which it keeps `most_problems`, `SettingsError` if
-    `n_folds` is not 1 or more.
+    Raises `InputError` with every problem of the tables, of which it keeps `most_problems`, and `SettingsError` if
+    `n_folds` is less than 1.
     """
     if not 1 <= n_folds <= MAX_FOLDS:
         raise SettingsError(f"expected from 1 to {MAX_FOLDS} folds; found {n_folds}.")
@@ -111,11 +112,11 @@ def build_corpus(
         if definition == "tde2015":
             speech = stretches
         else:
-            notes.append(f"The stretches of speech are left aside: {definition} does not use them.")
+            notes.append(f"The stretches of speech are ignored: {definition} does not use them.")
     if definition == "tdev2":
-        given = [name for name in ("folds", "within", "speakers") if getattr(tables, name) is not None]
-        if given:
-            notes.append(f"Left aside ({', '.join(given)}): tdev2 scores the whole corpus as one.")
+        ignored = [name for name in ("folds", "within", "speakers") if getattr(tables, name) is not None]
+        if ignored:
+            notes.append(f"Ignored: {', '.join(ignored)}. tdev2 scores the corpus as a whole.")
         folds: tuple[Folds, ...] = (Folds(ALL, (ALL,), whole_files(np.zeros(len(files), np.int16))),)
     else:
         folds = _folds(tables, phones, files, n_folds, fold_by, notes, problems)
@@ -152,7 +153,7 @@ def _words(
     if definition == "tdev2":
         spoken = pc.not_equal(table["label"].cast(pa.string()), SILENCE)
         if dropped := len(table) - (pc.sum(spoken).as_py() or 0):
-            notes.append(f"{counted(dropped, 'words')} labelled {SILENCE} dropped, as tdev2 does.")
+            notes.append(f"{counted(dropped, 'words')} labelled {SILENCE} dropped, as in tdev2.")
             table = table.filter(spoken)
     file = numbers_of(table["file"], files)
     note_unknown(table, file, tables.files.words, problems)
@@ -161,7 +162,7 @@ def _words(
 
 
 def _tokens(table: pa.Table, file: I32, n_files: int) -> tuple[Tokens, I64]:
-    """The rows of an alignment in order, and the lines they are from."""
+    """The sorted rows of an alignment, and their lines."""
     labels, label = sorted_numbers(table["label"])
     start, end = table["start"].to_numpy(), table["end"].to_numpy()
     order = rows_in_order(file, start, end, label)
@@ -175,16 +176,16 @@ def _check_apart(phones: Tokens, line: I64, files: tuple[str, ...], url: str, pr
         first, second = _named(phones, line, row), _named(phones, line, row + 1)
         expected = "phones that do not overlap"
         found = f"in {files[phones.file[row]]!r} {second} after {first}"
-        problems.add(url, int(max(line[row], line[row + 1])), expected, found, "Mend one of the two.")
+        problems.add(url, int(max(line[row], line[row + 1])), expected, found, "Correct one of the two.")
 
 
 def _check_touching(phones: Tokens, line: I64, files: tuple[str, ...], url: str, problems: Problems) -> None:
-    """Note the phones that nearly touch (numpy's default of closeness, which tde takes for equal edges)."""
+    """Note the phones that nearly touch, by the default of `numpy.isclose`, which tde takes for equal edges."""
     end, start = phones.end[:-1] / TICKS_PER_SECOND, phones.start[1:] / TICKS_PER_SECOND
     close = (phones.start[1:] > phones.end[:-1]) & (np.abs(end - start) <= 1e-8 + 1e-5 * start)
     for row in np.flatnonzero(close & (phones.file[1:] == phones.file[:-1])).tolist():
         first, second = _named(phones, line, row), _named(phones, line, row + 1)
-        expected = "phones that touch, or lie further apart (tde2015)"
+        expected = "phones that touch, or are further apart (tde2015)"
         found = f"in {files[phones.file[row]]!r} {second} close after {first}"
         problems.add(url, int(max(line[row], line[row + 1])), expected, found, "Make the two edges equal.")
 
@@ -236,7 +237,7 @@ def _folds_of_all(
     part = equal_parts(np.diff(until[phones.first]), n_folds)
     n_parts = int(part.max()) + 1
     if n_parts < n_folds:
-        notes.append(f"{counted(n_parts, 'folds')} instead of {n_folds}: there are no more files.")
+        notes.append(f"{counted(n_parts, 'folds')} instead of {n_folds}, since there are only so many files.")
     return Folds(ALL, _numbers(n_parts), whole_files(part))
 
 
@@ -251,7 +252,7 @@ def _folds_within_talker(
     speaker_of = dict(zip(tables.speakers["file"].to_pylist(), tables.speakers["speaker"].to_pylist(), strict=True))
     others = len(speaker_of.keys() - set(files))
     if others:
-        notes.append(f"{url}: {counted(others, 'files')} without phones left aside.")
+        notes.append(f"{url}: {counted(others, 'files')} without phones ignored.")
     for file in files:
         if file not in speaker_of:
             problems.add(url, None, "a speaker for every file with phones", f"none for {file!r}", "Add a line for it.")

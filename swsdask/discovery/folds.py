@@ -1,25 +1,21 @@
-"""Folds: how a corpus is divided into them, and what is reported over them.
+"""Folds: the division of a corpus, and means and spreads over folds.
 
-From the numbers of folds to those of a condition: F-scores, means, spreads, and which folds are left out of them.
+Measures of discovery are averaged over a set of folds with equal weights. The F-score of a fold is the harmonic mean of
+its precision and recall, 0 if both are 0; the mean F-score is the mean of these, not the F-score of the means. The
+standard deviation is that of the population (ddof 0).
 
-Measures of discovery are averaged over a set of folds, each fold weighing the same. Of a precision and a recall, the
-F-score of every fold is their harmonic mean, 0 where both are 0; the mean F-score is the mean of these, not the F-score
-of the means. The standard deviation is that of the folds themselves (population, ddof 0).
-
-A number that is not defined in a fold (nothing was found there, or there was nothing to find) is NaN there. What then
-becomes of the fold differs:
+A number that is not defined in a fold (nothing was found, or there was nothing to find) is NaN there. Definitions treat
+such folds differently:
 
 - document: each number is averaged over the folds in which it is defined, an F-score over those in which precision and
-  recall are; the others are left out and counted. Where no fold is left the mean is NaN. The measures document of the
-  Zero Resource challenge says nothing of this.
+  recall are; the others are left out and counted. If no fold is left, the mean is NaN. The measures document of the
+  Zero Resource challenge does not define this case.
 - tde2015: a fold in which precision or recall is not defined is left out of both and of the F-score; NED and coverage
-  are left out singly. QUIRK: a coverage of 0 counts as not defined, so that a system that finds nothing in a fold is
-  averaged over the others. QUIRK: where no fold is left precision, recall, F-score and coverage are 0, and NED is 1.
-- tdev2: there is one fold, the corpus; its numbers stand as they are.
+  are left out separately. QUIRK: a coverage of 0 counts as not defined, so that a system that finds nothing in a fold
+  is averaged over the others. QUIRK: if no fold is left, precision, recall, F-score and coverage are 0, and NED is 1.
+- tdev2: there is one fold, the corpus; its numbers are reported unchanged.
 
-Numbers named "n_..." are counts: they are added up over folds, and have no spread.
-
-Folds and stretches of speech, numbered like a corpus.
+Numbers named "n_..." are counts: they are summed over folds and have no spread.
 """
 
 from __future__ import annotations
@@ -41,12 +37,12 @@ PRECISION, RECALL, F_SCORE = "_precision", "_recall", "_f_score"
 COUNT = "n_"
 
 NOT_DEFINED = {"ned": 1.0}
-"""What tde2015 takes for a measure that no fold defines; 0 for all others."""
+"""The value that tde2015 reports for a measure that is defined in no fold; 0 for all others."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A number over folds. `left_out` folds did not count; where all were, the spread is NaN."""
+    """A number over folds. `left_out` folds did not count; if all were left out, the spread is NaN."""
 
     mean: float
     std: float
@@ -56,7 +52,7 @@ class Spread:
 
 
 def with_f_scores(values: Mapping[str, F64]) -> dict[str, F64]:
-    """The numbers per fold, an F-score behind each recall that has its precision."""
+    """The numbers per fold, with an F-score after each recall that has a precision."""
     made: dict[str, F64] = {}
     for name, numbers in values.items():
         made[name] = numbers
@@ -67,13 +63,13 @@ def with_f_scores(values: Mapping[str, F64]) -> dict[str, F64]:
 
 
 def f_score(precision: F64, recall: F64) -> F64:
-    """2 P R / (P + R), float64 [n_folds]: 0 where both are 0, NaN where either is not defined."""
+    """2 P R / (P + R), float64 [n_folds]: 0 if both are 0, NaN if either is not defined."""
     together = precision + recall
     return np.where(together == 0, 0.0, 2 * precision * recall / np.where(together == 0, 1.0, together))
 
 
 def spreads(values: Mapping[str, F64], definition: Definition) -> dict[str, Spread]:
-    """Every number of `with_f_scores` over its folds, by the rules of a definition; counts are left to the caller."""
+    """Every number of `with_f_scores` over its folds, by the rules of a definition; the caller handles counts."""
     counting = {name: _defined(name, values, definition) for name in values if not name.startswith(COUNT)}
     return {name: _spread(name, values[name], defined, definition) for name, defined in counting.items()}
 
@@ -118,7 +114,7 @@ def stretches_of(table: pa.Table, files: tuple[str, ...], url: str, problems: Pr
     note_unknown(table, file, url, problems)
     start, end, fold = (table[name].to_numpy() for name in ("start", "end", "fold"))
     if len(fold) and fold.max() >= MAX_FOLDS:
-        problems.add(url, None, f"at most {MAX_FOLDS} folds", f"{fold.max() + 1}", "Give fewer folds.")
+        problems.add(url, None, f"at most {MAX_FOLDS} folds", f"{fold.max() + 1}", "Use fewer folds.")
     order = rows_in_order(file, start, end, fold)
     order = order[file[order] != UNKNOWN]
     file, start, end = file[order], start[order], end[order]
@@ -126,7 +122,7 @@ def stretches_of(table: pa.Table, files: tuple[str, ...], url: str, problems: Pr
     for row in np.flatnonzero((file[1:] == file[:-1]) & (start[1:] < end[:-1])).tolist():
         later, earlier = max(line[row], line[row + 1]), min(line[row], line[row + 1])
         expected = "stretches that do not overlap"
-        problems.add(url, int(later), expected, f"one that overlaps that of line {earlier}", "Mend one of the two.")
+        problems.add(url, int(later), expected, f"one that overlaps that of line {earlier}", "Correct one of the two.")
     return Stretches(file, start, end, fold[order].astype(np.int16), first_rows(file, len(files)))
 
 
@@ -145,8 +141,8 @@ def whole_files(fold_of_file: I16) -> Stretches:
 def equal_parts(durations: I64, n_folds: int) -> I16:
     """Cut files, in order, into consecutive parts of nearly equal duration: the part of each file, int16 [n_files].
 
-    The k-th cut lies at that border between files which is nearest to k / n_folds of the whole duration, of two as near
-    the earlier, but such that no part is empty. There are as many parts as files if there are fewer files than parts.
+    The k-th cut is at the border between files that is nearest to k / n_folds of the whole duration (the earlier of two
+    equally near), subject to no part being empty. There are at most as many parts as files.
     """
     n_files = len(durations)
     n_parts = min(n_folds, n_files)
@@ -161,10 +157,10 @@ def equal_parts(durations: I64, n_folds: int) -> I16:
 
 
 def parts_of_time(phones: Tokens, n_files: int, n_folds: int) -> Stretches:
-    """Cut a corpus into parts of nearly equal duration, within files too: as many as there are phones at most.
+    """Cut a corpus into parts of nearly equal duration, also within files; there are at most as many parts as phones.
 
-    The k-th cut lies where that phone starts which is nearest to k / n_folds of the duration of all phones, of two as
-    near the earlier, but such that no part is empty.
+    The k-th cut is at the start of the phone that is nearest to k / n_folds of the duration of all phones (the earlier
+    of two equally near), subject to no part being empty.
     """
     part = equal_parts((phones.end - phones.start).astype(np.int64), n_folds)
     begins = np.flatnonzero((np.diff(phones.file, prepend=-1) != 0) | (np.diff(part, prepend=-1) != 0))
@@ -176,5 +172,5 @@ def parts_of_time(phones: Tokens, n_files: int, n_folds: int) -> Stretches:
 
 
 def in_seconds(ticks: int) -> str:
-    """A time as messages show it."""
+    """A time for messages."""
     return f"{ticks / TICKS_PER_SECOND:.10g} s"

@@ -1,21 +1,17 @@
-"""Fragments of a system as a definition admits them, and the check of its files.
-
-What a system found, let in by a definition.
+"""Fragments of a system that a definition admits, and the check of its files.
 
 | case | `document` | `tde2015` | `tdev2` |
 |---|---|---|---|
-| a class is known by | its number | its number and text (QUIRK) | its number |
-| a class that was there before | fault | replaces it; the rows of that are "replaced class" (QUIRK) | fault |
-| a number that is no whole number | fine | fault | fine |
-| a file without phones | fault | the row is dropped as "unknown file" (QUIRK) | fault |
-| no empty line at the end | fine | fine | fine, but told: tdev2 refuses it |
+| a class is identified by | its number | its number and text (QUIRK) | its number |
+| a repeated class | error | replaces the earlier one, whose rows count as "replaced class" (QUIRK) | error |
+| a number that is not an integer | allowed | error | allowed |
+| a file without phones | error | the row is dropped as "unknown file" (QUIRK) | error |
+| no empty line at the end | allowed | allowed | allowed with a note: tdev2 refuses it |
 | a class without fragments | a class without rows | the same | the same |
 | a fragment twice in a class | two rows | the same | the same |
 
-The number of a class is the first word behind `Class`; it need not be a number but for tde2015. Fragments whose offset
-is not behind their onset, and other than three fields, are faults of the format in every definition.
-
-Files of term discovery checked against each other, as scoring by a definition would.
+The number of a class is the first word after `Class`; only tde2015 requires a number. A fragment whose offset is not
+after its onset, and any number of fields but three, are format errors in every definition.
 """
 
 from __future__ import annotations
@@ -44,15 +40,15 @@ _WHOLE = re.compile(r"[0-9]+")
 
 
 def read_fragments(url: str, corpus: Corpus, *, system: str | None = None) -> Fragments:
-    """The fragments of a class file (path or URL; plain, gzip or zstd), as the corpus's definition lets them in.
+    """Read the fragments of a class file (path or URL; plain, gzip or zstd) that the corpus's definition admits.
 
-    The system is named after the file (`system_of`) unless `system` says it. Raises `InputError` with everything that
-    is wrong with the file.
+    The system is named after the file (`system_of`) unless `system` is given. Raises `InputError` with every problem of
+    the file.
     """
     problems = Problems()
     name = system or system_of(url)
     if wrong := id_fault(name):
-        problems.add(url, None, "the name of a system", wrong, "Give it a plain name.")
+        problems.add(url, None, "the name of a system", wrong, "Rename it.")
     file = read_classes(url, problems)
     problems.raise_if_any()
     return build_fragments(file, corpus, system=name)
@@ -67,7 +63,7 @@ def system_of(url: str) -> str:
 def build_fragments(file: ClassFile, corpus: Corpus, *, system: str, most_problems: int = MOST_KEPT) -> Fragments:
     """The fragments of a class file that was read.
 
-    Raises `InputError` with everything that is wrong with them, of which it keeps `most_problems`.
+    Raises `InputError` with every problem, of which it keeps `most_problems`.
     """
     problems = Problems(most_problems)
     kept = kept_classes(file, corpus.definition, problems)
@@ -99,14 +95,14 @@ def build_fragments(file: ClassFile, corpus: Corpus, *, system: str, most_proble
 
 
 def kept_classes(file: ClassFile, definition: Definition, problems: Problems) -> Bool:
-    """Which classes count, bool per class; repeated ones are noted, or (tde2015) replace the earlier."""
+    """Whether each class counts, bool per class; repeated ones are noted, or (tde2015) replace the earlier."""
     names, lines = file.classes["class"].to_pylist(), file.classes["line"].to_pylist()
     kept = np.ones(len(names), np.bool_)
     seen: dict[Hashable, int] = {}
     for row, (name, line) in enumerate(zip(names, lines, strict=True)):
         number, _, text = name.partition(" ")
         if definition == "tde2015" and not _WHOLE.fullmatch(number):
-            expected = "a whole number behind Class (tde2015)"
+            expected = "an integer after Class (tde2015)"
             problems.add(file.url, line, expected, repr(number), "Number the classes.")
             continue
         key: Hashable = (int(number), text) if definition == "tde2015" else number
@@ -118,7 +114,7 @@ def kept_classes(file: ClassFile, definition: Definition, problems: Problems) ->
             kept[earlier] = False
         else:
             found = f"class {number} again, first at line {lines[earlier]}"
-            problems.add(file.url, line, "every class once", found, "Join the two or give one another number.")
+            problems.add(file.url, line, "every class once", found, "Merge the two or renumber one.")
     return kept
 
 
@@ -127,16 +123,17 @@ def _notes(file: ClassFile, definition: Definition) -> list[str]:
     if note := rounding_note(file.fragments, file.url):
         notes.append(note)
     if definition == "tdev2" and not file.ends_blank:
-        notes.append(f"{file.url}: no empty line at its end; tdev2 itself refuses the file.")
+        notes.append(f"{file.url}: no empty line at the end; the tool tdev2 refuses the file.")
     return notes
 
 
 def check_together(
     corpus_files: CorpusFiles | None, class_files: Iterable[str], definition: Definition, problems: Problems
 ) -> dict[str, dict[str, int]]:
-    """Check a corpus and class files, each of them well-formed; what is wrong is added to `problems`.
+    """Check a corpus and class files, each of them well-formed, against each other; add problems to `problems`.
 
-    Without a corpus, only the names of classes are. Gives the fragments that the definition drops, by reason and file.
+    Without a corpus, only the names of classes are checked. Returns the counts of fragments that the definition drops,
+    by file and reason.
     """
     corpus = None
     if corpus_files is not None:
@@ -153,7 +150,7 @@ def check_together(
 
 
 def _corpus(files: CorpusFiles, definition: Definition, problems: Problems) -> Corpus | None:
-    """None if it is faulty: then nothing can be said of what it does not have."""
+    """The corpus; None if it has problems, since unknown files cannot be determined then."""
     with noted(problems):
         return build_corpus(read_corpus_files(files), definition, most_problems=problems.limit)
     return None

@@ -1,17 +1,13 @@
-"""What a system found, to look at: exemplars and histograms.
+"""Exemplars and histograms of a system: illustrations for the report, not scores.
 
-The classes that are most alike within, and those that are least: for looking at, not for scoring.
+Exemplars are the classes with the lowest and the highest mean normalised edit distance between members (Levenshtein
+distance of phones over the length of the longer transcription; 0 for two empty ones). Of a class with more than
+`MOST_MEMBERS` members that many, evenly spaced in corpus order, are compared. Overlapping pairs count, and folds are
+ignored. Classes of one member have no pairs and are left out. Of classes with equal distances larger ones come first,
+then those that come first in the file.
 
-A class is as good as the mean normalised edit distance over the pairs of its members is small (Levenshtein distance of
-phones over the length of the longer one; 0 of two empty transcriptions). Of a class with more than `MOST_MEMBERS`
-members so many, evenly spaced in the order of their places in the corpus, stand for all. Pairs that overlap count too,
-and no fold is regarded. Classes of one member have no pairs, and are left out. Of classes that are equally good, larger
-ones come first, then those that come first in the file.
-
-How large a system's classes are and how long its fragments: rows of curves, for looking at.
-
-"class_size": x members (duplicates too), y classes with so many, of those that have any. "fragment_length": x phones,
-y distinct fragments of so many. Of all that was found, whatever its folds.
+Histograms are rows of curves. "class_size": y classes have x members (with duplicates); empty classes are left out.
+"fragment_length": y distinct fragments have x phones. Both count everything that was found, regardless of folds.
 """
 
 from __future__ import annotations
@@ -32,16 +28,16 @@ from swsdask.model.results import CURVES
 from swsdask.model.trials import F64, I64
 
 SHOWN = 10
-"""How many classes are kept of either kind."""
+"""The number of classes of each kind that are kept."""
 
 MOST_MEMBERS = 64
 
 MOST_TRANSCRIPTIONS = 8
-"""How many transcriptions of a class are told."""
+"""The number of transcriptions of a class that are reported."""
 
 _PAIRS_PER_CELL = 1 << 20
 _UNIT = lcm(*range(1, 31))
-"""Distances are counted in parts of this: sums over transcriptions of up to 30 phones are exact, so that ties are."""
+"""Distances are integer multiples of 1 / this: exact for transcriptions of up to 30 phones, so that ties are exact."""
 
 
 class ClassRange(NamedTuple):
@@ -52,7 +48,7 @@ class ClassRange(NamedTuple):
 
 
 class Exemplar(NamedTuple):
-    """A class, numbered as in `Discovered.classes`, and the mean distance within it."""
+    """A class, by its number in `Discovered.classes`, and the mean distance within it."""
 
     distance: float
     members: int
@@ -61,14 +57,14 @@ class Exemplar(NamedTuple):
 
 @dataclass(frozen=True)
 class Exemplars:
-    """The `SHOWN` best and worst classes, each the foremost first."""
+    """The `SHOWN` best and worst classes, best or worst first."""
 
     best: tuple[Exemplar, ...]
     worst: tuple[Exemplar, ...]
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[ClassRange]:
-        """Ranges of classes, all of them once, with about `work` pairs or one class each."""
+        """Ranges that partition the classes, with about `work` pairs or one class each."""
         taken = np.minimum(np.bincount(discovered.member_cluster, minlength=len(discovered.classes)), MOST_MEMBERS)
         before = np.concatenate(([0], np.cumsum(taken * (taken - 1) // 2)))
         low = 0
@@ -96,11 +92,11 @@ class Exemplars:
         """The best and the worst of both parts."""
         return type(self)(_best([*self.best, *other.best]), _worst([*self.worst, *other.worst]))
 
-    def told(self, corpus: Corpus, discovered: Discovered) -> dict[str, list[dict[str, Any]]]:
-        """The classes with their commonest transcriptions, as a manifest holds them."""
+    def report(self, corpus: Corpus, discovered: Discovered) -> dict[str, list[dict[str, Any]]]:
+        """The classes with their most frequent transcriptions, for the manifest."""
         return {
-            "best": [_told(each, corpus, discovered) for each in self.best],
-            "worst": [_told(each, corpus, discovered) for each in self.worst],
+            "best": [_report(each, corpus, discovered) for each in self.best],
+            "worst": [_report(each, corpus, discovered) for each in self.worst],
         }
 
 
@@ -113,7 +109,7 @@ def _worst(found: list[Exemplar]) -> tuple[Exemplar, ...]:
 
 
 def _mean_distances(member: I64, sizes: I64, corpus: Corpus, discovered: Discovered) -> F64:
-    """The mean distance within each class, float64 [n_classes]; NaN without pairs. `member` is class after class."""
+    """The mean distance within each class, float64 [n_classes]; NaN without pairs. `member` is sorted by class."""
     begins = np.cumsum(sizes) - sizes
     taken = np.minimum(sizes, MOST_MEMBERS)
     place = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
@@ -133,7 +129,7 @@ def _mean_distances(member: I64, sizes: I64, corpus: Corpus, discovered: Discove
     return np.where(pairs == 0, np.nan, sums / (np.maximum(pairs, 1) * _UNIT))
 
 
-def _told(each: Exemplar, corpus: Corpus, discovered: Discovered) -> dict[str, Any]:
+def _report(each: Exemplar, corpus: Corpus, discovered: Discovered) -> dict[str, Any]:
     low, high = np.searchsorted(discovered.member_cluster, (each.cluster, each.cluster + 1)).tolist()
     fragments = discovered.member_fragment[low:high]
     types, example, counts = np.unique(discovered.type[fragments], return_index=True, return_counts=True)
@@ -159,7 +155,7 @@ def _transcription(fragment: int, corpus: Corpus, discovered: Discovered) -> str
 
 
 def histograms(discovered: Discovered) -> pa.Table:
-    """Rows of `model.results.CURVES` in the condition "all"; x ascends, and there are none where y is 0."""
+    """Rows of `model.results.CURVES` in the condition "all", by ascending x, without those whose y is 0."""
     of_members = np.bincount(discovered.member_cluster, minlength=len(discovered.classes))
     counted = {
         "class_size": of_members[of_members > 0],

@@ -1,4 +1,4 @@
-"""Sentences that a reader needs beside the numbers of discovery."""
+"""Notes on the numbers of term discovery."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from swsdask.model.errors import counted
 from swsdask.model.trials import I16
 
 DEFINITIONS: dict[Definition, str] = {
-    "document": "Measures are those of the Zero Resource challenge's measures document, read thus:",
-    "tde2015": "Measures are those of tde, the challenge's tool of 2015, with its quirks.",
-    "tdev2": "Measures are those of tdev2, the challenge's tool of 2017 and 2020, with its quirks; there are no folds.",
+    "document": "Measures follow the Zero Resource challenge's measures document, with these readings:",
+    "tde2015": "Measures follow tde, the challenge's tool of 2015, with its quirks.",
+    "tdev2": "Measures follow tdev2, the challenge's tool of 2017 and 2020, with its quirks; there are no folds.",
 }
 
 _COVERAGE: dict[Coverage, str] = {
-    "intersected": "coverage counts what is both covered and gold",
-    "union": "coverage counts what is covered, gold or not",
+    "intersected": "coverage counts phones that are covered and gold",
+    "union": "coverage counts phones that are covered, gold or not",
 }
 _BOUNDARIES: dict[WrongBoundaries, str] = {
-    "singly": "wrong boundaries count one by one",
+    "singly": "each wrong boundary counts",
     "together": "all wrong boundaries count as one",
 }
 _PAIRS: dict[OverlappingPairs, str] = {
@@ -34,25 +34,25 @@ _SHOWN = 3
 
 
 def meaning(corpus: Corpus) -> str:
-    """Whose measures they are, and how what the measures document leaves open is read."""
-    told = DEFINITIONS[corpus.definition]
+    """The definition of the measures, and how the measures document is read where it is ambiguous."""
+    definition = DEFINITIONS[corpus.definition]
     if corpus.definition != "document":
-        return told
+        return definition
     read = corpus.readings
-    shortest = f"matching pairs strings of {counted(read.min_phones, 'phones')} and more"
+    shortest = f"matching pairs strings of {counted(read.min_phones, 'phones')} or more"
     ways = (_COVERAGE[read.coverage], shortest, _BOUNDARIES[read.boundaries], _PAIRS[read.overlapping_pairs])
-    return f"{told} {'; '.join(ways)}."
+    return f"{definition} {'; '.join(ways)}."
 
 
 def word_notes(corpus: Corpus) -> Iterator[str]:
-    """How many words no fold has."""
+    """The number of words that are in no fold."""
     words = corpus.words
     for folds, fold in zip(corpus.folds, folds_of(words.file, words.start, words.end, corpus.folds), strict=True):
         yield from _outside(folds.condition, fold, "words")
 
 
 def fragment_notes(discovered: Discovered, corpus: Corpus) -> Iterator[str]:
-    """What of a system's fragments did not count, or only in part, and what was changed."""
+    """The numbers of fragments that were dropped, clipped, without phones or in no fold."""
     for reason, count in discovered.dropped.items():
         yield f"{discovered.system}: {counted(count, 'fragments')} dropped: {reason}."
     if discovered.clipped:
@@ -67,11 +67,11 @@ def fragment_notes(discovered: Discovered, corpus: Corpus) -> Iterator[str]:
 def _outside(where: str, fold: I16, things: str) -> Iterator[str]:
     outside = int(np.count_nonzero(fold == NO_FOLD))
     if outside:
-        yield f"{where}: {outside:,} of {counted(len(fold), things)} not inside one stretch of a fold: left out."
+        yield f"{where}: {outside:,} of {counted(len(fold), things)} left out: not inside one stretch of a fold."
 
 
 def left_out_notes(systems: Mapping[str, Sequence[Numbers]], definition: Definition) -> Iterator[str]:
-    """In which means folds are left out, because the measure is not defined there."""
+    """The means that leave out folds in which the measure is not defined."""
     if definition == "tdev2":
         return
     of: dict[tuple[str, str], list[str]] = {}
@@ -85,4 +85,4 @@ def left_out_notes(systems: Mapping[str, Sequence[Numbers]], definition: Definit
         shown = ", ".join(there[:_SHOWN]) + (f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else "")
         together.setdefault((condition, shown), []).append(name)
     for (condition, shown), names in together.items():
-        yield f"{condition}: not defined in some folds, which the mean leaves out: {', '.join(names)}: {shown}."
+        yield f"{condition}: means leave out folds where {', '.join(names)} are not defined: {shown}."

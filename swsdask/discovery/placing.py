@@ -1,29 +1,25 @@
 """Placing of fragments in the corpus: clipping, numbering, restriction to folds, transcription.
 
-Fragments cut to speech: tde2015 only, where stretches of speech are given.
+Names become numbers, rows get a canonical order, and the distinct fragments of a system get their phones, types and
+folds.
 
-A fragment that is not entirely inside one stretch is cut to the stretch that it shares most time with, of several the
-first; without such a stretch it is dropped.
+Clipping (tde2015 with stretches of speech only): a fragment that is not entirely inside one stretch is cut to the
+stretch with which it shares the most time, the first of several; without such a stretch it is dropped.
 
-Placing what a system found in the corpus: its distinct fragments, their phones, types and folds.
+Folds: a fold contains what lies entirely inside one of its stretches, in all three definitions. Times are compared
+exactly, which equals the official tool's comparison of doubles of the same decimals.
 
-Names in tables as numbers, and rows in canonical order.
+Transcription, the phones of a stretch of time:
 
-What counts in a fold: what lies entirely inside one of its stretches, in all three definitions.
-
-Times are compared exactly, which is what the official tool's comparison of doubles of the same decimals is.
-
-The phones of a stretch of time: the three definitions of a fragment's transcription.
-
-document: the phones that the fragment shares more than 30 ms with, or more than 50 % of, as the measures document of
-the Zero Resource challenge has it; compared exactly, in ticks. Gaps between phones do not matter.
+document: the phones of which the fragment shares more than 30 ms or more than 50 % (measures document of the Zero
+Resource challenge); compared exactly, in ticks. Gaps between phones do not matter.
 
 tde2015: QUIRK of tde: the phones that are `near` (more than 30 ms, or more than half of the phone OR of the fragment,
-in doubles) within the one segment without gaps that is looked up, the last that is not after the fragment. A fragment
-that is in no segment has no transcription and is dropped; one that has a segment and no phones stays.
+in doubles) within one segment without gaps, the last that does not begin after the fragment. A fragment
+outside every segment has no transcription and is dropped; one with a segment and no phones is kept.
 
-tdev2: QUIRK of tdev2: all phones that share any time with the fragment, but the first and the last only if at least
-30 ms (rounded to milliseconds) of a phone of 60 ms or more are shared, or at least half (in doubles) of a shorter one.
+tdev2: QUIRK of tdev2: all phones that share any time with the fragment; the first and the last only if at least 30 ms
+(rounded to milliseconds) of a phone of 60 ms or more are shared, or at least half (in doubles) of a shorter one.
 A fragment without phones is dropped.
 """
 
@@ -43,7 +39,7 @@ from swsdask.model.trials import I16, I32, I64, Bool
 
 
 def clip(file: I32, start: I32, end: I32, speech: Stretches) -> tuple[I32, I32, Bool]:
-    """The starts and ends inside speech, and which fragments have any (the times of the others are as they were)."""
+    """The starts and ends inside speech, and which fragments have speech (the times of the others are unchanged)."""
     stretches = (speech.first, speech.start, speech.end)
     inside = holding(file, start, end, *stretches)
     outside = inside < 0
@@ -60,7 +56,7 @@ UNKNOWN = -1
 
 
 def numbers_of(column: pa.ChunkedArray, names: Sequence[str]) -> I32:
-    """The place of each value of a dictionary column in `names`, `UNKNOWN` where it is not among them."""
+    """The index of each value of a dictionary column in `names`; `UNKNOWN` if it is not there."""
     place = {name: number for number, name in enumerate(names)}
     codes, used = coded(column)
     table = np.array([place.get(name, UNKNOWN) for name in used], np.int32)
@@ -68,7 +64,7 @@ def numbers_of(column: pa.ChunkedArray, names: Sequence[str]) -> I32:
 
 
 def sorted_numbers(column: pa.ChunkedArray) -> tuple[tuple[str, ...], I32]:
-    """The distinct values of a dictionary column, sorted, and the place of each row's among them."""
+    """The sorted distinct values of a dictionary column, and the index of each row's value."""
     codes, used = coded(column)
     names = tuple(sorted(set(used)))
     place = {name: number for number, name in enumerate(names)}
@@ -77,7 +73,7 @@ def sorted_numbers(column: pa.ChunkedArray) -> tuple[tuple[str, ...], I32]:
 
 
 def coded(column: pa.ChunkedArray) -> tuple[I64, list[str]]:
-    """A dictionary column as codes, and what each code stands for: values that occur, each once."""
+    """A dictionary column as codes, and the value of each code: values that occur, each once."""
     array = column.unify_dictionaries().combine_chunks()
     present = np.zeros(len(array.dictionary), np.bool_)
     indices = array.indices.to_numpy()
@@ -87,7 +83,7 @@ def coded(column: pa.ChunkedArray) -> tuple[I64, list[str]]:
 
 
 def rows_in_order(first: I32, second: I32, *others: I32) -> I64:
-    """The rows sorted by some columns of 0 or more, ties in the order they have."""
+    """The stable order of rows sorted by non-negative columns."""
     place = (first.astype(np.int64) << 32) | second
     if np.all(place[1:] > place[:-1]):
         return np.arange(len(first))
@@ -95,7 +91,7 @@ def rows_in_order(first: I32, second: I32, *others: I32) -> I64:
 
 
 def first_rows(file: I32, n_files: int) -> I64:
-    """Where the rows of each file begin in rows sorted by file, and the last end: int64 [n_files + 1]."""
+    """The first row of each file in rows sorted by file, and the end: int64 [n_files + 1]."""
     return np.searchsorted(file, np.arange(n_files + 1, dtype=np.int32)).astype(np.int64)
 
 
@@ -111,17 +107,19 @@ def note_unknown(table: pa.Table, file: I32, url: str, problems: Problems) -> No
         zip(found.tolist(), first.tolist(), rows_of.tolist(), strict=True), key=lambda x: x[1]
     ):
         there = f"{names[code]!r}, in {counted(count, 'lines')}"
-        problems.add(url, int(lines[at]), "a file of the phone alignment", there, "Mend the name or remove the lines.")
+        problems.add(
+            url, int(lines[at]), "a file of the phone alignment", there, "Correct the name or remove the lines."
+        )
 
 
 def rounding_note(table: pa.Table, url: str) -> str | None:
-    """What to tell of the times of a table that were finer than a tick; None if there were none."""
+    """A note on the times of a table that were finer than a tick; None if there were none."""
     rounded = int((table.schema.metadata or {}).get(b"rounded", 0))
     return f"{url}: {counted(rounded, 'times')} finer than 0.1 ms rounded." if rounded else None
 
 
 def folds_of(file: I32, start: I32, end: I32, fold_sets: Sequence[Folds]) -> I16:
-    """The fold of each stretch of time in each set of folds, int16 [n_fold_sets, n]; `NO_FOLD` where none counts it."""
+    """The fold of each stretch of time in each set of folds, int16 [n_fold_sets, n]; `NO_FOLD` if it is in none."""
     found = np.full((len(fold_sets), len(file)), NO_FOLD, np.int16)
     for number, folds in enumerate(fold_sets):
         stretches = folds.stretches
@@ -134,7 +132,7 @@ NO_PLACE = -1
 
 
 def phones_of(file: I32, start: I32, end: I32, corpus: Corpus) -> tuple[I64, I64]:
-    """The phones first:last of each stretch of time, int64; both `NO_PLACE` where it is dropped, without phones."""
+    """The phones first:last of each stretch of time, int64; both `NO_PLACE` if it is dropped for lack of phones."""
     phones = corpus.phones
     if corpus.definition == "tde2015":
         return place_tde(file, start, end, *segments_of(corpus.segment, phones.first), phones.start, phones.end)
@@ -160,10 +158,10 @@ _UNPLACED: dict[Definition, str] = {"tde2015": "outside the segments of phones",
 
 
 def locate(fragments: Fragments, corpus: Corpus) -> Discovered:
-    """A system's fragments placed by the corpus's definition (`clipping`, `transcription`, `restriction`).
+    """Place a system's fragments by the corpus's definition.
 
-    To `dropped` come the reasons that occurred here, each with its number of rows as read. Types are numbered in the
-    order in which the fragments first have them.
+    `dropped` receives the reasons that occur here, with the number of input rows of each. Types are numbered in the
+    order of their first fragments.
     """
     cluster, file, start, end = fragments.cluster, fragments.file, fragments.start, fragments.end
     dropped, clipped = dict(fragments.dropped), 0

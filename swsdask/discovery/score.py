@@ -1,6 +1,6 @@
 """Scores of term discovery: statistics of systems on an executor, then numbers in long form.
 
-Numbers are given over each set of folds, with their spread, and of every fold.
+Numbers are reported over each set of folds, with their spread, and for every fold.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from swsdask.model.results import SCORES
 from swsdask.model.trials import F64
 
 MOST_SYSTEMS = 64
-"""How many systems are in a group at most."""
+"""The maximum number of systems in a group."""
 
 MOST_FRAGMENTS = 4_000_000
-"""How many fragments a group has at most, unless one system has more: what is held of them at once stays bounded."""
+"""The maximum number of fragments in a group, unless one system has more: it bounds the memory."""
 
 Found = Mapping[type[Statistic], Any]
 """The statistics of one system, by their type."""
@@ -32,7 +32,7 @@ Found = Mapping[type[Statistic], Any]
 
 @dataclass(frozen=True)
 class Task:
-    """One cell of a statistic of one system of a group; `measures` are those that need it, for whoever reads an error.
+    """One cell of a statistic of one system of a group; `measures` are those that need it, for error messages.
 
     `number` counts a statistic's cells from 1.
     """
@@ -56,11 +56,11 @@ def score_systems(
     work: int,
     progress: Progress,
 ) -> Iterator[tuple[Discovered, Found]]:
-    """Each system with its merged statistics, in the order of `systems`, which are drawn group by group.
+    """Yield each system with its merged statistics, in the order of `systems`, which are drawn group by group.
 
-    `statistics` tells of each what needs it, for whoever reads an error; `work` is about how many elementary steps a
-    cell takes. Raises what drawing systems raises, `ExecutionError` naming the system, the measures and the cell where
-    a task fails, `ClusterError` where the cluster is lost.
+    `statistics` has the measures that need each, for error messages; `work` is roughly the number of elementary steps
+    per cell. Raises what drawing systems raises, `ExecutionError` with the system, the measures and the cell if a task
+    fails, `ClusterError` if the cluster is lost.
     """
     known_everywhere = executor.share(corpus)
     scored = 0
@@ -93,7 +93,7 @@ def groups(systems: Iterable[Discovered]) -> Iterator[list[Discovered]]:
 
 
 Parts = dict[tuple[int, type[Statistic]], Any]
-"""Statistics by (place of the system in its group, type)."""
+"""Statistics by (index of the system in its group, type)."""
 
 
 def statistic_of(task: Task, shared: tuple[Any, ...]) -> Parts:
@@ -103,7 +103,7 @@ def statistic_of(task: Task, shared: tuple[Any, ...]) -> Parts:
 
 
 def merge(one: Parts, other: Parts) -> Parts:
-    """What two parts of the work found, together."""
+    """The merged statistics of two parts of the work."""
     merged = dict(one)
     for key, value in other.items():
         merged[key] = merged[key].merge(value) if key in merged else value
@@ -111,7 +111,7 @@ def merge(one: Parts, other: Parts) -> Parts:
 
 
 def needed(families: Iterable[Measure]) -> dict[type[Statistic], str]:
-    """Every statistic that measures need, once, with the names of those that do."""
+    """Every statistic that measures need, with the names of these measures."""
     names: dict[type[Statistic], list[str]] = {}
     for family in families:
         names.setdefault(family.statistic, []).extend(family.names)
@@ -130,8 +130,8 @@ def _tasks(
 class Numbers:
     """The numbers of one system over one set of folds.
 
-    `overall` are those of the whole set by name, means with their spreads and counts; `by_fold` those of its folds,
-    float64 [n_folds]; `left_out` how many folds a mean leaves out, where it does.
+    `overall` are the means, spreads and counts of the whole set by name; `by_fold` the numbers of its folds,
+    float64 [n_folds]; `left_out` the number of folds that a mean leaves out, if any.
     """
 
     condition: str
@@ -144,9 +144,9 @@ class Numbers:
 def numbers(
     discovered: Discovered, found: Found, families: Sequence[Measure], corpus: Corpus, names: Collection[str]
 ) -> list[Numbers]:
-    """The numbers called `names` (and the spreads of means), in this order, for each set of folds.
+    """The numbers `names` (and the spreads of means), in this order, for each set of folds.
 
-    tdev2 has one fold, the corpus: it has no spreads, and no numbers of folds.
+    tdev2 has one fold, the corpus, and therefore no spreads and no numbers of folds.
     """
     made = []
     for place, folds in enumerate(corpus.folds):
@@ -163,12 +163,17 @@ def numbers(
 
 
 def _overall(
-    asked: Mapping[str, F64], values: Mapping[str, F64], totals: Mapping[str, float], corpus: Corpus, *, spread: bool
+    requested: Mapping[str, F64],
+    values: Mapping[str, F64],
+    totals: Mapping[str, float],
+    corpus: Corpus,
+    *,
+    spread: bool,
 ) -> tuple[dict[str, float], dict[str, int]]:
     over_folds = spreads(values, corpus.definition)
     overall: dict[str, float] = {}
     left_out: dict[str, int] = {}
-    for name, numbers_of_folds in asked.items():
+    for name, numbers_of_folds in requested.items():
         if name.startswith(COUNT):
             overall[name] = totals.get(name, float(numbers_of_folds.sum()))
             continue

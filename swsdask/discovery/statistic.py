@@ -1,4 +1,4 @@
-"""What statistics and measures of discovery are: as for detections, one merges and the other is arithmetic."""
+"""The protocols of statistics and measures of term discovery: one merges, the other is arithmetic."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Statistic(Protocol):
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Any]:
-        """Parts of the work, small and picklable, of about `work` elementary steps each (rows, pairs of types ...).
+        """Parts of the work, at least one, small and picklable, of about `work` elementary steps each.
 
-        Their statistics merged are the statistic of the whole, however it is cut. At least one.
+        Their merged statistics are the statistic of the whole, for any partition.
         """
         ...
 
@@ -31,15 +31,15 @@ class Statistic(Protocol):
 
 
 class Measure(Protocol):
-    """A family of numbers. `names` are those it gives per fold, in order.
+    """A family of numbers. `names` are those that it computes per fold, in order.
 
-    A measure that is a precision and a recall names them "x_precision" and "x_recall"; "x_f_score" is derived per fold
-    (`discovery.folds`). NaN where a number is not defined in a fold.
+    A precision and a recall are named "x_precision" and "x_recall"; "x_f_score" is derived per fold
+    (`discovery.folds`). A number that is not defined in a fold is NaN.
     """
 
     names: ClassVar[tuple[str, ...]]
     statistic: ClassVar[type[Statistic]]
 
     def values(self, statistic: Any, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
-        """For each name the numbers of the folds of one set, float64 [n_folds]."""
+        """The numbers of the folds of one set by name, float64 [n_folds]."""
         ...

@@ -85,7 +85,7 @@ def test_a_table_for_one_system(swsdask: Call, folder: Path) -> None:
     assert lines[1] == ["Measure", "Mean", "Std", "Min", "Max"]
     assert [line[0] for line in lines[3:8]] == ["Coverage", "Token", "Token", "Token", "Classes"]
     assert lines[7] == ["Classes", "2"]
-    assert "2 folds instead of 10: there are no more files." in outcome.out
+    assert "2 folds instead of 10, since there are only so many files." in outcome.out
 
 
 def test_out_holds_a_whole_result(swsdask: Call, folder: Path) -> None:
@@ -307,8 +307,8 @@ def test_what_no_fold_has_and_what_has_no_phones_is_told(swsdask: Call, folder: 
     assert outcome.code == 0, outcome.err
     told = [line.removeprefix("Note: ") for line in outcome.out.splitlines()]
     for note in (
-        "all: 2 of 3 words not inside one stretch of a fold: left out.",
-        "odd: all: 3 of 6 fragments not inside one stretch of a fold: left out.",
+        "all: 2 of 3 words left out: not inside one stretch of a fold.",
+        "odd: all: 3 of 6 fragments left out: not inside one stretch of a fold.",
         "odd: 1 fragment without phones.",
     ):
         assert note in told

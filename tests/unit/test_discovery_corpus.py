@@ -68,7 +68,7 @@ def test_silent_words_are_words_but_for_tdev2(make: Make) -> None:
     corpus = make("tdev2")
     assert corpus.words.labels == ("be", "see")
     assert corpus.words.first.tolist() == [0, 1, 2]
-    assert corpus.notes == ("1 word labelled SIL dropped, as tdev2 does.",)
+    assert corpus.notes == ("1 word labelled SIL dropped, as in tdev2.",)
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS)
@@ -99,7 +99,7 @@ def test_tde_wants_phones_that_touch_or_lie_apart(make: Make) -> None:
     assert make("tdev2", phones=phones, words=words).segment.tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(InputError) as caught:
         make("tde2015", phones=phones, words=words)
-    expected = "expected phones that touch, or lie further apart (tde2015)"
+    expected = "expected phones that touch, or are further apart (tde2015)"
     assert said(caught.value) == [
         f"phones:4: {expected}; found in 'g' b (line 4, 300.103 s to 300.2 s) close after a (line 3, 300 s to 300.1 s)"
     ]
@@ -124,7 +124,7 @@ def test_default_folds_are_whole_files(make: Make) -> None:
     assert folds.stretches.end.tolist() == [MAX_TICKS, MAX_TICKS]
     assert folds.stretches.first.tolist() == [0, 1, 2]
     assert folds.stretches.fold.dtype == np.int16
-    assert make("document").notes == ("2 folds instead of 10: there are no more files.",)
+    assert make("document").notes == ("2 folds instead of 10, since there are only so many files.",)
     assert make("tde2015", n_folds=1).folds[0].stretches.fold.tolist() == [0, 0]
     for wrong in (0, 40_000):
         with pytest.raises(SettingsError, match="expected from 1 to 32767 folds"):
@@ -142,7 +142,7 @@ def test_folds_of_files_and_of_speakers(make: Make, definition: str) -> None:
     assert every.stretches.first.tolist() == [0, 2, 3]
     assert (within.condition, within.names) == ("within_talker", ("bob", "zoe"))
     assert within.stretches.fold.tolist() == [0, 1]
-    assert any(note.endswith("speakers: 1 file without phones left aside.") for note in corpus.notes)
+    assert any(note.endswith("speakers: 1 file without phones ignored.") for note in corpus.notes)
     corpus = make(definition, folds=folds, within=folds, speakers="g zoe\n")
     assert corpus.folds[1].names == ("1", "2")
 
@@ -168,7 +168,7 @@ def test_tdev2_has_one_fold_and_leaves_the_others_aside(make: Make) -> None:
     (folds,) = corpus.folds
     assert (folds.condition, folds.names, folds.stretches.fold.tolist()) == ("all", ("all",), [0, 0])
     assert corpus.speech is None
-    assert "Left aside (folds, within, speakers): tdev2 scores the whole corpus as one." in corpus.notes
+    assert "Ignored: folds, within, speakers. tdev2 scores the corpus as a whole." in corpus.notes
 
 
 def test_stretches_of_speech_are_for_tde(make: Make) -> None:
@@ -176,7 +176,7 @@ def test_stretches_of_speech_are_for_tde(make: Make) -> None:
     assert make("tde2015", split=split).speech.start.tolist() == [1000, 5000]
     corpus = make("document", split=split)
     assert corpus.speech is None
-    assert "The stretches of speech are left aside: document does not use them." in corpus.notes
+    assert "The stretches of speech are ignored: document does not use them." in corpus.notes
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=40), st.integers(1, 12))
@@ -216,7 +216,7 @@ def test_fragments_are_sorted_within_classes(make: Make, tmp_path: Path, definit
     assert found.dropped == {}
     for column in (found.cluster, found.file, found.start, found.end):
         assert column.dtype == np.int32
-    refused = [note for note in found.notes if "no empty line at its end; tdev2 itself refuses" in note]
+    refused = [note for note in found.notes if "no empty line at the end; the tool tdev2 refuses" in note]
     assert len(refused) == (definition == "tdev2")
 
 
@@ -259,8 +259,8 @@ def test_tde_wants_whole_numbers_of_classes(make: Make, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_fragments(str(path), make("tde2015"))
     assert said(caught.value) == [
-        "x:1: expected a whole number behind Class (tde2015); found 'one'",
-        "x:4: expected a whole number behind Class (tde2015); found '2:'",
+        "x:1: expected an integer after Class (tde2015); found 'one'",
+        "x:4: expected an integer after Class (tde2015); found '2:'",
     ]
 
 

@@ -102,13 +102,13 @@ def test_what_was_read_how_is_told(corpus: dict[str, Path]) -> None:
     file = corpus["phones"].with_name("s.classes")
     plain = sws.discover(file, **corpus)
     assert plain.notes[0] == (
-        "Measures are those of the Zero Resource challenge's measures document, read thus: coverage counts what is "
-        "both covered and gold; matching pairs strings of 3 phones and more; wrong boundaries count one by one; "
+        "Measures follow the Zero Resource challenge's measures document, with these readings: coverage counts phones "
+        "that are covered and gold; matching pairs strings of 3 phones or more; each wrong boundary counts; "
         "overlapping pairs are left out of P_clus."
     )
     literal = {"coverage": "union", "min_phones": 2, "boundaries": "together", "overlapping_pairs": "kept"}
     other = sws.discover(file, **corpus, settings={"discovery": literal})
-    assert "counts what is covered, gold or not; matching pairs strings of 2 phones and more" in other.notes[0]
+    assert "counts phones that are covered, gold or not; matching pairs strings of 2 phones or more" in other.notes[0]
     assert "all wrong boundaries count as one; overlapping pairs are kept in P_clus" in other.notes[0]
     assert "definition=document coverage=union min_phones=2" in other.manifest["signature"]
     assert other.manifest["settings"] == {"definition": "document", "fold_by": "file", **literal}

@@ -1,1 +1,1 @@
-"""What several measures count with: pairs and products of types, windows of phones, sets, folds."""
+"""Counts that several measures share: pairs and products of types, windows of phones, sets, folds."""

@@ -1,13 +1,9 @@
-"""Pairs of fragments of one class: listed by type, and counted.
+"""Pairs of fragments of one class, as products of sets of fragments, and counted. Pairs are never listed.
 
-Pairs of the fragments of classes: as products of sets of fragments, which are never listed.
-
-All pairs of a class are one product. Where fragments are in several classes, pairs that several of these have are
-products too, to be taken away again: fragments that are in the same classes make a group, and a pair of groups that k
-classes have is taken away k - 1 times. So every pair counts once, as in a set. Pairs that overlap are found by a sweep
-over time.
-
-A set of pairs of fragments as what is counted of it: the fragments in it, and its pairs by the later one's type.
+All pairs of a class are one product. If fragments are in several classes, pairs that several classes have in common
+are products too, which are subtracted: fragments that are in the same classes make a group, and a pair of groups in k
+classes is subtracted k - 1 times, so that every pair counts once, as in a set. Overlapping pairs are found by a sweep
+over time. Of a set of pairs the fragments and the pairs by the type of the later fragment are counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counts by fold: sets of whole numbers, members of classes, and both sides of a ratio.
+"""Counts by fold: sets of integers, members of classes, numerators and denominators.
 
 A set is an ascending int64 array without repeats, made by a sort that recognises ascending runs: sets are mostly
 unions of these, and numpy's own set functions are many times slower. The work on pairs of a class's members is cut
@@ -83,7 +83,7 @@ def things_counted(of: I64, fold_set: int, corpus: Corpus) -> I64:
 
 
 def ratio(part: I64, whole: I64) -> F64:
-    """Part / whole, float64; NaN where there is nothing."""
+    """Part / whole, float64; NaN if whole is 0."""
     return np.where(whole == 0, np.nan, part / np.where(whole == 0, 1, whole))
 
 
@@ -101,7 +101,7 @@ class Agreement:
 
     @classmethod
     def nothing(cls, corpus: Corpus) -> Self:
-        """Nothing found and nothing to find."""
+        """The counts of empty sets."""
         shape = len(corpus.folds), most_folds(corpus)
         return cls(*(np.zeros(shape, np.int64) for _ in fields(cls)))
 

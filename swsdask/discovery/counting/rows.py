@@ -1,6 +1,6 @@
 """Fragments of a class and a fold in rows of equal transcriptions, and windows of phones.
 
-A window set holds, for each first phone, how long a window may be, and the fold that it is in.
+For each first phone, `Windows` has the length that a window may have, and its fold.
 """
 
 from __future__ import annotations

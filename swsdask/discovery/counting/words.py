@@ -1,4 +1,4 @@
-"""Words of a set of folds, and which of them a fragment is near or lies on; cells of files.
+"""Words of a set of folds, and the words that a fragment matches; cells of files.
 
 A word counts in a fold as a fragment does: if it lies entirely inside one of the fold's stretches.
 """

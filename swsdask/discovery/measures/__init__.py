@@ -1,6 +1,6 @@
-"""Every measure of discovery, by name: which there are under a definition, and what computes them.
+"""The measures of term discovery by name: those of each definition, and the classes that compute them.
 
-Names are known without importing what counts; only the families that are asked for are imported.
+Names are listed here without imports; only the requested families are imported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
         for family in ("matching", "grouping", "type", "token", "boundary")
     },
 }
-"""The measures of each family, in the order in which they are told."""
+"""The measures of each family, in the order of reports."""
 
 _HOMES: dict[str, str | dict[Definition, str]] = {
     "ned": "ned:Ned",
@@ -36,7 +36,7 @@ _HOMES: dict[str, str | dict[Definition, str]] = {
     "token": "tokens:Token",
     "boundary": "boundaries:Boundary",
 }
-"""Where a family is computed: module and class, the same for all definitions or one for each that has it."""
+"""The module and class of each family, one for all definitions or one for each definition that has it."""
 
 
 def names_of(definition: Definition) -> list[str]:
@@ -44,15 +44,19 @@ def names_of(definition: Definition) -> list[str]:
     return [name for family in _families(definition) for name in _NAMES[family]]
 
 
-def select(asked: Iterable[str] | None, definition: Definition) -> tuple[list[str], list[Measure]]:
-    """The names of the measures that are asked for, in the order of `names_of`, and the families that compute them.
+def select(requested: Iterable[str] | None, definition: Definition) -> tuple[list[str], list[Measure]]:
+    """The names of the requested measures, in the order of `names_of`, and the families that compute them.
 
-    A family's name stands for all of its measures: "matching" for its precision, recall and F-score. None: all. Raises
-    `SettingsError` for a name that there is not, naming the nearest.
+    The name of a family means all of its measures: "matching" its precision, recall and F-score. None means all. Raises
+    `SettingsError` for an unknown name, with the nearest one.
     """
     known = names_of(definition)
     families = _families(definition)
-    wanted = set(known) if asked is None else {name for word in asked for name in _spelled_out(word, known, definition)}
+    wanted = (
+        set(known)
+        if requested is None
+        else {name for word in requested for name in _spelled_out(word, known, definition)}
+    )
     names = [name for name in known if name in wanted]
     needed = [family for family in families if family != "sizes" and wanted & set(_NAMES[family])]
     return names, [_made(family, definition) for family in needed]

@@ -1,24 +1,18 @@
 """Coverage: the share of the corpus that fragments cover.
 
-Coverage: how much of what could have been found was found.
-
 document: |cover(P_disc) ∩ cover(P_all)| / |cover(P_all)| of the measures document of the Zero Resource challenge, in
 phones: those of the fragments that have in their class and fold another that they do not overlap (it is of another
-file, or they share at most half of the shorter one), over those of the gold fragments (`gold.gold_cover`). What is
-covered without being gold does not count, so that no coverage exceeds 1. The document writes |cover(P_disc)| above the
-line: with `coverage = "union"` that is counted, gold or not.
+file, or they share at most half of the shorter one), over those of the gold fragments (`gold.gold_cover`). Phones
+that are covered but not gold do not count, so that no coverage exceeds 1. The document has |cover(P_disc)| in the
+numerator: `coverage = "union"` counts that, gold or not.
 
-tdev2: the phones of all fragments over all phones; neither with those labelled SIL or SPN. QUIRK: fragments that are
-alone in their class count, and so do phones that nothing could be found at.
+tdev2: the phones of all fragments over all phones, both without those labelled SIL or SPN. QUIRK: fragments that are
+alone in their class count, and so do phones that are not gold.
 
-tde2015 measures time: `coverage_tde`.
-
-Coverage of tde2015: how much of the time in which something could be found was found something in.
-
-The length of the union of all fragments of the fold over the length of the union of the gold fragments of the fold:
-those that occur twice in the whole corpus (`gold.gold_cover`). QUIRK: what is covered need not be gold, so a coverage
-may exceed 1; fragments that are alone in their class count. QUIRK: time between two fragments that nearly touch counts
-(`kernels.placing.add_union`). QUIRK: a coverage of 0 counts as not defined (`folds`).
+tde2015 measures time: the length of the union of all fragments of the fold over the length of the union of the gold
+fragments of the fold: those that occur twice in the whole corpus (`gold.gold_cover`). QUIRK: what is covered need not
+be gold, so a coverage may exceed 1; fragments that are alone in their class count. QUIRK: time between two fragments
+that nearly touch counts (`kernels.placing.add_union`). QUIRK: a coverage of 0 counts as not defined (`folds`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Grouping: precision and recall of pairs inside classes.
 
-Grouping: whether what a system put in one class reads alike, and what reads alike is in one class.
-
 The measures document of the Zero Resource challenge compares two sets of pairs of fragments of one fold: P_clus, those
-of one class, and P_goldclus, those of any classes that have equal transcriptions. It weighs types of transcriptions by
+of one class, and P_goldclus, those with equal transcriptions, of any classes. It weighs types of transcriptions by
 freq(t, P) = |match(t, P)| / |flat(P)|; match(t, P) is a set of fragments too, so its sums telescope:
 
     precision = |flat(P_clus and P_goldclus)| / |flat(P_clus)|
@@ -11,26 +9,24 @@ freq(t, P) = |match(t, P)| / |flat(P)|; match(t, P) is a set of fragments too, s
 
 - document: as above. P_clus is taken without pairs that overlap (share more than half of the shorter one's extent), as
   P_disc is, unless `overlapping_pairs = "kept"`; those of P_goldclus are disjoint (of one file: share no time at all).
-  Two fragments without phones are no pair of either: nothing is alike in them.
-- tde2015: the same sets but for its rules of overlap, weighed in another way: see `grouping_tde`.
+  Two fragments without phones are not a pair of either set.
+- tde2015: the same sets with its own rules of overlap and other weights, see below.
 - tdev2: P_clus has every two members of a class, whether they overlap or not; a fragment that is twice a member makes a
   pair with itself. Pairs of P_goldclus share no time in one file. QUIRK: fragments of flat(P) are told apart by the
   onsets, offsets and labels of their phones alone: not by their file nor by their own times.
 
 A precision is NaN in a fold where P_clus is empty, a recall where P_goldclus is.
 
-Grouping as tde of 2015 has it: pairs, not fragments, are what a type is divided by.
-
-With the sets P_clus and P_goldclus of tde2015 (`pair_sets`), n(t, P) the number of pairs of P whose second member has
-type t, and w(t, P) the share of the fragments of flat(P) that have it,
+tde2015 divides by the pairs of a type, not by its fragments. With the sets P_clus and P_goldclus of tde2015
+(`pair_sets`), n(t, P) the number of pairs of P whose second member has type t, and w(t, P) the share of the fragments
+of flat(P) that have it,
 
     precision = sum over t of w(t, P_clus) n(t, P_clus and P_goldclus) / n(t, P_clus)
     recall = sum over t of w(t, P_goldclus) n(t, P_clus and P_goldclus) / n(t, P_goldclus)
 
 QUIRK: pairs are unordered; the second member is the later one by file and start. A type that is never second in P_clus
-is lost with its weight, so precision may stay below 1 where everything is right, and depends on how files are named.
-
-NaN in a fold where the set divided by is empty. Each sum is that of quotients rounded once each, and rounded once.
+is lost with its weight, so precision may be below 1 although everything is right, and depends on the names of files. A
+number is NaN in a fold where the set in its denominator is empty. Quotients are rounded once each, and their sum once.
 """
 
 from __future__ import annotations

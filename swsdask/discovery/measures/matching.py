@@ -1,6 +1,4 @@
-"""Matching: precision and recall of pairs of fragments.
-
-Matching: which of the strings that a system paired are equal, and which of those that could be it paired.
+"""Matching: precision and recall of the pairs of equal strings inside fragments of one class.
 
 The measures document of the Zero Resource challenge weighs the types of strings by how many fragments they have. As
 match(t, P) and freq(t, P) both count fragments, the sums telescope:
@@ -18,13 +16,11 @@ A precision is NaN in a fold where nothing is paired, a recall where there is no
 
 The window of a pair of m and n phones are all those of both of up to min(m, n) phones: flat(P_disc*) takes no pairs,
 only each member's longest partner. The other set is found by pairs of distinct strings (`kernels.matching`).
-Differences: tde2015 is another measure (`matching_tde`); tdev2 has none.
+tdev2 has no matching.
 
-Matching as `tde` computes it (tde2015): types of strings weighed by their pairs.
-
-With A = P_sub, B = P_gold and I their intersection, all sets of ordered pairs of windows of a fold, and for a type t of
-strings n_X(t) = how many pairs of X have a second member of type t, w_X(t) = the share of the fragments of X that have
-type t:
+tde2015 weighs types of strings by their pairs. With A = P_sub, B = P_gold and I their intersection, all sets of ordered
+pairs of windows of a fold, and for a type t of strings n_X(t) = how many pairs of X have a second member of type t,
+w_X(t) = the share of the fragments of X that have type t:
 
     precision = sum_t w_A(t) n_I(t) / n_A(t),  recall = sum_t w_B(t) n_I(t) / n_B(t)
 

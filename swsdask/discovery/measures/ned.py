@@ -1,12 +1,12 @@
-"""NED, the normalized edit distance: how unlike the transcriptions of the pairs are that a system put in one class.
+"""NED, the normalized edit distance between the transcriptions of pairs that a system put in one class.
 
-The mean over pairs of Levenshtein distance / length of the longer transcription, in phones: 0 where all pairs read
-alike, 1 where no phone is right. NaN in a fold without pairs. `n_pairs` is how many there are.
+The mean over pairs of Levenshtein distance / length of the longer transcription, in phones: 0 if all
+transcriptions are equal, 1 if no phone matches. NaN in a fold without pairs. `n_pairs` is the number of pairs.
 
 - document: the pairs are the set P_disc of the measures document of the Zero Resource challenge: two fragments of a
   class, in one fold, that do not overlap (share at most half of the shorter one's extent, or lie in two files). A pair
   that several classes have counts once. The document's denominator max(j - i + 1, k - l + 1) is read as the length of
-  the longer transcription. Two fragments without phones are no pair: nothing is alike in them.
+  the longer transcription. Two fragments without phones are not a pair.
 - tde2015: QUIRK: two fragments overlap if they are `near` (more than 30 ms, or more than half of either, in doubles),
   whatever their files. Two fragments without phones are no pair; the tool divides by zero there.
 - tdev2: QUIRK: the pairs are a list: every two members of a class, whether they overlap or not, as often as classes

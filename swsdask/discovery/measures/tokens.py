@@ -1,6 +1,4 @@
-"""Tokens: precision and recall of the words found, and sizes of what was found.
-
-Token precision and recall: how many words were found, one by one.
+"""Token precision and recall, and the numbers of classes, fragments and words found.
 
 document: |F_disc ∩ F_goldLex| over |F_disc|, and over |F_goldLex|, of the measures document of the Zero Resource
 challenge. A fragment is known by its phones (file, first, last), a word too, both transcribed by the one rule of
@@ -15,11 +13,10 @@ word are counted twice, in recall too, which may exceed 1. QUIRK: words labelled
 tdev2: the distinct words that fragments are (see `words.words_spelled`: the word of which it covers the largest share,
 if their phones have equal labels), over the distinct fragments, and over the words. QUIRK: times are not compared.
 
-How much a system found: n_classes, n_fragments and n_words, of a set of folds and of each fold.
-
-A class counts where one of its fragments does; fragments are distinct ones; words are the distinct transcriptions of
-fragments, as the challenge's later toolbox counts them, without the empty one. What lies in no fold of the set does not
-count. Over a set of folds these are numbers of distinct things, so they are not the sums over its folds.
+n_classes, n_fragments and n_words count what a system found in a set of folds and in each fold. A class counts where
+one of its fragments does; fragments are distinct ones; words are the distinct transcriptions of fragments, as the
+challenge's later toolbox counts them, without the empty one. What lies in no fold of the set does not count. Over a set
+of folds these are numbers of distinct things, so they are not the sums over its folds.
 """
 
 from __future__ import annotations

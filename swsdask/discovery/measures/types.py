@@ -1,6 +1,4 @@
-"""Types: precision and recall of the distinct words found.
-
-Type precision and recall: how much of the lexicon was found.
+"""Type precision and recall: the share of the lexicon that was found.
 
 document: |types(F_disc) ∩ types(F_goldLex)| over |types(F_disc)|, and over |types(F_goldLex)|, of the measures document
 of the Zero Resource challenge. A type is a transcription in phones, of fragments and of words alike (`transcription`);
@@ -10,13 +8,9 @@ tdev2: the distinct transcriptions of fragments that are a word (`words.words_sp
 transcriptions of fragments, and over the distinct words. QUIRK: what was found is told apart by its phones, the words
 by their spelling: a perfect system has less than 1 where there are homophones.
 
-tde2015 tells both apart by their spelling: `types_tde`.
-
-Type precision and recall of tde2015: how much of the lexicon was found, as it is spelled.
-
-The distinct words (by spelling) that fragments are (`words.words_matched`), over the distinct sequences of words that
-fragments are `near`, of one word, of several or of none, and over the distinct words of the fold. QUIRK: words labelled
-SIL or SPN are words.
+tde2015 distinguishes both by their spelling: the distinct words (by spelling) that fragments are
+(`words.words_matched`), over the distinct sequences of words that fragments are `near`, of one word, of several or of
+none, and over the distinct words of the fold. QUIRK: words labelled SIL or SPN are words.
 """
 
 from __future__ import annotations
