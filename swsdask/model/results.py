@@ -166,7 +166,7 @@ class Result:
         """The leaderboard as a Markdown table, the best number of each column bold; parameters of `leaderboard`."""
         heading, *lines = self._written(measures, condition, "**{}**".format, lambda text: text.replace("|", "\\|"))
         rule = ["---", *["---:"] * (len(heading) - 1)]
-        return "".join(f"| {' | '.join(line)} |\n" for line in (heading, rule, *lines))
+        return "\n".join(f"| {' | '.join(line)} |" for line in (heading, rule, *lines))
 
     def to_latex(self, measures: str | Iterable[str] | None = None, condition: str = "all") -> str:
         """The leaderboard as a LaTeX table, the best number of each column bold; parameters of `leaderboard`.
@@ -176,7 +176,7 @@ class Result:
         heading, *lines = self._written(measures, condition, r"\textbf{{{}}}".format, _in_latex)
         rows = [" & ".join(line) + r" \\" for line in (heading, *lines)]
         body = [rf"\begin{{tabular}}{{l{'r' * (len(heading) - 1)}}}", r"\toprule", rows[0], r"\midrule", *rows[1:]]
-        return "\n".join([*body, r"\bottomrule", r"\end{tabular}"]) + "\n"
+        return "\n".join([*body, r"\bottomrule", r"\end{tabular}"])
 
     def _repr_html_(self) -> str:
         """The leaderboard of every condition as tables of HTML, as notebooks show it."""

@@ -46,11 +46,17 @@ def test_commands(folder: Path) -> None:
         assert matches(printed, shown), f"{command}\n{printed}"
 
 
-def test_python(folder: Path) -> None:
-    found = re.search(r"```python\n((?:.*\n)*?)```\n\n```\n((?:.*\n)*?)```", README)
-    assert found is not None
-    assert len([line for line in found[1].splitlines() if line]) <= 12
-    assert matches(run(folder, ["python", "-c", found[1]]), found[2])
+PYTHON = re.findall(r"```python\n((?:.*\n)*?)```\n\n```\n((?:.*\n)*?)```", README)
+
+
+def test_every_python_block_has_its_output() -> None:
+    assert len(PYTHON) == README.count("```python") == 2
+    assert len([line for line in PYTHON[0][0].splitlines() if line]) <= 12
+
+
+@pytest.mark.parametrize(("script", "shown"), PYTHON)
+def test_python(folder: Path, script: str, shown: str) -> None:
+    assert matches(run(folder, ["python", "-c", script]), shown)
 
 
 def test_first_screen_and_other_commands(folder: Path) -> None:
