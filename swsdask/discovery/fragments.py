@@ -102,7 +102,7 @@ def kept_classes(file: ClassFile, definition: Definition, problems: Problems) ->
     for row, (name, line) in enumerate(zip(names, lines, strict=True)):
         number, _, text = name.partition(" ")
         if definition == "tde2015" and not _WHOLE.fullmatch(number):
-            expected = "an integer after Class (tde2015)"
+            expected = "a whole number after Class (tde2015)"
             problems.add(file.url, line, expected, repr(number), "Number the classes.")
             continue
         key: Hashable = (int(number), text) if definition == "tde2015" else number

@@ -1,1 +1,1 @@
-"""One file per input format: streaming readers that keep line numbers and report every problem."""
+"""Input formats: streaming readers that keep line numbers and report every problem."""

@@ -1,4 +1,4 @@
-"""Files, folders, globs and URLs as lists of files: of runs, of classes, or of any kind."""
+"""Lists of the files that paths, folders, globs and URLs name: runs, class files, or files of any kind."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from swsdask.model.errors import Problems
 
 
 def find_files(patterns: Iterable[str], things: str, in_folder: Callable[[str, Problems], list[str]]) -> list[str]:
-    """The files that some paths, folders, globs or fsspec URLs name, each once, sorted within a pattern.
+    """The files that paths, folders, globs or fsspec URLs name, without repeats, sorted within a pattern.
 
-    Of a folder, those that `in_folder` takes from it: `things`, as messages call them. A file that is named by itself
-    or by a glob is taken as it is, even if its name looks like a glob. Raises `InputError` for a pattern that names
-    nothing, and for what `in_folder` notes.
+    `in_folder` selects the files of a folder; `things` is their name in messages. Files that are named directly or
+    matched by a glob are not checked; an existing file may have a name that looks like a glob. Raises `InputError` for
+    a pattern without files, and with the problems of `in_folder`.
     """
     problems = Problems()
     found: dict[str, None] = {}
@@ -27,7 +27,7 @@ def find_files(patterns: Iterable[str], things: str, in_folder: Callable[[str, P
             if is_folder(pattern):
                 files, expected = in_folder(pattern, problems), f"a folder that holds {things}"
             elif is_glob(pattern):
-                files, expected = matching(pattern), "a glob that some files match"
+                files, expected = matching(pattern), "a glob that matches some files"
             else:
                 files, expected = [pattern], ""
             if not files:
@@ -43,7 +43,7 @@ def is_glob(pattern: str) -> bool:
 
 
 def matching(pattern: str) -> list[str]:
-    """What a glob matches, sorted. Raises `InputError` if the storage cannot be asked."""
+    """The files that a glob matches, sorted. Raises `InputError` if the storage cannot be listed."""
     try:
         if is_local(pattern):
             return sorted(glob.glob(pattern, recursive=True))
@@ -56,11 +56,10 @@ def matching(pattern: str) -> list[str]:
 
 
 def find_runs(patterns: Iterable[str]) -> list[str]:
-    """The files that some paths, folders, globs or fsspec URLs name, as `find_files` does.
+    """The files of runs that paths, folders, globs or fsspec URLs name, see `find_files`.
 
-    A folder gives the runs in it, recognised by content; a reference, a README or the runs' resources that lie there
-    too are passed over. Raises `InputError` for a folder's file that is neither run nor reference, or tells the
-    resources of a run that is not there.
+    The runs in a folder are recognised by content; a reference, a README and the resources of runs are skipped. Raises
+    `InputError` for a file in a folder that is neither run nor reference, and for resources without their run.
     """
     return find_files(patterns, "runs", runs_in)
 
@@ -73,16 +72,16 @@ def runs_in(folder: str, problems: Problems) -> list[str]:
             found.setdefault(sniff(file), []).append(file)
     runs = sorted(file for kind in RUNS for file in found.get(kind, ()))
     for file in stray_resources(found.get(Format.RESOURCES, ()), runs):
-        expected, remedy = "a run in the folder that it tells of", "Name it after its run: NAME.resources.toml."
+        expected, remedy = "its run in the same folder", "Name it after its run: NAME.resources.toml."
         problems.add(file, None, expected, "none", remedy)
     return runs
 
 
 def find_classes(patterns: Iterable[str]) -> list[str]:
-    """The files that some paths, folders, globs or fsspec URLs name, as `find_files` does.
+    """The class files that paths, folders, globs or fsspec URLs name, see `find_files`.
 
-    A folder gives the class files in it, recognised by content; the files of a corpus or a README that lie there too
-    are passed over. Raises `InputError` for a folder's file that cannot be recognised.
+    The class files in a folder are recognised by content; the files of a corpus and a README are skipped. Raises
+    `InputError` for a file in a folder that cannot be recognised.
     """
     return find_files(patterns, "class files", _classes_in)
 

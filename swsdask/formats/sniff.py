@@ -1,4 +1,4 @@
-"""What a file is, by what it holds; its name counts only where that does not tell."""
+"""Recognition of formats: by content, and by name only if the content is ambiguous."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swsdask.model.errors import InputError, Problem
 
 
 class Format(Enum):
-    """What files swsdask reads; the value is what messages call it."""
+    """The formats that swsdask reads; the value is the name in messages."""
 
     ECF = "an ECF"
     RTTM = "an RTTM reference"
@@ -33,7 +33,7 @@ class Format(Enum):
 
 
 RUNS = (Format.RUN_XML, Format.TABLE, Format.PARQUET, Format.KALDI, Format.TREC)
-"""What a run can be."""
+"""The formats of runs."""
 
 RTTM_TYPE = re.compile(
     "SEGMENT|NOSCORE|NO_RT_METADATA|LEXEME|NON-?LEX|NON-?SPEECH|FILLER|EDIT|SU|IP|CB|A/P|SPEAKER|SPKR-INFO",
@@ -100,7 +100,7 @@ _QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]*\.?[0-9]+\s*")
 
 
 def sniff(url: str) -> Format:
-    """What a file is. Raises `InputError` where that cannot be told, and as `open_bytes` and `read_elements` do."""
+    """Return the format of a file. Raises `InputError` if it is not recognised, and what `open_bytes` raises."""
     with open_bytes(url) as source:
         head = source.read(_HEAD)
     if head.startswith(b"PAR1"):
@@ -119,7 +119,7 @@ def sniff(url: str) -> Format:
 
 
 def expect(url: str, *formats: Format) -> Format:
-    """What a file is, if it is one of `formats`. Raises `InputError` if not, and as `sniff` does."""
+    """Return the format of a file if it is one of `formats`. Raises `InputError` if not, and as `sniff` does."""
     found = sniff(url)
     if found in formats:
         return found
@@ -129,7 +129,7 @@ def expect(url: str, *formats: Format) -> Format:
 
 
 def format_of_name(url: str) -> Format | None:
-    """What a file's name promises, if anything. A mark such as `.ecf.xml` may be the whole name: `ecf.xml`."""
+    """The format that a file's name indicates, if any. A mark such as `.ecf.xml` may be the whole name: `ecf.xml`."""
     name = "." + _COMPRESSED.sub("", url.rsplit("/", 1)[-1]).lower()
     return next((promised for ending, promised in _NAMES.items() if name.endswith(ending)), None)
 
@@ -138,12 +138,12 @@ def _xml_format(url: str) -> Format:
     root = next(read_elements(url))
     if root.path[0] not in ROOTS:
         expected = f"the root element {', '.join(ROOTS)}"
-        raise InputError(Problem(url, root.line, expected, shown(root.path[0]), "Is this the file that was meant?"))
+        raise InputError(Problem(url, root.line, expected, shown(root.path[0]), "Check that it is the right file."))
     return ROOTS[root.path[0]]
 
 
 def _text_format(text: str) -> Format | None:
-    """What the first line says that is neither blank nor a comment; of folds, the empty line that parts them."""
+    """The format by the first line that is neither blank nor a comment; folds also by the empty line between them."""
     if _RESOURCES.match(text):
         return Format.RESOURCES
     lines = (line.strip() for line in text.split("\n"))
@@ -170,9 +170,9 @@ def _text_format(text: str) -> Format | None:
 
 
 def _timed_format(fields: list[str], text: str) -> Format | None:
-    """What a file is whose first line has a name, two numbers and perhaps a label.
+    """The format of a file whose first line has a name, two numbers and perhaps a label.
 
-    With a label that is a number it may be judgments as well, unless the first number has a fraction.
+    If the label is a number it may be judgments too, unless the first number has a fraction.
     """
     if len(fields) == 4:
         return Format.ALIGNMENT if "." in fields[1] or not _is_number(fields[3]) else None

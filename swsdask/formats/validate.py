@@ -1,4 +1,4 @@
-"""Files checked as scoring would read them, with everything that is wrong with them, not only the first."""
+"""Check files as scoring would read them, and report every problem."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_PROBLEMS = 1_000_000
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A file, what it is (None: that cannot be told), and how much it holds of what, in the order to print it."""
+    """A file, its format (None if it is not recognised), and the counts of its contents, in the order of printing."""
 
     file: str
     format: Format | None
@@ -51,13 +51,11 @@ class Report:
 
 
 def validate(urls: Iterable[str], reference: ReferenceFiles | None = None, corpus: CorpusFiles | None = None) -> Report:
-    """Check files of any format that swsdask reads; of a folder, its reference, or else the runs in it and the files of
-    term discovery.
+    """Check files of any format; in a folder, its reference, or else its runs and its files of term discovery.
 
-    With a `reference`, or one among the folders, its files are checked first and, if they are right, every query and
-    document of a run must be theirs: each unknown one is a problem at the line where it first stands. The files of a
-    `corpus` are checked as what they must be, each on its own. The resources told beside a run are checked with it.
-    Raises nothing for bad input.
+    The files of `reference`, or of a reference among the folders, are checked first. If they have no problems, every
+    query and document of a run must be in the reference: each unknown one is a problem at its first line. Each file of
+    `corpus` must have the format of its role. The resources of a run are checked with it. Raises nothing for bad input.
     """
     urls = list(urls)
     reference = reference or _only_reference(urls)
@@ -77,7 +75,7 @@ def validate(urls: Iterable[str], reference: ReferenceFiles | None = None, corpu
 
 
 def _only_reference(urls: Iterable[str]) -> ReferenceFiles | None:
-    """The reference of the one folder among `urls` that holds one; None for none, several or a faulty one."""
+    """The reference of the only folder in `urls` that has one; None for none, several or one with problems."""
     try:
         (folder,) = [url for url in urls if is_folder(url) and any(reference_candidates(url).values())]
         return find_reference(folder)
@@ -89,7 +87,7 @@ def _files_of(url: str, problems: Problems) -> dict[str, Format | None]:
     if is_glob(url):
         found = matching(url)
         if not found:
-            problems.add(url, None, "a glob that some files match", "none", "Check the path.")
+            problems.add(url, None, "a glob that matches some files", "none", "Check the path.")
         return {file: role for each in found for file, role in _files_of(each, problems).items()}
     if not is_folder(url):
         return {url: None}
@@ -105,7 +103,7 @@ def _files_of(url: str, problems: Problems) -> dict[str, Format | None]:
 
 
 class _Known(NamedTuple):
-    """The ids that a reference has, and the encoding of its text."""
+    """The ids of a reference, and the encoding of its text."""
 
     queries: frozenset[str]
     documents: frozenset[str]
@@ -113,7 +111,7 @@ class _Known(NamedTuple):
 
 
 def _known(reference: ReferenceFiles) -> _Known | None:
-    """None if the reference is faulty: then nothing can be said of what it does not have."""
+    """The ids of a reference; None if it has problems, since unknown ids cannot be determined then."""
     problems = Problems()
     queries = read_queries(reference.queries, problems)
     documents = read_ecf(reference.ecf, problems)["document"].to_pylist()
@@ -127,7 +125,7 @@ def _roles(reference: ReferenceFiles) -> dict[str, Format | None]:
 
 
 def _check(file: str, role: Format | None, known: _Known | None, problems: Problems) -> CheckedFile:
-    """Check a file as what it must be or, without a `role`, as what it is."""
+    """Check a file in the format of its `role` or, without one, in the format that it has."""
     found, counts = role, {}
     with noted(problems):
         found = role or sniff(file)
@@ -215,7 +213,7 @@ def _check_run(file: str, known: _Known | None, problems: Problems) -> dict[str,
 def _note_unknown(
     file: str, what: str, found: dict[str, int | None], known: frozenset[str], problems: Problems
 ) -> None:
-    remedy = f"Mend it, or use the reference that has this {what}."
+    remedy = f"Correct it, or use the reference that has this {what}."
     for name, line in found.items():
         if name not in known:
             problems.add(file, line, f"a {what} of the reference", f"{name!r}", remedy)

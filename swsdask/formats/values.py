@@ -1,6 +1,6 @@
-"""Values as text, one at a time: of detections, of reference files, and of the header of a run.
+"""Parsing of single values: of detections, of reference files, and of the header of a run.
 
-They are read one by one where a row is not ordinary, to say what is wrong with it.
+Unusual rows are parsed value by value, to report their problems.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Value = TypeVar("Value")
 
 
 class FormatError(Exception):
-    """What is wrong with a value or a file: what was expected, what came, what to do."""
+    """A problem of a value or a file: what was expected, what was found, the remedy."""
 
     def __init__(self, expected: str, found: str, remedy: str) -> None:
         super().__init__(expected, found, remedy)
@@ -37,7 +37,7 @@ class FormatError(Exception):
 
 
 def shown(text: str) -> str:
-    """Text as a message shows it: quoted, and not longer than a line."""
+    """Text for messages: quoted, and no longer than a line."""
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
@@ -45,16 +45,16 @@ def read_score(text: str) -> float:
     """A finite score. Raises `FormatError`."""
     text = text.strip(BLANKS)
     if not NUMBER.fullmatch(text):
-        remedy = "Give a finite decimal number: a score that is not a number has no place in a ranking."
+        remedy = "Give a finite decimal number: a score that is not a number cannot be ranked."
         raise FormatError("a score", shown(text), remedy)
     score = float(text)
     if not math.isfinite(score):
-        raise FormatError("a finite score", shown(text), "Give a number that a 64-bit float can hold.")
+        raise FormatError("a finite score", shown(text), "Give a number in the range of a 64-bit float.")
     return score
 
 
 def read_time(text: str, name: str) -> tuple[int, bool]:
-    """A time of 0 or more in ticks, and whether it is rounded; `name` says which. Raises `FormatError`."""
+    """A non-negative time in ticks, and whether it is rounded; `name` is its name. Raises `FormatError`."""
     text = text.strip(BLANKS)
     if not NUMBER.fullmatch(text):
         raise FormatError(f"a {name} in seconds", shown(text), "Give a decimal number of seconds.")
@@ -64,7 +64,9 @@ def read_time(text: str, name: str) -> tuple[int, bool]:
         whole, rounded = (-1 if text.startswith("-") else MAX_TICKS + 1), True
     if whole < 0:
         raise FormatError(
-            f"a {name} of 0 or more seconds", shown(text), f"No detection has a negative {name}: mend the run."
+            f"a {name} of 0 or more seconds",
+            shown(text),
+            f"A detection cannot have a negative {name}: correct the run.",
         )
     if whole > MAX_TICKS:
         raise FormatError(f"a {name} of at most {MAX_TICKS / TICKS_PER_SECOND} seconds", shown(text), "Check its unit.")
@@ -90,7 +92,7 @@ def read_decision(text: str) -> int:
 
 @dataclass(frozen=True)
 class Detection:
-    """The values of one row; `decision` is None where it has none, `rounded` counts its rounded times."""
+    """The values of one row; `decision` is None if absent, `rounded` counts the rounded times."""
 
     document: str
     channel: int
@@ -102,9 +104,9 @@ class Detection:
 
 
 def read_detection(values: Mapping[str, str], names: Mapping[str, str]) -> Detection | list[FormatError]:
-    """The detection that `values` hold, or all that is wrong with it.
+    """The detection in `values`, or its problems.
 
-    `names` maps document, channel, start, duration, score and decision to what the format calls them.
+    `names` maps document, channel, start, duration, score and decision to their names in the format.
     """
     faults: list[FormatError] = []
 
@@ -148,7 +150,7 @@ class Span(NamedTuple):
 
 
 def read_document(filename: str) -> str:
-    """The id of the document that an audio file name names. Raises `FormatError`."""
+    """The id of the document of an audio file name. Raises `FormatError`."""
     wrong = document_fault(filename)
     if wrong:
         raise FormatError("the name of an audio file", wrong, "Give it a plain name.")
@@ -156,10 +158,10 @@ def read_document(filename: str) -> str:
 
 
 def read_span(start: str, duration: str) -> Span:
-    """The exact start and end, each rounded once, half to even. Raises `FormatError` for the first that is amiss.
+    """The exact start and end, each rounded once, half to even. Raises `FormatError` for the first invalid one.
 
-    So stretches that touch keep touching, however fine their times. A duration of zero is none of this function's
-    faults: words may have it.
+    Stretches that touch therefore still touch, however fine their times. A duration of zero is valid: words may have
+    it.
     """
     first, length = _seconds(start, "start"), _seconds(duration, "duration")
     begin, begin_rounded = ticks(first)
@@ -176,7 +178,7 @@ def _seconds(text: str, name: str) -> Decimal:
         raise FormatError(f"a {name} in seconds", shown(text), "Write it as a decimal number.")
     seconds = Decimal(match[0])
     if seconds < 0:
-        raise FormatError(f"a {name} of 0 or more seconds", shown(text), f"Mend the {name}.")
+        raise FormatError(f"a {name} of 0 or more seconds", shown(text), f"Correct the {name}.")
     if seconds * TICKS_PER_SECOND > 2 * MAX_TICKS:
         expected = f"a {name} of at most {MAX_TICKS / TICKS_PER_SECOND} seconds"
         raise FormatError(expected, shown(text), "Check its unit: it must be seconds.")
@@ -189,15 +191,15 @@ _ENDINGS = re.compile(r"(\.(gz|zst|xml|kwslist|stdlist|tsv|csv|txt|parquet))+$",
 
 
 def system_of_file(url: str) -> str:
-    """The name of the system that a file's name gives: the name without its known endings."""
+    """The name of the system by the file's name: without its known endings."""
     name = url.rstrip("/").rsplit("/", 1)[-1]
     return _ENDINGS.sub("", name) or name
 
 
 def read_header(attributes: Mapping[str, str], file: str, system: str | None) -> RunHeader:
-    """The header that `attributes` give. The run's name is `system`, else what they say, else that of the file.
+    """The header with `attributes`. The run's name is `system`, else that in the attributes, else that of the file.
 
-    Raises `FormatError` for a name that is no id, or declared scores that are no range.
+    Raises `FormatError` for a name that is not an id, and for declared scores that are not a range.
     """
     others = dict(attributes)
     said = others.pop(_SYSTEM, "").strip()

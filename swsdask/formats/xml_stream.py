@@ -1,7 +1,7 @@
 """XML as a stream of events: safe, and in bounded memory however large the file or any part of it is.
 
-Expat reads it, which knows the line of every tag (libxml2 counts to 65 535). A document type declaration is refused,
-and with it every entity but XML's own five; nothing is fetched. Namespace prefixes of elements are passed over.
+The parser is expat, which knows the line of every tag (libxml2 counts to 65 535). A document type declaration is an
+error, so there are no entities but the five of XML, and nothing is fetched. Namespace prefixes of elements are ignored.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class End(NamedTuple):
 def read_elements(url: str) -> Iterator[Start | End]:
     """The tags of an XML file in order, whatever encoding it declares.
 
-    Raises `InputError` with the line, behind the last good tag: where the XML is not well-formed or breaks off, for a
-    document type declaration, a byte that is not of the encoding, a tag, comment or text longer than `MAX_TOKEN`,
+    Raises `InputError` with the line, after the last good tag: for XML that is not well-formed or is cut off, a
+    document type declaration, a byte that is invalid in the encoding, a tag, comment or text longer than `MAX_TOKEN`,
     elements deeper than `MAX_DEPTH`, and as `open_bytes` does.
     """
     with open_bytes(url) as source:
@@ -156,18 +156,18 @@ class _Parser:
         self._take_text()
 
     def _doctype(self, name: str, *_: object) -> None:
-        remedy = "Take the declaration out: nothing that it could define is read."
+        remedy = "Remove the declaration: nothing that it could define is read."
         expected = "no document type declaration"
         raise InputError(Problem(self._url, self.line, expected, f"<!DOCTYPE {name} ...>", remedy))
 
     def _syntax_fault(self, error: expat.ExpatError, final: bool) -> InputError:
         if final:
             inside = f" inside <{self._open[-1].path[-1]}>" if self._open else ""
-            remedy = "The file was cut off: copy it, or write it, again."
+            remedy = "The file was cut off: copy or write it again."
             return InputError(Problem(self._url, error.lineno, "more XML", f"the end of the file{inside}", remedy))
         found = expat.ErrorString(error.code)
-        remedy = "Mend the file there; what follows was not read."
+        remedy = "Correct the file there; what follows was not read."
         return InputError(Problem(self._url, error.lineno, "well-formed XML", found, remedy))
 
     def _too_much(self, expected: str) -> InputError:
-        return InputError(Problem(self._url, self.line, expected, "more", "Is this the file that was meant?"))
+        return InputError(Problem(self._url, self.line, expected, "more", "Check that it is the right file."))

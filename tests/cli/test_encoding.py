@@ -96,7 +96,7 @@ def test_what_is_no_frame_and_what_is_no_table(swsdask: Call, files: Files) -> N
     assert "bad.txt:3: expected a score; found '-y'" in outcome.err
     outcome = swsdask("score", files.reference, files.run, *FRAMES)
     assert outcome.code == 2
-    assert "expected a table, which alone can have frames for seconds, or negated scores" in outcome.err
+    assert "expected a table: only tables can have frames for times, or negated scores" in outcome.err
     outcome = swsdask("score", files.reference, files.run, "--frame-shift", "0")
     assert outcome.code == 2
     assert "expected a frame shift in seconds, e.g. 0.01; found 0.0." in outcome.err

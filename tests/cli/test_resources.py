@@ -164,7 +164,7 @@ def test_several_systems_in_one_file(swsdask: Call, files: Files) -> None:
     files.write("both.resources.toml", RESOURCES)
     outcome = swsdask("score", files.reference, run)
     assert outcome.code == 2
-    assert f"{run}: expected one system in a run whose resources are told; found 'y' beside 'x'." in outcome.err
+    assert f"{run}: expected one system in a run with resources; found 'y' beside 'x'." in outcome.err
 
 
 def test_the_example_in_readme(swsdask: Call, files: Files) -> None:

@@ -259,8 +259,8 @@ def test_tde_wants_whole_numbers_of_classes(make: Make, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_fragments(str(path), make("tde2015"))
     assert said(caught.value) == [
-        "x:1: expected an integer after Class (tde2015); found 'one'",
-        "x:4: expected an integer after Class (tde2015); found '2:'",
+        "x:1: expected a whole number after Class (tde2015); found 'one'",
+        "x:4: expected a whole number after Class (tde2015); found '2:'",
     ]
 
 

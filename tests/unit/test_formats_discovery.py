@@ -103,9 +103,9 @@ def test_any_file_may_be_compressed(path: Path, compress: Callable[[bytes], byte
         ("f -0.1 0.2 a", "expected an onset from 0 to 214748.3647 seconds; found '-0.1'"),
         ("f 0.1 214748.3648 a", "expected an offset from 0 to 214748.3647 seconds; found '214748.3648'"),
         ("f 0.1 1e99 a", "expected an offset from 0 to 214748.3647 seconds; found '1e99'"),
-        ("f 0.2 0.1 a", "expected an offset behind the onset; found 0.2 and 0.1"),
-        ("f 0.2 0.2 a", "expected an offset behind the onset; found 0.2 and 0.2"),
-        ("f 0.20001 0.20002 a", "expected an offset behind the onset; found 0.20001 and 0.20002"),
+        ("f 0.2 0.1 a", "expected an offset after the onset; found 0.2 and 0.1"),
+        ("f 0.2 0.2 a", "expected an offset after the onset; found 0.2 and 0.2"),
+        ("f 0.20001 0.20002 a", "expected an offset after the onset; found 0.20001 and 0.20002"),
         ("a/b 0.1 0.2 a", "expected the name of a file; found a path in the id 'a/b'"),
     ],
 )
@@ -185,8 +185,8 @@ OUTSIDE = "expected Class N, at the beginning of a class; found another line"
         ("Class 1\nf 0 1 .9\n", [f"2: {MEMBERS}; found 4"]),
         ("Class 1\nf 0\n", [f"2: {MEMBERS}; found 2"]),
         ("Class1\nf 0 1\n", [f"1: {OUTSIDE}", f"1: {MEMBERS}; found 1"]),
-        ("Class\nf 0 1\n", ["1: expected a number behind Class; found none"]),
-        ("Class 1\nf 1 1\n", ["2: expected an offset behind the onset; found 1 and 1"]),
+        ("Class\nf 0 1\n", ["1: expected a number after Class; found none"]),
+        ("Class 1\nf 1 1\n", ["2: expected an offset after the onset; found 1 and 1"]),
     ],
 )
 def test_what_is_wrong_with_a_class_file(path: Path, text: str, said: list[str]) -> None:

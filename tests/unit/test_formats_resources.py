@@ -52,7 +52,10 @@ def test_everything_is_read(tmp_path: Path) -> None:
         ("[[hardware]]\n", "1: expected brand in [[hardware]]; found none."),
         ("[indexing]\nwall_hours = 1\n", "1: expected one of cpu_hours, cpu_seconds, wall_hours with cores, wall_sec"),
         ("[indexing]\ncores = 1\ncpu_hours = 1\n", "1: expected one of cpu_hours,"),
-        ("[searching]\ncpu_hours = 1\ncpu_seconds = 1\n", "found cpu_hours, cpu_seconds. Keep one way in [searching]."),
+        (
+            "[searching]\ncpu_hours = 1\ncpu_seconds = 1\n",
+            "found cpu_hours, cpu_seconds. Keep one of them in [searching].",
+        ),
         ("audio_hours = 1\naudio_seconds = 2\n", "expected one of audio_hours and audio_seconds;"),
         ("\naudio_hours = 0\n", "2: expected a number of at least 1e-09 for audio_hours; found '0'."),
         ("audio_hours = 1e16\n", "1: expected a number of at most 1e+15 for audio_hours"),
@@ -153,7 +156,7 @@ def test_a_folder_of_runs_may_hold_their_resources_and_no_others(folder: Path) -
     (folder / "a.resources.toml").write_text(GOOD)
     assert find_runs([str(folder)]) == [str(folder / "a.tsv")]
     (folder / "c.resources.toml").write_text(GOOD)
-    with pytest.raises(InputError, match=r"c\.resources\.toml: expected a run in the folder that it tells of"):
+    with pytest.raises(InputError, match=r"c\.resources\.toml: expected its run in the same folder"):
         find_runs([str(folder)])
 
 

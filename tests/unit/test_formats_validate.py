@@ -185,4 +185,4 @@ def test_globs(folder: Path) -> None:
     assert [Path(each.file).name for each in report.files[:2]] == ["other.xml", "run.xml"]
     assert (len(report.files), report.total) == (5, 0)
     (problem,) = validate([str(folder / "*.tsv")]).problems
-    assert problem.expected == "a glob that some files match"
+    assert problem.expected == "a glob that matches some files"

@@ -7,10 +7,10 @@
     Class 2 [text]
     ...
 
-A class begins with `Class`, behind an empty line but for the first, and ends at an empty line or the end of the file
-(tdev2 wants an empty line there too, see `ClassFile.ends_blank`). It may have no fragments. A fragment outside a class,
-or with other than three fields, is a fault in every definition: tde passes over further fields, tdev2 refuses them, and
-a file that both read means the same here.
+A class begins with `Class`, after an empty line except for the first, and ends at an empty line or the end of the file
+(tdev2 needs an empty line there too, see `ClassFile.ends_blank`). It may have no fragments. A fragment outside a class,
+or with any number of fields but three, is an error in every definition: tde ignores further fields, tdev2 refuses them,
+and a file that both read has the same meaning here.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _BLANK, _CLASS, _MEMBER = range(3)
 
 @dataclass(frozen=True, eq=False)
 class ClassFile:
-    """What a class file says: its classes (`CLASSES`) and fragments (`FRAGMENTS`) in file order.
+    """The classes (`CLASSES`) and fragments (`FRAGMENTS`) of a class file, in file order.
 
-    `ends_blank` tells whether an empty line ends the last class too.
+    `ends_blank` is whether an empty line ends the last class too.
     """
 
     url: str
@@ -44,7 +44,7 @@ class ClassFile:
 
 
 def read_classes(url: str, problems: Problems) -> ClassFile:
-    """Read a class file; faults are added to `problems`."""
+    """Read a class file; add its problems to `problems`."""
     names: list[str] = []
     at: list[int] = []
     unlabelled = COLUMNS.remove(COLUMNS.get_field_index("label"))
@@ -61,7 +61,7 @@ def read_classes(url: str, problems: Problems) -> ClassFile:
                 names.append(lines.data[starts[row] + len(_HEADER) + 1 : ends[row]].decode())
                 at.append(lines.first + row)
                 if not names[-1]:
-                    problems.add(url, at[-1], "a number behind Class", "none", "Number the classes.")
+                    problems.add(url, at[-1], "a number after Class", "none", "Number the classes.")
             rows = read_timed(Lines(lines.first, _without(lines.data, starts[headers], ends[headers])), url, problems)
             before_block = len(at) - len(headers)
             cluster = before_block + np.searchsorted(lines.first + headers, rows["line"].to_numpy()) - 1
@@ -69,12 +69,14 @@ def read_classes(url: str, problems: Problems) -> ClassFile:
             last = int(kinds[-1])
     classes = pa.table([names, at], schema=CLASSES)
     if not len(classes) and len(problems) == before:
-        problems.add(url, 1, "at least one class, which begins with Class N", "none", "List what was discovered.")
+        problems.add(
+            url, 1, "at least one class, which begins with Class N", "none", "List the classes that were discovered."
+        )
     return ClassFile(url, classes, as_table(FRAGMENTS, parts), last == _BLANK)
 
 
 def _kinds(data: bytes) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int64]]:
-    """What each line is, and where it starts and ends (before its newline)."""
+    """The kind of each line, and its start and end (before the newline)."""
     text = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(text == ord("\n"))
     starts = np.concatenate(([0], ends[:-1] + 1))
@@ -92,7 +94,9 @@ def _check_order(kinds: NDArray[np.int8], last: int, lines: Lines, url: str, pro
     follows_blank = np.concatenate(([last], kinds[:-1])) == _BLANK
     for row in np.flatnonzero(np.where(follows_blank, kinds == _MEMBER, kinds == _CLASS)).tolist():
         if kinds[row] == _CLASS:
-            problems.add(url, lines.first + row, "an empty line before a class", "none", "Put one between two classes.")
+            problems.add(
+                url, lines.first + row, "an empty line before a class", "none", "Put an empty line between two classes."
+            )
         else:
             remedy = "Begin the class with a line Class N; leave no empty lines within it."
             problems.add(url, lines.first + row, "Class N, at the beginning of a class", "another line", remedy)

@@ -1,29 +1,25 @@
-"""Files of a corpus: alignments, stretches, speakers, and what must hold between them.
+"""Files of a corpus: alignments, stretches of speech and folds, speaker maps, each read and checked on its own.
 
-What a corpus is read from: the files, and the tables they make, before any definition is applied.
-
-Files of term discovery, each checked on its own: how much they hold of what, and what is wrong with them.
-
-Speaker maps: who speaks in which file.
+Speaker maps: the speaker of each file.
 
     file speaker
 
-One line per file, with blanks or tabs between the two; empty lines are passed over.
+One line per file, with blanks or tabs between the fields; empty lines are ignored.
 
 Stretches of files: the parts that are speech (`.split`, `.vad`), and the parts of folds.
 
     file onset offset
 
-In a fold file, one empty line parts two folds (tde's `.intervals.cross`, `.intervals.within`). Empty lines at the end
-of it are passed over: the fold without stretches that tde makes of one there counts in none of its means. Any other
-second empty line would make such a fold too, and is a fault.
+In a fold file, one empty line separates two folds (tde's `.intervals.cross`, `.intervals.within`). Empty lines at the
+end are ignored: tde makes a fold without stretches of one, which counts in none of its means. Any other second empty
+line would make such a fold too, and is an error.
 
-Phone and word alignments: what was spoken where, a line each (Zero Resource challenges; `.phn`, `.wrd`).
+Alignments: a line per phone or word (Zero Resource challenges; `.phn`, `.wrd`).
 
     file onset offset label
 
-Times in seconds, offset behind onset; in any order, since they are sorted where they are used. The tools take the four
-fields apart at single blanks; here any run of blanks and tabs parts them. Empty lines are passed over.
+Times are in seconds, the offset after the onset; lines may be in any order. The tools separate the four fields at
+single blanks; here any run of blanks and tabs separates them. Empty lines are ignored.
 """
 
 from __future__ import annotations
@@ -46,7 +42,7 @@ from swsdask.model.units import id_fault
 
 
 def read_speakers(url: str, problems: Problems) -> pa.Table:
-    """The speaker of each file (`model.corpus_schemas.SPEAKERS`), in file order; faults are added to `problems`."""
+    """The speaker of each file (`model.corpus.SPEAKERS`), in file order. Problems are added to `problems`."""
     rows: dict[str, tuple[str, int]] = {}
     before = len(problems)
     with noted(problems):
@@ -66,11 +62,11 @@ def read_speakers(url: str, problems: Problems) -> pa.Table:
 
 def _check(fields: list[str]) -> None:
     if len(fields) != 2:
-        raise FormatError("2 fields with blanks between them: file, speaker", f"{len(fields)}", "Mend the line.")
+        raise FormatError("2 fields with blanks between them: file, speaker", f"{len(fields)}", "Correct the line.")
     for name, what in zip(fields, ("file", "speaker"), strict=True):
         wrong = id_fault(name)
         if wrong:
-            raise FormatError(f"the name of a {what}", wrong, "Give it a plain name.")
+            raise FormatError(f"the name of a {what}", wrong, "Rename it.")
 
 
 def _check_once(file: str, rows: dict[str, tuple[str, int]]) -> None:
@@ -79,19 +75,19 @@ def _check_once(file: str, rows: dict[str, tuple[str, int]]) -> None:
 
 
 def read_stretches(url: str, problems: Problems) -> pa.Table:
-    """The stretches of speech (`model.corpus_schemas.STRETCHES`), all of fold 0; faults are added to `problems`."""
+    """The stretches of speech (`model.corpus.STRETCHES`), all of fold 0. Problems are added to `problems`."""
     rows, _ = _read(url, problems)
     return as_table(STRETCHES, [rows.append_column("fold", pa.array(np.zeros(len(rows), np.int32)))])
 
 
 def read_folds(url: str, problems: Problems) -> pa.Table:
-    """The stretches of the folds (`model.corpus_schemas.STRETCHES`); faults are added to `problems`."""
+    """The stretches of the folds (`model.corpus.STRETCHES`). Problems are added to `problems`."""
     rows, lines = _read(url, problems)
     if len(lines) and lines[0] != 1:
         problems.add(url, 1, "a stretch of the first fold", "an empty line", "Remove it.")
     gaps = np.diff(lines)
     for line in lines[:-1][gaps > 2].tolist():
-        problems.add(url, line + 2, "one empty line between two folds", "another", "Remove it: no fold is empty.")
+        problems.add(url, line + 2, "one empty line between two folds", "another", "Remove it: a fold cannot be empty.")
     fold = np.concatenate(([0], np.cumsum(gaps > 1)))
     of_row = fold[np.searchsorted(lines, rows["line"].to_numpy())] if len(rows) else np.zeros(0, np.int64)
     return as_table(STRETCHES, [rows.append_column("fold", pa.array(of_row.astype(np.int32)))])
@@ -114,7 +110,7 @@ def _read(url: str, problems: Problems) -> tuple[pa.Table, np.ndarray[tuple[int]
 
 
 def read_alignment(url: str, problems: Problems) -> pa.Table:
-    """The phones or words (`model.corpus_schemas.ALIGNMENT`), in file order; faults are added to `problems`."""
+    """The phones or words (`model.corpus.ALIGNMENT`), in file order. Problems are added to `problems`."""
     parts = [COLUMNS.empty_table()]
     before = len(problems)
     with noted(problems):
@@ -122,7 +118,7 @@ def read_alignment(url: str, problems: Problems) -> pa.Table:
             parts.append(read_timed(Lines(lines.first, tidy(lines.data)), url, problems, label="label"))
     table = as_table(ALIGNMENT, parts)
     if not len(table) and len(problems) == before:
-        problems.add(url, 1, "at least one line: file onset offset label", "none", "List what was spoken.")
+        problems.add(url, 1, "at least one line: file onset offset label", "none", "List the phones or words.")
     return table
 
 
@@ -140,7 +136,7 @@ class CorpusFiles:
 
 @dataclass(frozen=True, eq=False)
 class CorpusTables:
-    """The tables of those files (schemas of `model.corpus`); None where none was given.
+    """The tables of those files (schemas of `model.corpus`); None if not given.
 
     `files` names where they were read from, for messages.
     """
@@ -155,7 +151,7 @@ class CorpusTables:
 
 
 def read_corpus_files(files: CorpusFiles) -> CorpusTables:
-    """Read the files of a corpus. Raises `InputError` with everything that is wrong with them."""
+    """Read the files of a corpus. Raises `InputError` with every problem of them."""
     problems = Problems()
 
     def read(url: str | None, reader: Callable[[str, Problems], pa.Table]) -> pa.Table | None:
@@ -182,11 +178,11 @@ ROLES = {
     "within": Format.FOLDS,
     "speakers": Format.SPEAKERS,
 }
-"""What a file must be, by its role in `CorpusFiles`."""
+"""The format of each role in `CorpusFiles`."""
 
 
 def roles(files: CorpusFiles) -> dict[str, Format]:
-    """The files of a corpus, and what each must be."""
+    """The files of a corpus, and the format of each."""
     return {file: kind for role, kind in ROLES.items() if (file := getattr(files, role)) is not None}
 
 
@@ -225,7 +221,7 @@ CHECKS: dict[Format, Callable[[str, Problems], dict[str, int]]] = {
     Format.FOLDS: _check_folds,
     Format.SPEAKERS: _check_speakers,
 }
-"""How much a file holds, by what it is; what is wrong with it is added to the problems."""
+"""The functions that count the contents of a file of each format; problems are added to the given ones."""
 
 
 def _distinct(table: pa.Table, column: str) -> int:

@@ -1,10 +1,10 @@
-"""Lines `file onset offset [label]` to columns: all at once where they are as they should be, else one by one.
+"""Lines `file onset offset [label]` as columns: regular ones all at once, others line by line.
 
-Both ways give the same columns for the same lines; only the second can say what is wrong with them. Fields have blanks
-or tabs between them; empty lines are passed over. Onset and offset are times in seconds, offset behind onset.
+Both ways give the same columns for the same lines; only the second reports problems. Blanks or tabs separate fields;
+empty lines are ignored. Onset and offset are times in seconds, with the offset after the onset.
 
-A time counts as exact if its double is that of a whole number of ticks (then it is the double an official tool
-computes with, however the time is written); others are rounded half to even, and counted.
+A time is exact if its double equals that of an integer number of ticks (then it is the double with which an official
+tool computes, however the time is written); others are rounded half to even and counted.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[e
 
 
 def read_timed(lines: Lines, file: str, problems: Problems, *, label: str | None = None) -> pa.Table:
-    """The rows of some tidy lines (`COLUMNS`); `label` says what a fourth field is, None: there are three.
+    """The rows of some tidy lines (`COLUMNS`); `label` is the name of a fourth field, None if there are three.
 
-    What is wrong with a line is added to `problems`, and that line is left out.
+    Lines with problems are left out, and the problems added to `problems`.
     """
     names = ["file", "start", "end", *(["label"] if label else [])]
     try:
@@ -58,7 +58,7 @@ def read_timed(lines: Lines, file: str, problems: Problems, *, label: str | None
 
 
 def _read_together(lines: Lines, names: list[str]) -> pa.Table:
-    """Raises `ValueError` or `FormatError` if anything is amiss, or merely out of the ordinary."""
+    """Raises `ValueError` or `FormatError` if anything is wrong, or merely irregular."""
     schema = _schema(names)
     at = lines_with_text(lines.data)
     if not len(at):
@@ -99,7 +99,7 @@ def _parsed(data: bytes, names: list[str], time: pa.DataType) -> pa.Table:
 
 
 def _rounded_ticks(texts: pa.ChunkedArray) -> NDArray[np.float64]:
-    """Ticks of times that are no whole number of them, half to even."""
+    """The ticks of times that are not an integer number of them, rounded half to even."""
     rounded = pc.round(texts.cast(_SECONDS), ndigits=4, round_mode="half_to_even")
     whole = pc.multiply(rounded.cast(_WHOLE_SECONDS_AND_TICKS), Decimal(TICKS_PER_SECOND)).cast(pa.int64())
     return np.asarray(whole.to_numpy(), np.float64)
@@ -121,11 +121,11 @@ def _read_singly(lines: Lines, names: list[str], label: str | None, file: str, p
 def _row(
     fields: list[str], label: str | None, number: int, file: str, problems: Problems
 ) -> Iterator[tuple[object, ...]]:
-    """The row that a line makes, if nothing is wrong with it."""
+    """The row of a line, if it has no problems."""
     wanted = ["file", "onset", "offset", *([label] if label else [])]
     if len(fields) != len(wanted):
         expected = f"{len(wanted)} fields with blanks between them: {', '.join(wanted)}"
-        raise FormatError(expected, f"{len(fields)}", "Mend the line.")
+        raise FormatError(expected, f"{len(fields)}", "Correct the line.")
     before = len(problems)
     with noted_at(problems, file, number):
         _check_file(fields[0])
@@ -137,12 +137,12 @@ def _row(
         return
     (start, start_rounded), (end, end_rounded) = times
     if end <= start:
-        raise FormatError("an offset behind the onset", f"{fields[1]} and {fields[2]}", "Mend or remove the line.")
+        raise FormatError("an offset after the onset", f"{fields[1]} and {fields[2]}", "Correct or remove the line.")
     yield fields[0], start, end, *fields[3:], number, start_rounded + end_rounded
 
 
 def read_seconds(text: str, name: str) -> tuple[int, bool]:
-    """A time of 0 or more seconds in ticks, and whether it had to be rounded. Raises `FormatError`."""
+    """A non-negative time in ticks, and whether it was rounded. Raises `FormatError`."""
     if not _NUMBER.fullmatch(text):
         raise FormatError(f"an {name} in seconds", shown(text), "Write it as a decimal number.")
     try:
@@ -162,14 +162,14 @@ def _schema(names: list[str]) -> pa.Schema:
 def _check_file(name: str) -> None:
     wrong = _file_fault(name)
     if wrong:
-        raise FormatError("the name of a file", wrong, "Give it a plain name.")
+        raise FormatError("the name of a file", wrong, "Rename it.")
 
 
 _file_fault = lru_cache(maxsize=1 << 16)(id_fault)
 
 
 def as_table(schema: pa.Schema, parts: list[pa.Table]) -> pa.Table:
-    """What was read in parts as one table of a schema, with `rounded` counted in its metadata."""
+    """The parts as one table of a schema, with the count of rounded times in its metadata."""
     rows = pa.concat_tables(parts).unify_dictionaries()
     rounded = str(pc.sum(rows["rounded"]).as_py() or 0)
     return rows.select(schema.names).combine_chunks().cast(schema.with_metadata({"rounded": rounded}))

@@ -1,4 +1,4 @@
-"""Columns of a table as detections: many rows at once, and for each row what is wrong with it.
+"""Columns of a table as detections: many rows at once, with the problems of each row.
 
 Rows may be of several systems; they are gathered into pieces of runs, which are joined at the end.
 """
@@ -34,7 +34,7 @@ class Names(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of a table. `rounded` counts a row's rounded times; `system` is None where the table does not tell it."""
+    """Rows of a table. `rounded` counts a row's rounded times; `system` is None if the table has no such column."""
 
     system: Names | None
     query: Names
@@ -48,14 +48,14 @@ class Rows(NamedTuple):
 
 
 class RowFaults:
-    """What is wrong with some of the rows; `good` are the others."""
+    """The problems of rows; `good` marks those without."""
 
     def __init__(self, rows: int) -> None:
         self.good = np.ones(rows, np.bool_)
         self._found: list[tuple[int, FormatError]] = []
 
     def note(self, row: int, fault: FormatError) -> None:
-        """Note what is wrong with a row."""
+        """Note a problem of a row."""
         self.good[row] = False
         self._found.append((row, fault))
 
@@ -76,8 +76,8 @@ def read_rows(columns: Mapping[str, pa.Array], faults: RowFaults) -> Rows:
         end, other_rounded = _times(columns["end"], "end", faults)
         duration = end - start
         for row in np.flatnonzero((duration < 0) & faults.good).tolist():
-            found = f"{end[row] / TICKS_PER_SECOND} behind {start[row] / TICKS_PER_SECOND}"
-            faults.note(row, FormatError("an end behind the start", found, "Give start and end, in seconds."))
+            found = f"end {end[row] / TICKS_PER_SECOND} with start {start[row] / TICKS_PER_SECOND}"
+            faults.note(row, FormatError("an end after the start", found, "Give start and end, in seconds."))
     else:
         duration, other_rounded = _times(columns["duration"], "duration", faults)
     for row in np.flatnonzero((start + duration > MAX_TICKS) & faults.good).tolist():
@@ -173,14 +173,14 @@ def _missing(name: str) -> FormatError:
 
 
 def _distinct(column: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
-    """The code of each value, -1 where there is none, and the text of each code."""
+    """The code of each value, -1 if missing, and the text of each code."""
     encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
     codes = pc.fill_null(encoded.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
     return codes, _whole_numbers(encoded.dictionary).cast(pa.string()).to_pylist()
 
 
 def _whole_numbers(column: pa.Array) -> pa.Array:
-    """Whole numbers as such where a table holds them as floats, as pandas does beside missing values."""
+    """Floats that are integers as integers: pandas stores integers as floats if values are missing."""
     if pa.types.is_floating(column.type):
         try:
             return column.cast(pa.int64())
@@ -190,7 +190,7 @@ def _whole_numbers(column: pa.Array) -> pa.Array:
 
 
 def _floats(column: pa.Array) -> NDArray[np.float64]:
-    """A column of numbers as float64, NaN where there is none."""
+    """A column of numbers as float64, NaN if missing."""
     floats: NDArray[np.float64] = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy(
         zero_copy_only=False
     )
@@ -294,7 +294,7 @@ class _Gathered(NamedTuple):
 class Gathering:
     """Gathers rows of one table into pieces of one system each, from about `rows_per_piece` rows at a time.
 
-    `header` is that of rows whose system the table does not tell. If the user has `named` the run, all are its rows.
+    `header` is that of rows without a system. If the user has `named` the run, all rows belong to it.
     Documents are audio files, whose ids lose a directory and an ending, or, of `judged` documents, whole ids.
     """
 
@@ -333,7 +333,7 @@ class Gathering:
             system = self._systems.take_in(rows.system, faults)
             if self._named and len(self._systems.all()) > 1:
                 found = f"a row of {self._systems.all()[1]!r} too"
-                remedy = "Give no name: the table names its systems."
+                remedy = "Do not name the run: the table names its systems."
                 faults.note(int(np.flatnonzero(system == 1)[0]), FormatError("a table of one system", found, remedy))
         query = self._queries.take_in(rows.query, faults)
         document = self._documents.take_in(rows.document, faults)
@@ -355,7 +355,7 @@ class Gathering:
             self._problems.add(self._file, told, fault.expected, fault.found + place, fault.remedy)
 
     def _note_undecided(self, system: NDArray[np.int32], decided: NDArray[np.bool_], faults: RowFaults) -> None:
-        """All rows of a system have decisions, or none."""
+        """Check that all rows of a system have decisions, or none."""
         for code in np.unique(system[faults.good]).tolist():
             rows = np.flatnonzero((system == code) & faults.good)
             usual = self._decided.setdefault(code, bool(decided[rows[0]]))

@@ -1,4 +1,4 @@
-"""Tables whose times are frames, or whose scores fall where detections get better, as those of Kaldi's kws-search.
+"""Tables with times in frames, or with costs for scores, such as those of Kaldi's kws-search.
 
 kws-search writes lines "query utterance first-frame end-frame cost", where the cost is -log p.
 """
@@ -18,14 +18,14 @@ from swsdask.model.errors import SettingsError
 
 _TIMES = ("start", "duration", "end")
 _DIGITS = 9
-"""Decimals of a second that a product of frames and their length keeps."""
+"""The decimals of seconds to which a product of frames and their length is rounded."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a table has times and scores, if not as seconds and as scores that rise.
+    """The units of a table's times and scores.
 
-    `frame_shift` are the seconds from frame to frame, where times are frames; `negated` scores are costs.
+    `frame_shift` is the number of seconds per frame, None for times in seconds; `negated` scores are costs.
     """
 
     frame_shift: float | None = None
@@ -40,12 +40,12 @@ class Encoding:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """What a run's header says of it."""
+        """The attributes of a run's header that record it."""
         shift = {} if self.frame_shift is None else {"frame_shift": repr(self.frame_shift)}
         return shift | ({"negated_scores": "yes"} if self.negated else {})
 
     def decoded(self, batch: Batch) -> Batch:
-        """The same rows with times in seconds and scores that rise."""
+        """The same rows with times in seconds and scores that rise with confidence."""
         columns = dict(batch.columns)
         if self.frame_shift is not None:
             columns |= {name: _in_seconds(columns[name], self.frame_shift) for name in _TIMES if name in columns}
@@ -58,7 +58,7 @@ PLAIN = Encoding()
 
 
 def _in_seconds(column: pa.Array, shift: float) -> pa.Array:
-    """Numbers of frames as seconds; what is no number stays, and is found to be none."""
+    """Numbers of frames in seconds; text that is not a number is kept, and reported later."""
     try:
         frames = column.cast(pa.float64())
     except pa.ArrowInvalid:
@@ -73,7 +73,7 @@ def _time(text: str | None, shift: float) -> str | None:
 
 
 def _negative(column: pa.Array) -> pa.Array:
-    """Numbers with the other sign, every digit kept."""
+    """Negated numbers, with every digit."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return pc.negate(column)
     plain = pc.ascii_ltrim(pc.ascii_trim(column, BLANKS), "+")

@@ -1,7 +1,7 @@
 """One large list of detections, divided so that several workers can read it.
 
-Only plain XML in UTF-8 is divided, behind the end tags of lists. To know for certain that what looks like an end tag is
-one, and in which line it stands, the file is gone through once, which costs a small part of reading it.
+Only plain XML in UTF-8 is divided, after the end tags of lists. The file is scanned once, to be certain of the end tags
+and their lines; that takes a small part of the time of reading it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_span(file: str, span: Span, problems: Problems, rows_per_piece: int) ->
 def spans(file: str, n_parts: int, system: str | None) -> list[Span]:
     """At most `n_parts` spans of about the same size, which together are the file; none if it is not to be divided.
 
-    `system` is the name of the run where it is given.
+    `system` is the name of the run, if given.
     """
     if n_parts < 2:
         return []
@@ -86,9 +86,9 @@ class _Survey:
         self._end_tag = f"</{root.dialect.list}>".encode()
 
     def cuts(self, wanted: list[int]) -> Iterator[tuple[int, int]]:
-        """Where lists end, and in which line, at or behind the offsets `wanted`, which ascend.
+        """The offsets and lines of the ends of lists at or after the offsets `wanted`, which ascend.
 
-        Raises `FormatError` where something begins that does not end: whoever reads the whole file can tell about it.
+        Raises `FormatError` for an unfinished part; reading the whole file reports it.
         """
         window = self._window
         while wanted:

@@ -1,4 +1,4 @@
-"""Runs in any form: detections in NIST's XML, tables, Kaldi's and TREC's results. Content tells which it is."""
+"""Runs in any format, recognised by content: NIST's XML, tables, Kaldi's and TREC's results."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ def read_run(
 ) -> Iterator[RunPiece]:
     """The rows of a run, in file order, in pieces of about `rows_per_piece` rows; a table may hold several systems.
 
-    `system` is the name of the run where the user gives one; else the file says it, and if it does not, its name is
-    the file's, without endings. `encoding` is that of a table's times and scores, where it is not seconds and scores
-    that rise. Whatever is wrong is added to `problems`, and the rest read as far as that can be: if any were added the
-    pieces are not the run. Memory is bounded by the size of a piece.
+    `system` is the name of the run, if the user gives one; else that in the file, else that of the file, without
+    endings. `encoding` has the units of a table's times and scores. Problems are added to `problems`, and the rest is
+    read as far as possible: after a problem the pieces are not the run. Memory is bounded by the size of a piece.
     """
     with noted(problems):
         found = expect(url, *RUNS)
@@ -43,12 +42,12 @@ def read_run(
         elif found in TABLES:
             yield from _reader(found)(url, problems, rows_per_piece, system, encoding)
         else:
-            expected = "a table, which alone can have frames for seconds, or negated scores"
+            expected = "a table: only tables can have frames for times, or negated scores"
             problems.add(url, None, expected, f"{found.value}", "Leave out --frame-shift and --negate-scores.")
 
 
 def _reader(found: Format) -> Callable[..., Iterator[RunPiece]]:
-    """What reads a format. Readers of tables are imported when there is a table: most runs are none."""
+    """The reader of a format. Readers of tables are imported when needed: most runs are not tables."""
     if found is Format.RUN_XML:
         return _read_xml
     if found is Format.PARQUET:
@@ -74,8 +73,8 @@ def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | N
 class RunPart:
     """A file with runs (`span` is None), or some of the lists in one. Picklable.
 
-    `system` is the name of the run where the user gives one, `resources` are those of the file's only system,
-    `encoding` that of a table's times and scores.
+    `system` is the name of the run, if the user gives one, `resources` are those of the file's only system, `encoding`
+    has the units of a table's times and scores.
     """
 
     file: str
@@ -85,7 +84,7 @@ class RunPart:
     encoding: Encoding | None = None
 
     def read(self, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
-        """The rows, as `read_run` gives them; line numbers are those of the whole file."""
+        """The rows, as from `read_run`; line numbers are those of the whole file."""
         if self.span is None:
             pieces = read_run(
                 self.file, problems, rows_per_piece=rows_per_piece, system=self.system, encoding=self.encoding
@@ -108,8 +107,8 @@ class RunPart:
 def split_run(url: str, n_parts: int, *, system: str | None = None, encoding: Encoding | None = None) -> list[RunPart]:
     """At most `n_parts` parts of about the same size, which read one after the other are the run.
 
-    Only large lists of detections in uncompressed UTF-8 are divided; anything else, and anything wrong, is one part.
-    Whether all rows have decisions, or none, each part only knows of itself: whoever puts them together must look.
+    Only large lists of detections in uncompressed UTF-8 are divided; any other file, or one with problems, is one part.
+    Each part checks only its own rows for decisions in all or none: whoever joins the parts must check the whole.
     """
     cut = [] if encoding else spans(url, n_parts, system)
     return [RunPart(url, system, span) for span in cut] or [RunPart(url, system, encoding=encoding)]

@@ -1,8 +1,4 @@
-"""Resources that a run used: processing times and memory, from resources.toml or its header.
-
-Resources of a run: the TOML file that tells what its system took, see `model.resources`.
-
-Which file tells the resources of a run: it lies beside the run, and its name says whose it is.
+"""Resources that a run used, processing times and memory (`model.resources`): the TOML file beside the run.
 
 For `folder/NAME.kwslist.xml` it is `folder/NAME.resources.toml`, or `folder/resources.toml` if that is the only run in
 the folder. Chained URLs (with `::`) have none.
@@ -30,10 +26,10 @@ from swsdask.model.resources import Node, Phase, Resources
 from swsdask.model.schemas import RunPiece
 
 Path = tuple[str | int, ...]
-"""Where a value stands: tables, keys and numbers in arrays, from the outside in."""
+"""The path of a value: tables, keys and indices of arrays, from the outside in."""
 
 MAX_BYTES = 1 << 20
-"""The largest file that is read: a description is some hundred bytes."""
+"""The largest file that is read: a description has some hundred bytes."""
 
 _TABLES: Mapping[str, type[BaseModel]] = {"indexing": Phase, "searching": Phase, "hardware": Node}
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]")
@@ -42,7 +38,7 @@ _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
 def read_resources(url: str, problems: Problems) -> Resources | None:
-    """What a file tells; None if anything is wrong with it, which is added to `problems` with its line."""
+    """The resources in a file; None if it has problems, which are added to `problems` with their lines."""
     with noted(problems):
         text = _read(url)
         try:
@@ -61,7 +57,7 @@ def _read(url: str) -> str:
         if len(text) > MAX_BYTES:
             found = f"more than {MAX_BYTES} bytes"
             raise InputError(
-                Problem(url, None, "a description of resources", found, "Is this the file that was meant?")
+                Problem(url, None, "a description of resources", found, "Check that it is the right file.")
             )
     return text.decode()
 
@@ -77,7 +73,7 @@ def _parsed(url: str, text: str) -> dict[str, Any]:
 
 
 def _fault(url: str, fault: Any, lines: Mapping[Path, int]) -> Problem:
-    """What pydantic found wrong, at the line of the innermost table or key that has one."""
+    """The problems that pydantic found, at the line of the innermost table or key that has one."""
     path: Path = fault["loc"]
     line = next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
     match fault["type"]:
@@ -87,13 +83,13 @@ def _fault(url: str, fault: Any, lines: Mapping[Path, int]) -> Problem:
             remedy = f"Nearest valid key: {near}."
             return Problem(url, line, f"a key of {_place(path[:-1])}", shown(str(path[-1])), remedy)
         case "missing":
-            return Problem(url, line, f"{path[-1]} in {_place(path[:-1])}", "none", "Tell it of every node type.")
+            return Problem(url, line, f"{path[-1]} in {_place(path[:-1])}", "none", "Give it for every node type.")
         case "value_error":
             found = ", ".join(fault["input"])
-            return Problem(url, line, f"{fault['ctx']['error']}", found, f"Keep one way in {_place(path)}.")
+            return Problem(url, line, f"{fault['ctx']['error']}", found, f"Keep one of them in {_place(path)}.")
     name = ".".join(part for part in path if isinstance(part, str))
     found = shown(json.dumps(fault["input"], default=str))
-    return Problem(url, line, f"{_expected(fault)} for {name}", found, "Mend the value.")
+    return Problem(url, line, f"{_expected(fault)} for {name}", found, "Correct the value.")
 
 
 def _expected(fault: Any) -> str:
@@ -125,7 +121,7 @@ def _place(path: Path) -> str:
 
 
 def _lines(text: str) -> dict[Path, int]:
-    """The line of every table and key that stands on a line of its own, from 1."""
+    """The line of every table and key that has a line of its own, from 1."""
     found: dict[Path, int] = {}
     table: Path = ()
     arrays: dict[str, int] = {}
@@ -147,7 +143,7 @@ ENDING = "resources.toml"
 
 
 def find_resources(runs: Iterable[str], problems: Problems) -> dict[str, str]:
-    """The files that tell the resources of some runs (paths or fsspec URLs), by run; runs without one are left out.
+    """The files with the resources of runs (paths or fsspec URLs), by run; runs without one are left out.
 
     A `resources.toml` in a folder with several runs, or beside another file for the same run, is added to `problems`.
     """
@@ -168,9 +164,9 @@ def find_resources(runs: Iterable[str], problems: Problems) -> dict[str, str]:
 
 
 def resources_of_runs(runs: Iterable[str]) -> dict[str, Resources]:
-    """What is told of some runs, by their path or URL; runs without such a file are left out.
+    """The resources of runs, by path or URL; runs without such a file are left out.
 
-    Raises `InputError` with everything that is wrong with the files.
+    Raises `InputError` with every problem of the files.
     """
     problems = Problems()
     files = find_resources(runs, problems)
@@ -180,21 +176,21 @@ def resources_of_runs(runs: Iterable[str]) -> dict[str, Resources]:
 
 
 def with_resources(pieces: Iterable[RunPiece], resources: Resources, problems: Problems) -> Iterator[RunPiece]:
-    """The pieces of a file, with what its system took. Several systems in one file are added to `problems`."""
+    """The pieces of a file, with the resources of its system. Several systems in one file are a problem."""
     first: str | None = None
     for piece in pieces:
         header = piece.header
         first = header.system if first is None else first
         if header.system != first:
             found = f"{header.system!r} beside {first!r}"
-            remedy = "Give each system a file of its own, or take its resources away."
-            problems.add(piece.file, None, "one system in a run whose resources are told", found, remedy)
+            remedy = "Give each system a file of its own, or remove the resources."
+            problems.add(piece.file, None, "one system in a run with resources", found, remedy)
             return
         yield replace(piece, header=replace(header, resources=resources))
 
 
 def stray_resources(files: Iterable[str], runs: Iterable[str]) -> list[str]:
-    """Those of a folder's `files` of resources that no run in the folder could own, by their names."""
+    """The `files` of resources in a folder that belong to no run in it, by their names."""
     known = {ENDING, *(f"{system_of_file(run)}.{ENDING}" for run in runs)}
     return [file for file in files if file.rsplit("/", 1)[-1] not in known]
 

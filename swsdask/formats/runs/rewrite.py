@@ -1,6 +1,6 @@
-"""A table of detections in text rewritten as it is: its columns, quotes and digits stay, but for values that change.
+"""Rewriting of a table in text with new values: its columns, quotes and other digits are kept.
 
-A value is quoted where it was, or where the new delimiter asks for it. Blank lines are left out.
+A value is quoted if it was quoted, or if the new delimiter requires it. Blank lines are left out.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from swsdask.formats.values import system_of_file
 from swsdask.model.trials import F64
 
 Change = Callable[[F64], Mapping[str, Sequence[str]]]
-"""From the scores of some rows to new values of columns; those that the table does not have go behind the others."""
+"""From the scores of rows to new values of columns; columns that the table lacks are added after the others."""
 
 _TABLE = re.compile(r"\.(?:(tsv)|csv)(\.gz|\.zst)?$", re.IGNORECASE)
 
 
 def delimiter_of(url: str) -> str | None:
-    """What separates the values of a table in text of that name; None if the name is not that of one."""
+    """The delimiter of a table in text, by its name; None if it is not the name of one."""
     named = _TABLE.search(url)
     return named and ("\t" if named[1] else ",")
 
@@ -34,7 +34,7 @@ def stays_table(source: str, target: str) -> bool:
 
 
 def system_to_add(source: str, target: str) -> str | None:
-    """The name of a table's system, where only the name of its file tells it, and that of the target another."""
+    """The name of a table's system, if only the name of its file has it and the name of the target differs."""
     _, names, _ = first_line(next(read_lines(source)))
     columns, _ = choose_columns(names)
     name = system_of_file(source)
@@ -44,7 +44,7 @@ def system_to_add(source: str, target: str) -> str | None:
 def rewrite_table(source: str, target: str, change: Change) -> None:
     """Write a table in text, which has been read without a problem, at another place with what `change` gives.
 
-    The name of the target tells the delimiter and the compression. Raises `InputError` if it cannot be written.
+    The name of the target determines the delimiter and the compression. Raises `InputError` if it cannot be written.
     """
     to = delimiter_of(target) or "\t"
     blocks = read_lines(source)
@@ -72,7 +72,7 @@ def _chained(rest: Lines, blocks: Iterator[Lines]) -> Iterator[Lines]:
 
 
 def _values(line: str, delimiter: str) -> list[str]:
-    """The values of a line as they are written, with their quotes."""
+    """The values of a line, with their quotes."""
     line = line.removesuffix("\r")
     if '"' not in line:
         return line.split(delimiter)
@@ -84,13 +84,13 @@ def _plain(value: str) -> str:
 
 
 def _line(values: Sequence[str], source: str, delimiter: str) -> bytes:
-    """Values as a line that ends as the one they come from does."""
+    """Values as a line with the same ending as their source."""
     text = delimiter.join(value if value.startswith('"') else quoted(value, delimiter) for value in values)
     return f"{text}\r\n".encode() if source.endswith("\r") else f"{text}\n".encode()
 
 
 def quoted(text: str, delimiter: str) -> str:
-    """A text as a value of a table: in quotes if it has the delimiter or a quote."""
+    """A text as a value of a table: quoted if it contains the delimiter or a quote."""
     if delimiter not in text and '"' not in text:
         return text
     escaped = text.replace('"', '""')

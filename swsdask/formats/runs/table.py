@@ -1,18 +1,14 @@
-"""Runs as delimited tables and as Parquet.
+"""Runs as tables: in text, tab or comma separated, in Kaldi's form, in Parquet, and in memory.
 
-Tables of detections in text, tab or comma separated, and results in Kaldi's form.
+The first line of a table names its columns, in any order: `query`, `document`, `start`, `duration`, `score`; `system`
+(default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times are in
+seconds; a table with a column `relevance`, of judged documents (see `formats.reference.trec`), may have no times, and
+its documents keep their names. Other columns are ignored; the header's attribute `ignored_columns` names them.
 
-A table's columns, in any order, named by its first line: `query`, `document`, `start`, `duration`, `score`; `system`
-(absent: the file's name names it), `channel` (absent: 1), `decision` (YES or NO; absent or empty: none). Times are in
-seconds; a table with a column `relevance`, of judged documents (see `formats.reference.trec`), may have none, and its
-documents
-keep their names. Other columns are passed over; the header's attribute `ignored_columns` names them.
+Kaldi's form has no header; a line has query, document, start, end and score, separated by blanks.
 
-Kaldi's form has no first line; a line is query, document, start, end and score, with blanks between.
-
-Detections in Parquet, or in a table in memory: the same columns; a decision may be true or false too.
-
-The file's metadata are the header's attributes. What is wrong with a row is told by its number, from 1.
+Parquet and a table in memory have the same columns; a decision may also be boolean. The metadata of a Parquet file are
+the header's attributes. Problems have the number of their row, from 1.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ NEEDED = ("query", "document", "start", "duration", "score")
 TIMES = ("start", "duration")
 OPTIONAL = ("system", "channel", "decision")
 IDS = ("system", "query", "document", "channel", "decision")
-"""The columns that have few different values."""
+"""The columns with few distinct values."""
 
 _KALDI_COLUMNS = ("query", "document", "start", "end", "score")
 _UNEVEN_BLANKS = re.compile(rb"[\t\r]|  | $|^ ", re.MULTILINE)
@@ -50,7 +46,7 @@ _UNEVEN_BLANKS = re.compile(rb"[\t\r]|  | $|^ ", re.MULTILINE)
 def read_text_table(
     file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
 ) -> Iterator[RunPiece]:
-    """The pieces of a table in text; tabs separate if the first line has one, else commas."""
+    """The pieces of a table in text; the delimiter is a tab if the first line has one, else a comma."""
     with noted(problems):
         blocks = read_lines(file)
         delimiter, names, rest = first_line(next(blocks))
@@ -84,7 +80,7 @@ def read_kaldi_results(
 
 
 def first_line(block: Lines) -> tuple[str, list[str], Lines]:
-    """What separates the values of a table, the names of its columns, and the lines behind the first."""
+    """The delimiter of a table, the names of its columns, and the lines after the first."""
     head, _, rest = block.data.partition(b"\n")
     delimiter = "\t" if b"\t" in head else ","
     names = next(csv.reader([head.decode().strip("\r")], delimiter=delimiter), [])
@@ -92,15 +88,15 @@ def first_line(block: Lines) -> tuple[str, list[str], Lines]:
 
 
 def are_judged(names: Sequence[str]) -> bool:
-    """Whether the rows of a table with such columns are judged documents: it has `relevance`."""
+    """Whether the rows of a table are judged documents: it has a column `relevance`."""
     return "relevance" in (name.strip().lower() for name in names)
 
 
 def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[str, int], dict[str, str]]:
-    """Where the columns of detections are among those named, and the attributes that name the others.
+    """The indices of the columns of detections, and the attributes that name the other columns.
 
-    Capital letters and blanks around a name do not count. Judged documents need no times. Raises `FormatError` if one
-    is missing or there twice.
+    Case and blanks around a name are ignored. Judged documents need no times. Raises `FormatError` for a missing or
+    repeated column.
     """
     plain = [name.strip().lower() for name in names]
     needed = [name for name in NEEDED if name not in TIMES or not (judged or are_judged(names))]
@@ -116,7 +112,7 @@ def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[
 
 
 class Separated:
-    """Lines of values with a delimiter between them; `columns` tells where the known ones are among all."""
+    """Lines of delimited values; `columns` has the indices of the known ones."""
 
     def __init__(self, problems: Problems, delimiter: str, size: int, columns: Mapping[str, int]) -> None:
         self._problems = problems
@@ -132,7 +128,7 @@ class Separated:
         )
 
     def batches(self, blocks: Iterator[Lines]) -> Iterator[Batch]:
-        """The rows of each block, and their lines. What ends the blocks too early becomes a problem."""
+        """The rows of each block, and their lines. An error that ends the blocks early becomes a problem."""
         with noted(self._problems):
             for block in blocks:
                 if block.data:
@@ -170,7 +166,7 @@ def with_times(batch: Batch) -> Batch:
 
 
 def _without_blank_lines(batch: Batch) -> Batch:
-    """The rows of which any value is there."""
+    """The rows with at least one value."""
     if "" not in batch.columns["query"].dictionary.to_pylist() or batch.lines is None:
         return batch
     empty = [pc.equal(column, "").to_numpy(zero_copy_only=False) for column in batch.columns.values()]
@@ -180,7 +176,7 @@ def _without_blank_lines(batch: Batch) -> Batch:
 
 
 def with_even_blanks(lines: bytes) -> bytes:
-    """Lines with one blank between values, and none around them."""
+    """Lines with one blank between values and none around them."""
     if not _UNEVEN_BLANKS.search(lines):
         return lines
     return b"\n".join(b" ".join(line.split()) for line in lines.split(b"\n"))
@@ -288,7 +284,7 @@ def _batches(
     stored: Mapping[str, str],
     problems: Problems,
 ) -> Iterator[Batch]:
-    """The rows in batches; `stored` tells what the file calls the columns."""
+    """The rows in batches; `stored` has the names of the columns in the file."""
     first_row = 1
     with noted(problems):
         try:
@@ -302,7 +298,7 @@ def _batches(
 
 
 def _plain(name: str, column: pa.Array) -> pa.Array:
-    """A column without dictionary where values differ much."""
+    """A column without dictionary if most values are distinct."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) and name not in IDS else column
 
 
@@ -312,7 +308,7 @@ def _damaged(file: str, error: Exception) -> InputError:
 
 
 def check_type(name: str, kind: pa.DataType) -> None:
-    """Raises `FormatError` for a column that cannot hold what it is to hold."""
+    """Raises `FormatError` for a column whose type does not suit its contents."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)

@@ -1,4 +1,4 @@
-"""Text that is too long for memory, as blocks of bytes in UTF-8: checked, or made from the declared encoding."""
+"""Blocks of UTF-8 of a text that may not fit into memory: checked, or converted from the declared encoding."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from swsdask.formats.values import FormatError, shown
 from swsdask.model.errors import InputError
 
 BLOCK = 1 << 20
-"""Bytes read at a time: enough to hide the cost of a call, few enough to stay in a processor's cache."""
+"""Bytes read at a time: many enough to amortise the cost of a call, few enough to stay in a processor's cache."""
 
 LONGEST = 1 << 24
-"""The longest text that is held in wait for the end of a tag: beyond it memory would not be bounded."""
+"""The longest text that is kept until the end of a tag: it bounds the memory."""
 
 _NEWLINE = 10
 _MARKS = (
@@ -30,7 +30,7 @@ _MARKS = (
 _DECLARATION = re.compile(rb"""<\?xml\s[^>]{,1000}?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{,40})["']""")
 _LIST = re.compile(rb"""<(?:kwlist|termlist)\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{,40})["']""")
 _HEAD = 2048
-"""How far into a query list its root element is looked for."""
+"""The part of a query list in which its root element is searched."""
 _KNOWN = re.compile(
     r"ascii|utf-8|iso8859-\d+|cp125\d|cp437|cp850|koi8-[rtu]|mac-roman|gb2312|gbk|gb18030|big5|euc_(jp|kr)|shift_jis"
 )
@@ -40,7 +40,7 @@ _KNOWN = re.compile(
 def read_blocks(stream: BinaryIO) -> Iterator[bytes]:
     """The bytes of a stream in blocks of `BLOCK`; the last is shorter.
 
-    Raises the stream's `InputError` behind the last good byte.
+    Raises the stream's `InputError` after the last good byte.
     """
     missing = 0
     while not missing:
@@ -62,9 +62,9 @@ def read_blocks(stream: BinaryIO) -> Iterator[bytes]:
 def utf8_blocks(blocks: Iterator[bytes], *, xml: bool) -> Iterator[bytes]:
     """Blocks in whatever encoding as blocks in UTF-8 without a byte order mark, cut between characters.
 
-    A byte order mark tells the encoding, or else (in `xml`) the declaration, which is made to tell UTF-8, or else the
-    attribute `encoding` of a query list. Raises `FormatError` behind the last good block if a byte is none of the
-    encoding, or if the encoding of a declaration is not known.
+    The encoding is that of a byte order mark, or else (in `xml`) that of the declaration, which is changed to UTF-8, or
+    else that of the attribute `encoding` of a query list. Raises `FormatError` after the last good block if a byte is
+    invalid in the encoding, or if a declared encoding is unknown.
     """
     first = next(blocks, b"")
     mark, encoding = _marked(first) or (b"", _declared(first) if xml else "utf-8")
@@ -79,7 +79,7 @@ def utf8_blocks(blocks: Iterator[bytes], *, xml: bool) -> Iterator[bytes]:
 
 
 def utf8_begin(first: bytes) -> int | None:
-    """Where the text begins in an XML file that begins with `first`, if its bytes are UTF-8 as they are; else None."""
+    """The offset of the text in an XML file that begins with `first`, if it is in UTF-8; else None."""
     mark, encoding = _marked(first) or (b"", "utf-8")
     declaration = _DECLARATION.match(first, len(mark))
     if encoding != "utf-8" or (declaration and _python_name(declaration[1].decode()) != "utf-8"):
@@ -104,7 +104,7 @@ def _declared(first: bytes) -> str:
 
 
 def known_encoding(name: str) -> str:
-    """The encoding that a query list names, as Python's codecs name it; "utf-8" for a name that is none of text."""
+    """The encoding that a query list declares, as Python's codecs name it; "utf-8" if it is not one of text."""
     found = _python_name(name)
     return found if _KNOWN.fullmatch(found) else "utf-8"
 
@@ -117,7 +117,7 @@ def _python_name(name: str) -> str:
 
 
 def decoded_blocks(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """Blocks in an encoding that Python knows as blocks in UTF-8. Raises `FormatError` behind the last good byte."""
+    """Convert blocks to UTF-8. Raises `FormatError` after the last good byte."""
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     for block in chain(blocks, (b"",)):
         if encoding == "utf-8" and block.isascii() and block and not decoder.getstate()[0]:
@@ -128,15 +128,15 @@ def decoded_blocks(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
         except UnicodeDecodeError as error:
             yield error.object[: error.start].decode(encoding).encode()
             found = f"the byte 0x{error.object[error.start]:02x}"
-            remedy = "Save the file as UTF-8, or declare the encoding that it has."
+            remedy = "Save the file as UTF-8, or declare its encoding."
             raise FormatError(f"text in {encoding}", found, remedy) from None
 
 
 class Window:
-    """The part of a text that is at hand: `data` is that part and some bytes of 0, of which `end` are text.
+    """The current part of a text: `data` is that part, of `end` bytes, followed by some zero bytes.
 
-    `position` is where reading stands within it, `line` (from 1) the line of that position. `fault` is what ended the
-    text too early, if anything did.
+    `position` is the reading position, `line` (from 1) its line. `fault` is the error that ended the text early, if
+    any.
     """
 
     def __init__(self, blocks: Iterator[bytes], padding: int, line: int = 1) -> None:
@@ -151,16 +151,16 @@ class Window:
 
     @property
     def offset(self) -> int:
-        """How many bytes of the text were passed."""
+        """The number of bytes that were read."""
         return self._passed + self.position
 
     def more(self) -> bool:
-        """Let go of what was read and take in another block; False if there is none, or if too much is held already."""
+        """Drop what was read and append another block; False at the end, or if too much is kept already."""
         held = self.data[self.position : self.end]
         if len(held) > LONGEST:
             expected = f"a tag or comment of at most {LONGEST >> 20} MiB"
             self.fault = FormatError(
-                expected, f"one of more than {len(held) >> 20} MiB", "Is this the file that was meant?"
+                expected, f"one of more than {len(held) >> 20} MiB", "Check that it is the right file."
             )
         if self.fault:
             return False
@@ -180,7 +180,7 @@ class Window:
         return bool(block)
 
     def next_tag_end(self) -> bytes | None:
-        """Move on behind the next `>`, and return what was passed; None, unmoved, if there is none."""
+        """Move past the next `>`, and return the bytes up to there; None, without moving, if there is none."""
         searched = 0
         while True:
             found = self.data.find(b">", self.position + searched, self.end)

@@ -1,7 +1,7 @@
-"""Runs written to files, and rewritten in another format.
+"""Writing of runs, and conversion between formats.
 
-Times and scores keep every digit, so that the file is read again with the same rows. A file whose name ends in .gz or
-.zst is compressed.
+Times and scores keep every digit, so that reading the file gives the same rows. A file whose name ends in .gz or .zst
+is compressed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DECISIONS = pa.array([None, "NO", "YES"])
 def write_kwslist(pieces: Iterable[RunPiece], url: str) -> None:
     """Write the pieces of one run as a `kwslist`, a list for each query in the order they come first.
 
-    Holds the run's columns in memory. Raises `InputError` for pieces of several systems, and if it cannot be written.
+    Keeps the run's columns in memory. Raises `InputError` for pieces of several systems, and if it cannot be written.
     """
     _write_joined(pieces, DIALECTS["kwslist"], url)
 
@@ -58,7 +58,8 @@ def write_stdlist(pieces: Iterable[RunPiece], url: str) -> None:
 def write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
     """Write the pieces of one run as they come, so that memory is bounded by the largest.
 
-    They are best those of a list of detections, where the rows of a query come together: see `lists_of_detections`.
+    The pieces should come from a list of detections, where the rows of a query are consecutive: see
+    `lists_of_detections`.
     Raises `InputError` if it cannot be written.
     """
     with writing(url) as sink:
@@ -69,9 +70,8 @@ def write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
 def write_table(pieces: Iterable[RunPiece], url: str) -> None:
     """Write pieces of one or more runs as a table (see `run_table`): .tsv or .csv, also compressed, or .parquet.
 
-    Piece by piece, so memory is bounded by the largest. Tables have no place for queries without rows, and only Parquet
-    with one system has one for what the header says. Raises `InputError` for another ending, and if the file cannot be
-    written.
+    Written piece by piece, so that memory is bounded by the largest. Tables do not keep queries without rows, and only
+    Parquet with one system keeps the header. Raises `InputError` for another ending, and if the file cannot be written.
     """
     name = url.lower()
     for compressed in COMPRESSED_ENDINGS:
@@ -96,7 +96,7 @@ def _write_joined(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> Non
 
 
 def _write_text(pieces: Iterable[RunPiece], delimiter: str, sink: pa.NativeFile) -> None:
-    """Values are quoted where they hold the delimiter or a quote."""
+    """Values are quoted if they contain the delimiter or a quote."""
     sink.write(f"{delimiter.join(name for name, _ in _COLUMNS)}\n".encode())
     for piece in pieces:
         columns = [
@@ -144,18 +144,18 @@ def _table(piece: RunPiece, start: pa.Array, duration: pa.Array, schema: pa.Sche
 
 
 def convert(source: str, target: str, system: str | None = None, encoding: Encoding | None = None) -> int:
-    """Rewrite the run at one path or URL at another, in the format that its name tells; how many rows.
+    """Rewrite a run (path or URL) in the format of the target's name; return the number of rows.
 
-    A table in text that stays one keeps its columns, its quotes and every digit.
-    The run is read twice, so that nothing is written of a faulty one. `system` is its name, in place of what the file
-    says; of a table with another `encoding` of times and scores the target has seconds and rising scores. Raises
-    `InputError` with everything that is wrong with the source, and then leaves the target as it was.
+    A table in text that stays one keeps its columns, its quotes and every digit. The run is read twice, so that nothing
+    is written of a run with problems. `system` replaces the name in the file; the target of a table with another
+    `encoding` has times in seconds and scores that rise with confidence. Raises `InputError` with every problem of the
+    source, and then leaves the target unchanged.
     """
     write = writer_of(target)
     folder, name = os.path.split(target)
     local = is_local(target)
     if local and not is_folder(folder or "."):
-        raise InputError(Problem(target, None, "a folder to write into", f"no folder {folder}", "Make it first."))
+        raise InputError(Problem(target, None, "a folder to write into", f"no folder {folder}", "Create it first."))
     problems = Problems()
     rows = sum(len(piece) for piece in read_run(source, problems, system=system, encoding=encoding))
     problems.raise_if_any()
@@ -175,7 +175,7 @@ def convert(source: str, target: str, system: str | None = None, encoding: Encod
 
 
 def writer_of(target: str) -> Callable[[Iterable[RunPiece], str], None]:
-    """What writes a run in the format that a file's name tells. Raises `InputError` if it tells none."""
+    """The writer of the format of a file's name. Raises `InputError` if the name has none."""
     name = target.lower().removesuffix(".gz").removesuffix(".zst")
     if name.endswith(".stdlist.xml"):
         return write_stdlist

@@ -1,4 +1,4 @@
-"""Lists of detections in NIST's XML, written from columns: whole columns become text at a time."""
+"""Writing of lists of detections in NIST's XML: whole columns become text at a time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _SECONDS = pa.decimal128(15, 4)
 def lists_of_detections(pieces: Iterable[RunPiece], dialect: Dialect) -> Iterator[bytes]:
     """The pieces of one run, one at least, as XML: for every query of a piece a list, if it has rows or is listed.
 
-    A list goes on in the next piece if its query comes first there. A query has several lists if its rows are in
-    several pieces with those of others between them.
+    A list continues in the next piece if its query is first there. A query has several lists if its rows are in several
+    pieces with rows of other queries between them.
     """
     open_list: str | None = None
     root = ""
@@ -109,7 +109,7 @@ def file_name(document: str) -> str:
 
 
 def header_attributes(header: RunHeader) -> dict[str, str]:
-    """All that a header says, as attributes."""
+    """All attributes of a header."""
     said = {**header.attributes, "system_id": header.system}
     if header.declared_scores:
         said["min_score"], said["max_score"] = (repr(score) for score in header.declared_scores)
@@ -117,7 +117,7 @@ def header_attributes(header: RunHeader) -> dict[str, str]:
 
 
 def _root_attributes(header: RunHeader) -> str:
-    """What a header says of the whole run, of which all that may be a name in XML."""
+    """The attributes of a header for the whole run, those that may be names in XML."""
     said = header_attributes(header)
     return "".join(f" {name}={_quoted(value)}" for name, value in said.items() if _NAME.fullmatch(name))
 

@@ -1,20 +1,12 @@
-"""Runs in NIST's XML: `kwslist` and `stdlist`, their roots, and rows that are not ordinary.
+"""Runs in NIST's XML: `kwslist` (keyword search) and the older `stdlist`.
 
-NIST's lists of detections in XML, read by a compiled scanner, and by lxml where that does not recognise a form.
+A compiled scanner reads lists of detections, and lxml the forms that the scanner does not recognise. Both ways give the
+same pieces and the same problems; only the speed differs. The line of a row is that of the end of its tag. Elements
+that a list of detections does not have and text between elements are problems; attributes beyond those of the format
+are ignored. Several lists of one query are joined, as in the official tools.
 
-Both ways give the same pieces and the same problems; only the speed differs. The line of a row is that of the end of
-its tag. Elements that a list of detections does not have and text between elements are problems; attributes beyond
-those of the format are passed over. Several lists of one query add up, as official tools take them.
-
-The beginning of a list of detections: declaration, comments, and the root element with what it says of the run.
-
-Rows that the scanner does not recognise, read by lxml, until the scanner can go on.
-
-lxml is fed up to one `>` at a time. Where a tag of a row, a list or the root ends, it has just been told so, and has
-seen nothing beyond: that is a place where the scanner can go on, or the next parser, which is first fed the tags that
-are open.
-
-The two dialects of NIST's lists of detections: `kwslist` (keyword search) and the older `stdlist`.
+lxml is fed up to one `>` at a time. At the end of a tag of a row, a list or the root it has seen nothing beyond, so
+that the scanner can continue there, or the next parser, which is first fed the open tags.
 """
 
 from __future__ import annotations
@@ -45,7 +37,7 @@ ROW_NAMES = {
     "score": "score",
     "decision": "decision",
 }
-"""What both dialects call the values of a row."""
+"""The names of the values of a row in both dialects."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +53,7 @@ class Dialect:
 
     @cached_property
     def words(self) -> NDArray[np.uint8]:
-        """The names as the scanner wants them."""
+        """The names in the scanner's form."""
         return pack_words(self.root, self.list, self.row, self.query, self.search_time, self.oov_count)
 
 
@@ -72,7 +64,7 @@ DIALECTS = {
         Dialect("stdlist", "detected_termlist", "term", "termid", "term_search_time", "oov_term_count"),
     )
 }
-"""By the name of the root element."""
+"""The dialects by the name of the root element."""
 
 
 _PLACE = re.compile(r",? line \d+(?:, column \d+)?")
@@ -80,7 +72,7 @@ _PLACE = re.compile(r",? line \d+(?:, column \d+)?")
 
 @dataclass(frozen=True)
 class Root:
-    """The root element: its dialect, what it says, and a start tag that opens it again (with its namespaces)."""
+    """The root element: its dialect, its attributes, and a start tag that opens it again (with its namespaces)."""
 
     dialect: Dialect
     header: RunHeader
@@ -104,22 +96,20 @@ def feed(parser: etree.XMLParser, passed: bytes) -> None:
 
 
 def syntax_fault(message: str) -> FormatError:
-    """What lxml found wrong, without the places, which are those of a fragment."""
-    return FormatError("well-formed XML", _PLACE.sub("", message), "Mend the file there; what follows was not read.")
+    """The message of lxml, without positions, which are those of a fragment."""
+    return FormatError("well-formed XML", _PLACE.sub("", message), "Correct the file there; what follows was not read.")
 
 
 def cut_off(window: Window, closing: str) -> FormatError:
     """What is wrong where the text ended before `closing`; moves to that end."""
     window.take(window.end - window.position)
-    return window.fault or FormatError(
-        closing, "the end of the file", "The file was cut off: copy it, or write it, again."
-    )
+    return window.fault or FormatError(closing, "the end of the file", "The file was cut off: copy or write it again.")
 
 
 def read_root(window: Window, file: str, system: str | None) -> Root:
-    """Read up to and including the root's start tag. `system` is the name of the run where it is given.
+    """Read up to and including the root's start tag. `system` is the name of the run, if given.
 
-    Raises `FormatError`. Declarations of entities or elements are refused: no list of detections needs them.
+    Raises `FormatError`. Declarations of entities or elements are errors: lists of detections need none.
     """
     parser = etree.XMLPullParser(("start",), resolve_entities=False, no_network=True, load_dtd=False)
     while passed := window.next_tag_end():
@@ -133,9 +123,7 @@ def _root(element: etree._Element, file: str, system: str | None) -> Root:
     declared = element.getroottree().docinfo.internalDTD
     if declared is not None and any((*declared.iterentities(), *declared.iterelements())):
         expected = "no declarations of entities or elements"
-        raise FormatError(
-            expected, f"a document type {declared.name} with some", "Take out what stands between [ and ]."
-        )
+        raise FormatError(expected, f"a document type {declared.name} with some", "Remove the part between [ and ].")
     name = local_name(element.tag)
     if name not in DIALECTS:
         remedy = "Give the list of a system's detections where a run is asked for."
@@ -148,7 +136,7 @@ def _root(element: etree._Element, file: str, system: str | None) -> Root:
 
 
 _ROOT, _LIST, _ROW = 0, 1, 2
-"""How deep the elements of a list of detections stand."""
+"""The depth of each element of a list of detections."""
 
 
 class _Start(NamedTuple):
@@ -229,7 +217,7 @@ class OddReader:
     def read(self, patience: int) -> Iterator[RunPiece]:
         """Read until at least `patience` rows were passed and the scanner can go on. Yields pieces as they fill.
 
-        Raises `FormatError` where nothing more can be read.
+        Raises `FormatError` if nothing more can be read.
         """
         resumable = False
         while not self.closed and not (resumable and self._rows >= patience):
@@ -247,10 +235,10 @@ class OddReader:
             self._target.events.clear()
 
     def _take(self, event: _Start | _Other) -> bool:
-        """Take in an event; whether the scanner can go on behind it."""
+        """Handle an event; return whether the scanner can continue after it."""
         if event is _Other.TEXT:
             if self._unknown is None:
-                self._fault("only elements", "text between them", "Take the text out, or put it in a comment.")
+                self._fault("only elements", "text between them", "Remove the text, or put it in a comment.")
             return False
         if isinstance(event, _Start):
             if event.declares_namespaces and self._kept is None:
@@ -280,7 +268,7 @@ class OddReader:
             self._add_row(event.attributes)
         else:
             expected = {_LIST: self._dialect.list, _ROW: self._dialect.row}.get(self._depth, "no")
-            self._fault(f"{expected} elements", f"the element {shown(name)}", "Take it out: it would be ignored.")
+            self._fault(f"{expected} elements", f"the element {shown(name)}", "Remove it: it would be ignored.")
             self._unknown = self._depth
             return False
         return True
@@ -317,7 +305,7 @@ def xml_window(blocks: Iterator[bytes], line: int = 1) -> Window:
 def read_xml_run(
     window: Window, file: str, problems: Problems, rows_per_piece: int, system: str | None
 ) -> Iterator[RunPiece]:
-    """The pieces of a whole list of detections. `system` is the name of the run where it is given."""
+    """The pieces of a whole list of detections. `system` is the name of the run, if given."""
     try:
         root = read_root(window, file, system)
     except FormatError as fault:
