@@ -188,7 +188,7 @@ def test_results_in_kaldis_form(read: Read) -> None:
     assert piece.decision.tolist() == [-1, -1, -1]
     assert piece.rounded == 1
     _, (problem,) = read("q1 d1 0.5 1.5 1\nq1 d1 3 2 1\n", "kws.txt")
-    assert (problem.line, problem.found) == (2, "2.0 behind 3.0")
+    assert (problem.line, problem.found) == (2, "end 2.0 with start 3.0")
 
 
 def test_a_parquet_table(read_parquet: Read) -> None:
