@@ -193,10 +193,15 @@ def _inside(document: str, channel: int, start: int, end: int, excerpts: Iterabl
     return any(e.document == document and e.channel == channel and e.start <= start and end <= e.end for e in excerpts)
 
 
-def _inside_in_doubles(d: Detection, excerpts: Iterable[Excerpt]) -> bool:
-    end = d.start / 10_000 + (d.end - d.start) / 10_000
+def _inside_in_doubles(d: Detection | Occurrence, excerpts: Iterable[Excerpt], compat: str) -> bool:
+    """STDEval adds up the ends of excerpts, too."""
     here = [e for e in excerpts if (e.document, e.channel) == (d.document, d.channel)]
-    return any(e.start <= d.start and end <= e.end / 10_000 for e in here)
+    ends = [_added_up(e) if compat == "stdeval" else e.end / 10_000 for e in here]
+    return any(e.start <= d.start and _added_up(d) <= end for e, end in zip(here, ends, strict=True))
+
+
+def _added_up(stretch: Detection | Occurrence | Excerpt) -> float:
+    return stretch.start / 10_000 + (stretch.end - stretch.start) / 10_000
 
 
 def evaluated(evaluation: Evaluation, rules: Rules) -> list[Occurrence]:
@@ -205,7 +210,7 @@ def evaluated(evaluation: Evaluation, rules: Rules) -> list[Occurrence]:
     if rules.compat == "stdeval" and rules.outside == "false_alarm":
         return every
     if rules.compat == "stdeval":
-        return [o for o in every if _inside(o.document, o.channel, o.start, o.end, evaluation.excerpts)]
+        return [o for o in every if _inside_in_doubles(o, evaluation.excerpts, "stdeval")]
     return [o for o in every if _inside(o.document, o.channel, o.first.start, o.first.end, evaluation.excerpts)]
 
 
@@ -351,8 +356,8 @@ def align(evaluation: Evaluation, rules: Rules) -> Aligned:
         return Aligned(*_kwseval_segment(evaluation, detections, spoken))
     if rules.outside == "drop":
         detections = [d for d in detections if _inside(d.document, d.channel, d.start, d.end, evaluation.excerpts)]
-    if rules.outside == "drop" and rules.compat == "kwseval":
-        detections = [d for d in detections if _inside_in_doubles(d, evaluation.excerpts)]
+    if rules.outside == "drop" and rules.compat in ("kwseval", "stdeval"):
+        detections = [d for d in detections if _inside_in_doubles(d, evaluation.excerpts, rules.compat)]
     if rules.trials == "virtual":
         return Aligned(*_virtual(evaluation, detections, spoken, rules))
     if rules.trials == "segment":
@@ -707,12 +712,12 @@ class Part:
         if self.rules.compat == "kwseval" and every and not any(t.decision for t in every):
             made["actual_threshold"] = max(t.score for t in every)
         n_target = sum(self.n_act[query] for query in self.queries)
-        sets = 1 if self.rules.compat in ("kwseval", "stdeval") else len(self.queries)
-        n_nt = sets * self.n_trials - n_target
+        like_nist = self.rules.compat in ("kwseval", "stdeval")
+        n_nt = (1 if like_nist else len(self.queries)) * self.n_trials - n_target
         if n_target:
             made["p_miss_pooled"] = 1 - Fraction(sum(t.hit for t in yes), n_target)
-        if n_nt > 0:
-            counted = self.everything if self.rules.compat in ("kwseval", "stdeval") else self.trials
+        if n_nt > 0 or (n_nt < 0 and like_nist):
+            counted = self.everything if like_nist else self.trials
             made["p_fa_pooled"] = Fraction(sum(not t.hit for t in counted if t.decision), n_nt)
         p_miss, p_fa = self.rates(yes)
         made["p_miss"], made["p_fa"], made["atwv"] = p_miss, p_fa, self.twv(yes)
@@ -744,9 +749,10 @@ class Part:
             best = min(self.candidates, default=math.inf)
         rates = self.rates(self.above(best))
         rejected = max((score for score in self.candidates if score < best), default=-math.inf)
-        if like_kwseval and not self.candidates:
-            return dict(zip(names, (self.twv([]), NAN, rejected, *rates), strict=True))
-        return dict(zip(names, (self.twv(self.above(best)), best, rejected, *rates), strict=True))
+        printed = best
+        if best == math.inf and (like_kwseval or self.rules.compat == "stdeval"):
+            printed = max(self.candidates, default=NAN)
+        return dict(zip(names, (self.twv(self.above(best)), printed, rejected, *rates), strict=True))
 
     def _optimum(self) -> dict[str, Any]:
         names = ("otwv", "otwv_p_miss", "otwv_p_fa")

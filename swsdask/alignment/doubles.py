@@ -2,7 +2,7 @@
 
 KWSEval and STDEval read begin and duration as doubles and add them, so that 0.1 + 0.2 lies behind an end at 0.3. These
 functions tell on which side of the exact time the tools' own lies, in the rare places where it decides: QUIRK, under
-`compat = "kwseval"` only.
+`compat = "kwseval"` and `"stdeval"` only.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from swsdask.model.units import TICKS_PER_SECOND
 
 
 def end_noise(start: I32, duration: I32) -> I64:
-    """The sign of (begin + duration in doubles) - (the end's nearest double); times in ticks."""
+    """How many doubles begin + duration in doubles lies above the end's nearest double; times in ticks."""
     end = start.astype(np.int64) + duration
-    noise: I64 = np.sign(start / TICKS_PER_SECOND + duration / TICKS_PER_SECOND - end / TICKS_PER_SECOND)
-    return noise.astype(np.int64)
+    exact, added = end / TICKS_PER_SECOND, start / TICKS_PER_SECOND + duration / TICKS_PER_SECOND
+    noise: I64 = added.view(np.int64) - exact.view(np.int64)
+    return noise
 
 
 def middle_noise(start: I32, duration: I32) -> I64:

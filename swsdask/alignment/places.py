@@ -5,7 +5,8 @@ and counts them (KWSEval drops them silently), "false_alarm" leaves them ordinar
 (STDEval without its -E option: false alarms where they match nothing), "error" refuses them.
 
 QUIRK, under `compat = "kwseval"`: a detection that ends exactly at the end of an excerpt is outside if begin +
-duration in double precision is greater (`alignment.doubles`).
+duration in double precision is greater. STDEval -E (`compat = "stdeval"` with `outside = "drop"`) adds up the end of
+the excerpt in double precision as well (`alignment.doubles`).
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from swsdask.alignment.document import document_places, document_trials
 from swsdask.alignment.places import Places, evaluated_places, evaluated_rows, groups_of, trials_of_highest
 from swsdask.alignment.segment import segment_places, segment_trials
 from swsdask.alignment.virtual import rows_near_occurrences, virtual_trials
+from swsdask.model.schemas import INSIDE
 from swsdask.model.trials import I64, AlignmentRule, Detections, Reference, ScoreRange, Trials
 
 
@@ -52,8 +53,9 @@ def make_trials(
     without decisions and outcomes. `scores` is the range of scores of the whole run, `source` where the rows come from.
     Raises `InputError` for detections outside the evaluated excerpts if the rule is to refuse them.
     """
-    if reference.rule.doubles and detections.inside is not None:
-        detections = replace(detections, inside=(detections.inside == 1).astype(np.int8))
+    if reference.rule.arithmetic != "exact" and detections.inside is not None:
+        inside = np.isin(detections.inside, INSIDE[reference.rule.arithmetic])
+        detections = replace(detections, inside=inside.astype(np.int8))
     match reference.rule.trials:
         case "virtual":
             return virtual_trials(detections, reference, scores, aligned=aligned, source=source)

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdask.alignment.doubles import end_noise
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import Excerpts, document_ids, spoken_elsewhere
 from swsdask.archive.rows import RowSum, canonical_scores
@@ -182,12 +181,7 @@ def _with_inside(rows: Detections, excerpts: Excerpts) -> Detections:
     assert rows.start is not None
     assert rows.duration is not None
     end = rows.start.astype(np.int64) + rows.duration
-    inside = excerpts.contain(rows.document, rows.channel, rows.start, end)
-    late = np.flatnonzero(inside & (end_noise(rows.start, rows.duration) > 0))
-    beyond = ~excerpts.contain(rows.document[late], rows.channel[late], rows.start[late], end[late] + 1)
-    code = inside.astype(np.int8)
-    code[late[beyond]] = 2
-    return replace(rows, inside=code)
+    return replace(rows, inside=excerpts.inside(rows.document, rows.channel, rows.start, end))
 
 
 def _or_missing(codes: Iterable[int | None], missing: int) -> NDArray[np.int32]:
@@ -260,5 +254,5 @@ def _note_mixed(decisions: dict[bool, Sighting], problems: Problems) -> None:
 
 def _note(unknown: dict[str, Sighting], expected: str, setting: str, problems: Problems) -> None:
     for name, seen in sorted(unknown.items(), key=lambda item: (item[1].file, item[1].line or 0, item[0])):
-        found = f"{name!r} in {counted(seen.rows, 'rows')}"
+        found = f"{name!r} in {counted(seen.rows, 'rows')}" if seen.rows else f"{name!r}, listed without detections"
         problems.add(seen.file, seen.line, expected, found, f"Mend the id, or set {setting}.")

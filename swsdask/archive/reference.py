@@ -36,6 +36,7 @@ from swsdask.archive.protocols import Archive
 from swsdask.archive.reference_tables import document_codes, document_ids, trial_counter
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.finding import FindRule
+from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, asked_thresholds, weights
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Reference, Segments
 from swsdask.model.units import whole_ticks
@@ -199,7 +200,7 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
             objective=settings.objective,
             score_scale=settings.score_scale,
             outside=_outside(segments, settings),
-            doubles=settings.compat == "kwseval",
+            arithmetic=settings.compat if settings.compat in ("kwseval", "stdeval") else "exact",
         ),
         query_ids=codes.query_ids,
         document_ids=codes.document_ids,
@@ -238,7 +239,8 @@ def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationS
     if settings.compat != "stdeval":
         kept = codes.excerpts.contain(found["document"], found["channel"], found["start"], found["first_word_end"])
     elif settings.outside == "drop":
-        kept = codes.excerpts.contain(found["document"], found["channel"], found["start"], found["end"])
+        inside = codes.excerpts.inside(found["document"], found["channel"], found["start"], found["end"])
+        kept = np.isin(inside, INSIDE["stdeval"])
     else:
         kept = np.ones(len(found["document"]), bool)
     if settings.trials == "document":

@@ -40,6 +40,7 @@ import pyarrow.compute as pc
 import xxhash
 from numpy.typing import NDArray
 
+from swsdask.alignment.doubles import end_noise
 from swsdask.formats.reference.trec import read_judgments
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunSource
@@ -152,21 +153,29 @@ class Excerpts:
     """The excerpts, ready for looking up.
 
     `begins` are (document, channel, start) packed in an int64, ascending; `reaches` the latest end of an excerpt of
-    that (document, channel) that begins no later, packed likewise.
+    that (document, channel) that begins no later, packed likewise; `noise` how many doubles STDEval has that end above
+    its nearest one (`alignment.doubles`), the most of equal ends.
     """
 
     begins: I64
     reaches: I64
+    noise: I64
 
     @classmethod
     def of(cls, documents: pa.Table) -> Self:
         """The excerpts of a table of `model.schemas.DOCUMENTS`."""
         codes = document_codes(document_ids(documents), documents["document"])
         channel = documents["channel"].to_numpy()
-        begins = _packed(codes, channel, documents["start"].to_numpy())
-        ends = _packed(codes, channel, documents["end"].to_numpy())
+        start, end = documents["start"].to_numpy(), documents["end"].to_numpy()
+        begins, ends, noise = (
+            _packed(codes, channel, start),
+            _packed(codes, channel, end),
+            end_noise(start, end - start),
+        )
         order = np.argsort(begins, kind="stable")
-        return cls(begins[order], np.maximum.accumulate(ends[order]))
+        by_end = np.lexsort((noise, ends))
+        farthest = by_end[np.maximum.accumulate(np.argsort(by_end)[order])]
+        return cls(begins[order], ends[farthest], noise[farthest])
 
     def contain(self, document: I32, channel: I8, start: I32, end: NDArray[np.signedinteger]) -> Bool:
         """Whether each [start, end] (ticks) lies entirely inside one excerpt of its (document, channel), ends
@@ -174,10 +183,20 @@ class Excerpts:
 
         An excerpt that holds it begins no later, and of those the one that reaches farthest decides.
         """
+        inside: Bool = self.inside(document, channel, start, end) != 0
+        return inside
+
+    def inside(self, document: I32, channel: I8, start: I32, end: NDArray[np.signedinteger]) -> I8:
+        """What `model.schemas.DETECTIONS` says of each [start, end] (ticks)."""
         if not len(self.begins):
-            return np.zeros(len(document), bool)
+            return np.zeros(len(document), np.int8)
         last = np.searchsorted(self.begins, _packed(document, channel, start), "right") - 1
-        inside: Bool = (last >= 0) & (self.reaches[last] >= _packed(document, channel, end))
+        beyond = self.reaches[last] - _packed(document, channel, end)
+        beyond[last < 0] = -1
+        inside = (beyond >= 0).astype(np.int8)
+        edge = np.flatnonzero(beyond == 0)
+        noise = end_noise(start[edge], end[edge] - start[edge])
+        inside[edge] += (noise > 0) + 2 * (noise > self.noise[last[edge]])
         return inside
 
 

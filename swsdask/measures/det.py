@@ -5,7 +5,9 @@ from one to the next it runs straight. Between two of them only false alarms are
 spread evenly; every vertex itself is exact. Curves:
 
 - "det": rates averaged over queries (2013 measures document, Eq. 4-5).
-- "det_pooled": all queries as one set of trials (see `measures.rates`, and its QUIRK).
+- "det_pooled": all queries that averages count as one set of trials (see `measures.rates`, and its QUIRK about |Q|).
+  Its false alarms are those of these queries, also where NIST's tools count more, and there is no curve where N_nt is
+  negative.
 
 Read off the averaged curve, linearly between vertices:
 
@@ -53,7 +55,7 @@ def curves(scored: Scored) -> Iterator[Curve]:
         threshold, name = sweep.thresholds[at], population.condition.name
         yield Curve(name, "det", threshold, sweep.p_fa[at], sweep.p_miss[at])
         p_miss, p_fa = pooled_rates(scored, population, sweep.hits[at], sweep.false_alarms[at])
-        yield Curve(name, "det_pooled", threshold, p_fa, p_miss)
+        yield Curve(name, "det_pooled", threshold, np.where(np.signbit(p_fa), np.nan, p_fa), p_miss)
 
 
 def _equal_error_rate(p_fa: F64, p_miss: F64) -> float:

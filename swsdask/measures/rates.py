@@ -20,7 +20,8 @@ Error rates by the system's decisions.
 - Not defined (NaN) where a trial has no decision.
 
 QUIRK, under `compat = "kwseval"` and `"stdeval"`: NIST's pooled P_fa forgets |Q|: N_fa / (N - N_true), and N_fa counts
-the false alarms of the queries that averages leave out.
+the false alarms of the queries that averages leave out. Where all queries together have more targets than one has
+trials, it is negative, as STDEval prints it.
 
 NIST 2006's occurrence-weighted value, by the system's decisions.
 
@@ -172,10 +173,12 @@ def _pooled_false_alarms(scored: Scored, population: Population) -> int:
 def pooled_rates(scored: Scored, population: Population, hits: Any, false_alarms: Any) -> tuple[Any, Any]:
     """Pooled P_miss and P_fa from the hits and false alarms of all queries: integers or columns of them."""
     n_target = population.n_target
-    sets = 1 if scored.settings.compat in ("kwseval", "stdeval") else population.n_queries
-    n_nontarget = sets * population.condition.n_trials - n_target
+    like_nist = scored.settings.compat in ("kwseval", "stdeval")
+    n_nontarget = (1 if like_nist else population.n_queries) * population.condition.n_trials - n_target
+    if not like_nist:
+        n_nontarget = max(n_nontarget, 0)
     misses = n_target - hits
-    return misses / (n_target or np.nan), false_alarms / (n_nontarget if n_nontarget > 0 else np.nan)
+    return misses / (n_target or np.nan), false_alarms / (n_nontarget or np.nan)
 
 
 class OccurrenceWeightedValue:

@@ -33,8 +33,9 @@ the same TWV (decided in exact arithmetic) the lowest counts.
 QUIRK, under `compat = "kwseval"`: KWSEval cannot reject everything. Its MTWV is over the distinct scores only, so it
 can be negative, and the highest score of all is looked at too, even if only false alarms have it. Where no query has
 targets, so that there is no TWV, it prints P_fa of accepting everything and the lowest score as the threshold; without
-any score, no threshold. STDEval does reject everything; it then prints the highest score as the threshold, here it is
-inf.
+any score, no threshold.
+
+QUIRK, under `compat = "stdeval"`: where rejecting everything is best, the threshold is the highest score.
 
 QUIRK, under `compat = "mediaeval"`: imputed trials are accepted too where the threshold is low enough, so their score
 is a threshold (`measures.sweep`). Ties are decided in floating point.
@@ -175,12 +176,20 @@ class MaximumTwv:
             yield population.overall(
                 {
                     "mtwv": twv(p_miss, p_fa, point.beta),
-                    "mtwv_threshold": np.nan if like_kwseval and np.isinf(threshold) else threshold,
+                    "mtwv_threshold": _as_printed(threshold, sweep, scored.settings.compat),
                     "mtwv_rejected_threshold": sweep.rejected[best],
                     "mtwv_p_miss": p_miss,
                     "mtwv_p_fa": p_fa,
                 }
             )
+
+
+def _as_printed(threshold: float, sweep: Sweep, compat: str) -> float:
+    """The threshold, as NIST's tools name the one that rejects everything; NaN for one of theirs without scores."""
+    if np.isfinite(threshold) or compat not in ("kwseval", "stdeval"):
+        return threshold
+    highest = sweep.rejected[-1] if compat == "stdeval" else np.nan
+    return float(highest) if np.isfinite(highest) else np.nan
 
 
 def _first_best(sweep: Sweep, places: I64, beta: float) -> int:

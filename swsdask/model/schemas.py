@@ -95,8 +95,12 @@ DETECTIONS = pa.schema(
         pa.field("inside", pa.int8(), nullable=False),
     ]
 )
-"""`decision`: 1 YES, 0 NO, -1 not given. `inside`: 1 where the detection lies entirely inside one excerpt of its
-(document, channel), 2 where it does but not if its end is added up in double precision, else 0."""
+"""`decision`: 1 YES, 0 NO, -1 not given. `inside`: 0 where the detection does not lie entirely inside one excerpt
+of its (document, channel), else 1; more where it ends at the excerpt's end and a tool's double precision has it outside
+(`INSIDE`)."""
+
+INSIDE: dict[str, tuple[int, ...]] = {"exact": (1, 2, 3, 4), "kwseval": (1, 3), "stdeval": (1, 2)}
+"""The values of `inside` by which a detection is inside: in exact arithmetic, KWSEval's and STDEval's."""
 
 DETECTION_COLUMNS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=False)).append(
     pa.field("unknown_document", pa.int64(), nullable=False)

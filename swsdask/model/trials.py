@@ -26,8 +26,8 @@ class Detections:
     """Detections of one system in one cell: equally long columns, rows clustered by query, in any order within it.
 
     Codes are those of the archive's tables, times are ticks. A column that was not read is None.
-    `decision` is 1 YES, 0 NO, -1 not given; `inside` is 1 where the detection lies entirely inside an excerpt, 2 where
-    it does but not if its end is added up in double precision, else 0;
+    `decision` is 1 YES, 0 NO, -1 not given; `inside` is 0 where the detection does not lie entirely inside an excerpt
+    (`model.schemas.INSIDE`);
     `position` ascends in the order in which the run's files have the rows; `unknown_document` is the hash of the id of
     a document whose code is -1.
     """
@@ -98,7 +98,7 @@ class Condition:
 class AlignmentRule:
     """The settings that alignment needs, times in ticks.
 
-    `doubles` tells whether a detection is inside an excerpt by its end in double precision (`alignment.doubles`).
+    `arithmetic` tells by whose a detection is inside an excerpt (`alignment.doubles`).
     """
 
     trials: Literal["virtual", "segment", "document"]
@@ -106,7 +106,7 @@ class AlignmentRule:
     objective: Literal["nist", "score"]
     score_scale: Literal["group", "run"]
     outside: Literal["drop", "false_alarm", "error"]
-    doubles: bool = False
+    arithmetic: Literal["exact", "kwseval", "stdeval"] = "exact"
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,6 +50,25 @@ def stdeval_queries(path: Path) -> dict[str, list[str]]:
     return {query: cells for query, cells in found.items() if query not in ("Totals,", "Means", "Number", "Total")}
 
 
+def stdeval_report(text: str) -> dict[tuple[str, str], list[str]]:
+    """STDEval's report: a block (ALL or a source type) and a term's id, "Totals", "Means" or "maximum", to cells.
+
+    Cells of terms, totals and means: Ref Corr FA Miss Value P(FA) P(Mis); of the maximum: its value, the actual value,
+    P(FA), P(Miss), score. A maximum that is not printed is not there.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    blocks: list[str] = []
+    for row in rows(text):
+        if row[0].endswith("Search"):
+            blocks = row[1:]
+        elif len(row) == 4 and row[0] in blocks and row[1] != "N/A":
+            found[row[0], "maximum"] = [row[1], row[2], *row[3].split()]
+        elif len(row) == len(blocks) + 1 and all(len(cell.split()) == 7 for cell in row[1:]):
+            title = row[0].split()[0].rstrip(",")
+            found |= {(block, title): cell.split() for block, cell in zip(blocks, row[1:], strict=True)}
+    return {key: cells for key, cells in found.items() if key[1] != "TermID"}
+
+
 def as_printed(value: float, printed: str) -> str:
     """`value` with as many decimals as `printed` has."""
     decimals = len(printed.partition(".")[2])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import swsdask as sws
-from tests.conformance.printed import as_printed, stdeval_queries
+from tests.conformance.printed import as_printed, stdeval_queries, stdeval_report
 from tests.conformance.test_kwseval import overall, per_query
 
 POINTS = {
@@ -53,30 +53,55 @@ def test_printed_numbers(cases: Path, tag: str) -> None:
             assert as_printed(numbers[name], cell) == cell, (title, name)
 
 
-def test_words_and_totals(own_cases: Path) -> None:
-    folder = own_cases / "stdeval/words"
-    result = sws.score(sws.open(str(folder), preset="std2006", compat="stdeval"), runs=str(folder / "s.stdlist.xml"))
-    report = folder / "expected.occ.txt"
+BLOCKS = {
+    "ALL": "all",
+    "BNEWS": "source_type=bnews",
+    "CTS": "source_type=cts",
+    "CONFMTG": "source_type=confmtg",
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "outside"),
+    [("source-types", "false_alarm"), ("three-types", "false_alarm"), ("ecf-filter", "drop"), ("words", "false_alarm")],
+)
+def test_every_number_of_a_report(own_cases: Path, case: str, outside: str) -> None:
+    """Terms, totals, means and maxima, of all sources and of each type of source."""
+    folder = own_cases / "stdeval" / case
+    evaluation = sws.open(
+        str(folder), preset="std2006", compat="stdeval", settings={"evaluation": {"outside": outside}}
+    )
+    frame = sws.score(evaluation, runs=str(folder / "s.stdlist.xml"), by=["source_type"]).scores
+    found: dict[tuple[str, str | None], dict[str, float]] = {}
+    for condition, query, measure, value in frame[["condition", "query", "measure", "value"]].itertuples(index=False):
+        found.setdefault((condition, query if isinstance(query, str) else None), {})[measure] = value
+
+    def compare(block: str, query: str | None, names: list[str], cells: list[str]) -> None:
+        values = found[BLOCKS[block], query]
+        for name, cell in zip(names, cells, strict=True):
+            if name != "-":
+                assert as_printed(values[name], cell) == cell, (block, query, name)
+
+    report = stdeval_report((folder / "expected.occ.txt").read_text())
     names = "n_target n_hit n_false_alarm n_miss occurrence_weighted_value p_fa p_miss".split()
-    queries = per_query(result)
-    expected = stdeval_queries(report)
-    assert len(expected) == 6
-    for query, cells in expected.items():
-        if cells[0] == "0":
-            assert query not in queries
+    for (block, title), cells in report.items():
+        if title == "Totals":
+            values = found[BLOCKS[block], None]
+            for name, digits in (("occurrence_weighted_value", 4), ("p_fa_pooled", 8), ("p_miss_pooled", 4)):
+                values[name] = round(values[name], digits)  # STDEval rounds these twice.
+            compare(
+                block,
+                None,
+                "n_target n_hit - n_miss occurrence_weighted_value p_fa_pooled p_miss_pooled".split(),
+                cells,
+            )
+        elif title == "Means":
+            compare(block, None, "- - - - - p_fa p_miss".split(), cells)
+        elif title == "maximum":
+            compare(block, None, ["mtwv", "atwv", "mtwv_p_fa", "mtwv_p_miss", "mtwv_threshold"], cells)
+        elif cells[0] == "0":
+            assert (BLOCKS[block], title) not in found
         else:
-            for name, cell in zip(names, cells, strict=True):
-                assert as_printed(queries[query][name], cell) == cell, (query, name)
-    totals = re.search(r"Totals, Actual Occ. Weighted Value +\S+ \|([^|]*)\|", report.read_text())
-    assert totals is not None
-    _, _, _, n_miss, value, p_fa, p_miss = totals[1].split()
-    values = overall(result)
-    for name, cell in (
-        ("n_miss", n_miss),
-        ("occurrence_weighted_value", value),
-        ("p_fa_pooled", p_fa),
-        ("p_miss_pooled", p_miss),
-    ):
-        rounded_first = float(f"{values[name]:.{8 if name == 'p_fa_pooled' else 4}f}")
-        assert as_printed(rounded_first, cell) == cell, name
-    assert as_printed(values["atwv"], "-0.764") == "-0.764"
+            compare(block, title, names, cells)
+    assert {title for _, title in report} >= {"Totals", "Means", *({"maximum"} if case != "words" else {})}
+    assert len(report) > 6
