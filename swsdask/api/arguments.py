@@ -20,7 +20,7 @@ Location = str | os.PathLike[str]
 
 
 def as_names(given: str | Iterable[str] | None) -> list[str] | None:
-    """One name or several as a list; None as it is."""
+    """One name or several as a list; None is returned unchanged."""
     return [given] if isinstance(given, str) else None if given is None else list(given)
 
 

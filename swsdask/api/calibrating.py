@@ -1,4 +1,4 @@
-"""Fitting a system's scores to log-likelihood ratios, and applying that to runs."""
+"""Fitting a map from scores to log-likelihood ratios, and applying it to runs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def calibrate(
     ------
     InputError
         The run has problems, or no map that was fitted on it can be used on other runs: it has one class of trials
-        only, or higher scores do not go with targets.
+        only, or targets do not have higher scores.
     SettingsError
         The method is unknown, or the run has several systems.
 
@@ -95,7 +95,7 @@ def calibrate(
             with_runs(evaluation, runs, workers, None, Encoding(frame_shift, negate_scores))
         )
         if len(systems) != 1:
-            raise SettingsError(f"A calibration is fitted on one system; here are {', '.join(systems) or 'none'}.")
+            raise SettingsError(f"A calibration is fitted on one system; found {', '.join(systems) or 'none'}.")
         held = next(each for each in archive.runs if each.system == systems[0])
         check_runs([held], settings.evaluation)
         reference = build_reference(archive, settings.evaluation)
@@ -164,15 +164,15 @@ def apply_calibration(
     >>> applied.rows, applied.accepted
     (214, 113)
     """
-    held = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
+    fitted = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
     files = find_runs(locations(runs))
-    threshold = held.bayes_threshold
+    threshold = fitted.bayes_threshold
     if preset or "operating_point" in (settings or {}).get("evaluation", {}):
         point = build_settings(load_preset(preset) if preset else None, None, settings).evaluation.operating_point
         if point.from_data is not None:
-            raise SettingsError("operating_point.from_data: there is no reference here to take it from. Give beta.")
+            raise SettingsError("operating_point.from_data needs a reference, and there is none. Give beta.")
         threshold = point.resolve(0, 0).bayes_threshold
     if progress is not None:
         progress.begin("writing calibrated runs", 0)
     encoding = Encoding(frame_shift, negate_scores)
-    return apply_to_runs(held.map, files, os.fspath(out), None if keep_decisions else threshold, encoding)
+    return apply_to_runs(fitted.map, files, os.fspath(out), None if keep_decisions else threshold, encoding)

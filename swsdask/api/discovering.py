@@ -113,11 +113,11 @@ def discover(
     """
     began = time.time()
     progress = progress or Unseen()
-    asked = as_names(measures)
+    requested = as_names(measures)
     inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
     settled = inputs.settled(discovery_layers(definition, settings))
     definition = settled.settings.discovery.definition
-    names, families = select(asked, definition)
+    names, families = select(requested, definition)
     progress.begin("reading the corpus", 0)
     corpus = _corpus(inputs.tables, settled.settings.discovery, n_folds)
     notes = [meaning(corpus), *settled.notes, *corpus.notes, *word_notes(corpus)]
@@ -144,7 +144,7 @@ def discover(
         ran = {"executor": type(workers).__name__, "workers": workers.workers}
     scores = [score_table(system, conditions) for system, conditions in scored.items()]
     phones_file = os.path.basename(inputs.tables.files.phones)
-    manifest = discovery_manifest(corpus, settled.settings.discovery, asked, runs, phones_file)
+    manifest = discovery_manifest(corpus, settled.settings.discovery, requested, runs, phones_file)
     manifest["overridden"] = {each.setting: {"kept": each.kept, "used": each.used} for each in settled.overridden}
     manifest["classes"] = examples
     manifest["run"] = {
@@ -230,13 +230,13 @@ def plan_discovery(
 
 
 def _corpus(tables: CorpusTables, settings: DiscoverySettings, n_folds: int | None) -> Corpus:
-    """The corpus, cut into `n_folds` parts. Raises `SettingsError` where these are asked for and would not count."""
+    """Build the corpus. Raises `SettingsError` if `n_folds` or `fold_by` is set and would have no effect."""
     if n_folds is not None and settings.definition == "tdev2":
         raise SettingsError("tdev2 has no folds: leave n_folds out.")
     if n_folds is not None and tables.folds is not None:
-        raise SettingsError("The folds are those of a file: leave n_folds out.")
+        raise SettingsError("A fold file defines the folds: leave n_folds out.")
     if settings.fold_by == "time" and tables.folds is not None:
-        raise SettingsError("The folds are those of a file: leave fold_by out.")
+        raise SettingsError("A fold file defines the folds: leave fold_by out.")
     return build_corpus(
         tables,
         settings.definition,

@@ -27,33 +27,33 @@ Classes = Location | Iterable[Location] | Mapping[str, Location] | None
 """Class files, folders, globs or URLs; or file by system; or names of an archive's systems, None: all of them."""
 
 BYTES_PER_ROW = 24
-"""About what a phone, a word or a fragment takes in its file: for a guess at how much there is to do."""
+"""The approximate size of a phone, a word or a fragment in its file, for estimates of the work."""
 
 
 class DiscoveryInputs(Protocol):
-    """A corpus, and what systems found in it."""
+    """A corpus, and the systems that were run on it."""
 
     @property
     def tables(self) -> CorpusTables:
-        """The corpus before any definition. Raises `InputError` with all that is wrong with its files."""
+        """The corpus before any definition applies. Raises `InputError` with every problem of its files."""
         ...
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """The systems, in the order in which they are scored, and the file that each was read from."""
+        """The systems in the order of scoring, with the file of each."""
         ...
 
     @property
     def rows_about(self) -> int:
-        """About how many phones and fragments there are."""
+        """The approximate number of phones and fragments."""
         ...
 
     def settled(self, given: Layers) -> Settled:
-        """The settings, where some are given. Raises `SettingsError` for what is wrong with them."""
+        """The settings with the given layers. Raises `SettingsError` with their problems."""
         ...
 
     def fragments(self, system: str, corpus: Corpus) -> Fragments:
-        """What a system found. Raises `InputError` with all that is wrong with it."""
+        """The fragments of a system. Raises `InputError` with every problem of them."""
         ...
 
 
@@ -66,16 +66,16 @@ class FromFiles:
 
     @cached_property
     def tables(self) -> CorpusTables:
-        """Read when first asked for."""
+        """The tables, read on first use."""
         return read_corpus_files(self.corpus_files)
 
     @property
     def rows_about(self) -> int:
-        """By the size of the files."""
+        """Estimated by the size of the files."""
         return sum(file_size(url) for url in (self.corpus_files.phones, *self.sources.values())) // BYTES_PER_ROW
 
     def settled(self, given: Layers) -> Settled:
-        """Those that are given."""
+        """The given layers."""
         return Settled.of_files(given)
 
     def fragments(self, system: str, corpus: Corpus) -> Fragments:
@@ -92,17 +92,17 @@ class FromArchive:
 
     @property
     def tables(self) -> CorpusTables:
-        """Read when first asked for."""
+        """The tables, read on first use."""
         return self.archive.tables
 
     @property
     def rows_about(self) -> int:
-        """As the archive counts them."""
+        """The counts of the archive."""
         found = sum(each.n_fragments for each in self.archive.systems if each.system in self.sources)
         return len(self.tables.phones) + found
 
     def settled(self, given: Layers) -> Settled:
-        """Those that are given, over those that the archive keeps."""
+        """The given layers over those that the archive keeps."""
         return Settled.of_archive(given, self.archive.kept)
 
     def fragments(self, system: str, corpus: Corpus) -> Fragments:
@@ -113,9 +113,9 @@ class FromArchive:
 def discovery_inputs(
     classes: Classes, archive: Location | None, corpus: Mapping[str, Location | None]
 ) -> DiscoveryInputs:
-    """The inputs that are given: an archive and names of its systems, or class files and the files of a corpus.
+    """The inputs from an archive and names of its systems, or from class files and the files of a corpus.
 
-    `corpus` has the roles of `CorpusFiles`. Raises `SettingsError` where both are given, or neither.
+    `corpus` has the roles of `CorpusFiles`. Raises `SettingsError` if both are given, or neither.
     """
     named = {role: os.fspath(place) for role, place in corpus.items() if place is not None}
     if archive is not None:
@@ -129,7 +129,7 @@ def discovery_inputs(
 
 
 def discovery_layers(definition: Definition | None, settings: Mapping[str, Any] | None) -> Layers:
-    """The layers of settings that are given; a `definition` wins over `settings`."""
+    """The given layers of settings; `definition` overrides `settings`."""
     chosen = {} if definition is None else {"discovery": {"definition": definition}}
     return Layers(explicit=merge_layers(settings or {}, chosen))
 
@@ -137,7 +137,7 @@ def discovery_layers(definition: Definition | None, settings: Mapping[str, Any] 
 def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
     """The files of a corpus by role. Raises `SettingsError` without phones and words."""
     if not {"phones", "words"} <= named.keys():
-        raise SettingsError("A corpus is phones and words: give the alignments of both.")
+        raise SettingsError("A corpus needs the alignments of phones and of words.")
     return CorpusFiles(**named)
 
 
@@ -163,15 +163,15 @@ def class_files(given: Classes) -> dict[str, str]:
 def _from_archive(archive: StoredDiscovery, wanted: Classes) -> FromArchive:
     there = {each.system: each.read_from for each in archive.systems}
     if not there:
-        raise SettingsError(f"{archive.storage.url}: no system is in the archive. Ingest class files first.")
+        raise SettingsError(f"{archive.storage.url}: the archive has no systems. Ingest class files first.")
     if wanted is None:
         return FromArchive(archive, there)
     if isinstance(wanted, Mapping):
-        raise SettingsError("Of an archive, give the names of its systems; files are ingested first.")
+        raise SettingsError("With an archive, give the names of its systems. Ingest files first.")
     names = locations(wanted)
     missing = [name for name in names if name not in there]
     if missing:
-        raise SettingsError(f"{missing[0]} is no system of the archive: {', '.join(there)}.")
+        raise SettingsError(f"{missing[0]} is not a system of the archive: {', '.join(there)}.")
     return FromArchive(archive, {name: there[name] for name in names})
 
 
@@ -254,7 +254,7 @@ def ingest_discovery(
     layers = discovery_layers(definition, settings)
     layers = layers if kept is None else layers.over(kept)
     layers.settings()
-    told = None if progress is None else lambda label: progress.begin(label, 0)
+    report = None if progress is None else lambda label: progress.begin(label, 0)
     return ingest_tables(
         os.fspath(archive),
         tables,
@@ -262,5 +262,5 @@ def ingest_discovery(
         replace=replace_systems,
         keep=layers,
         change_settings=change_settings,
-        progress=told,
+        progress=report,
     )

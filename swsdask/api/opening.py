@@ -1,4 +1,4 @@
-"""Opening an evaluation: what runs are scored against, and the settings that say how."""
+"""Opening an evaluation: the reference that runs are scored against, and the settings."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Evaluation:
     overridden: tuple[Override, ...] = field(default=(), repr=False)
     """The settings that are not as the archive keeps them."""
     notes: tuple[str, ...] = field(default=(), repr=False)
-    """What a reader must be told of the settings."""
+    """Notes on the settings for the reader."""
 
     judged: bool = field(default=False, repr=False)
     """Whether the reference is made of judgments of documents, so that tables of runs need no times."""
@@ -73,7 +73,7 @@ class Evaluation:
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """The systems whose runs the archive holds."""
+        """The systems whose runs are in the archive."""
         return tuple(run.system for run in self.archive.runs)
 
 
@@ -165,7 +165,7 @@ def open(  # noqa: A001
         judged = judged_files(qrels, collection, (source, ecf, rttm, queries, version))
         return Evaluation.of(MemoryArchive(read_reference(judged), (), {}), settled)
     if version is not None:
-        raise SettingsError(f"version={version} goes with an archive; {source} is none.")
+        raise SettingsError(f"version={version} needs an archive; {source} is not one.")
     if documents is not None or occurrences is not None:
         if documents is None or occurrences is None or isinstance(queries, str | os.PathLike) or source or ecf or rttm:
             raise SettingsError("Give documents and occurrences together, and no files of a reference beside them.")
@@ -177,14 +177,14 @@ def open(  # noqa: A001
 def layers_of(
     preset: str | None, compat: str | None, explicit: Mapping[str, Any] | None, *, judged: bool = False
 ) -> Layers:
-    """The layers of settings that are given. Raises `SettingsError` for an unknown preset."""
+    """The given layers of settings. Raises `SettingsError` for an unknown preset."""
     return Layers(load_preset(preset) if preset else None, compat, explicit or {}, judged)
 
 
 def judged_files(qrels: Location | Judged, runs: Runs, others: Iterable[Any]) -> JudgedFiles:
     """Judgments as a reference, with the runs of its collection. Raises `SettingsError` where `others` are given."""
     if any(other is not None for other in others):
-        raise SettingsError("qrels are a whole reference: give no other one beside them.")
+        raise SettingsError("qrels are a complete reference: do not give another one.")
     judgments = os.fspath(qrels) if isinstance(qrels, str | os.PathLike) else as_judgments(qrels)
     return JudgedFiles(judgments, tuple(sources_of(run_files(named_runs(runs, judged=True)))))
 

@@ -23,7 +23,7 @@ from swsdask.model.settings import Settings
 
 
 def rows_to_score(evaluation: Evaluation, runs: GivenRuns) -> int:
-    """How many detections there are to score, or about how many where they are in files."""
+    """The number of detections to score, estimated for files."""
     if runs is None or _are_systems(runs, evaluation.systems):
         wanted = set(evaluation.systems) if runs is None else set(runs)
         return sum(run.rows for run in evaluation.archive.runs if run.system in wanted)
@@ -42,15 +42,15 @@ def with_runs(
     buckets: int | None,
     encoding: Encoding | None = None,
 ) -> Iterator[tuple[Archive, list[str]]]:
-    """The archive that holds the runs, and which of its systems are asked for.
+    """Provide the archive that holds the runs, and the requested systems.
 
-    Runs of files are read into memory where the executor shares it, else into a temporary archive. `encoding` is that
-    of tables, and goes with files alone.
+    Runs of files are read into memory where the executor shares it, else into a temporary archive. `encoding` has the
+    units of tables, and is an error without files.
     """
     archive = evaluation.archive
     held = evaluation.systems
     if encoding and (not runs or _are_systems(runs, held)):
-        raise SettingsError("A frame shift and negated scores are of files: an archive has seconds and rising scores.")
+        raise SettingsError("A frame shift and negated scores apply to files: an archive is already decoded.")
     if not runs:
         if runs is not None or not held:
             raise SettingsError("No RUN to score: give files, directories or globs, or an archive that holds runs.")
@@ -75,7 +75,7 @@ def with_runs(
 def working(
     settings: Settings, given: Executor | None, total_rows: int, progress: Progress | None
 ) -> Iterator[Executor]:
-    """The executor that was given, which stays open, or one of the settings."""
+    """Provide the given executor, which stays open, or the one of the settings."""
     if given is not None:
         yield given
     else:

@@ -27,7 +27,7 @@ from swsdask.model.settings import Settings
 from swsdask.scoring.score import score_archive
 
 Measures = str | Measure | Iterable[str | Measure] | None
-"""Names of measures, measures of one's own, or both; None: every measure there is."""
+"""Names of measures, user-defined measures, or both; None for every measure."""
 
 
 def score(
@@ -56,9 +56,9 @@ def score(
         Files or directories with runs, or names of systems of the archive. A mapping gives the file of each system.
         Default: every run of the archive.
     by : str or iterable of str, optional
-        Conditions to score on their own, beside the whole. Each is a key, or several keys joined by commas: a query
-        attribute such as ``language`` or ``oov``, ``source_type``, ``document_language``, ``query_pattern:REGEX`` or
-        ``document_pattern:REGEX``.
+        Conditions to score separately, in addition to the whole evaluation. Each is a key, or several keys joined by
+        commas: a query attribute such as ``language`` or ``oov``, ``source_type``, ``document_language``,
+        ``query_pattern:REGEX`` or ``document_pattern:REGEX``.
     frame_shift : float, optional
         Seconds per frame, for tables whose times are frame numbers, such as those of Kaldi's kws-search.
     negate_scores : bool, default False
@@ -126,7 +126,7 @@ def score(
         notes = [
             *check_words(archive.words, settings.evaluation),
             *check_runs(held, settings.evaluation),
-            *_untold_loads(held, names),
+            *_missing_loads(held, names),
         ]
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
         tables = score_archive(
@@ -221,19 +221,19 @@ def plan(
     return "\n".join(lines)
 
 
-def _untold_loads(held: Iterable[Run], measures: Iterable[str] | None) -> Iterator[str]:
-    """Which runs have none of the processing load that was asked for by name."""
+def _missing_loads(held: Iterable[Run], measures: Iterable[str] | None) -> Iterator[str]:
+    """Report the runs without resources if a measure of processing load was requested by name."""
     load = [name for name in ProcessingLoad.names if name in (measures or ())]
-    untold = [run.system for run in held if run.resources is None]
-    if load and untold:
-        yield f"No {', '.join(load)} of {', '.join(untold)}: no resources.toml beside the run tells what it took."
+    missing = [run.system for run in held if run.resources is None]
+    if load and missing:
+        yield f"No {', '.join(load)} for {', '.join(missing)}: there is no resources.toml beside the run."
 
 
 def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None, list[Measure], Settings]:
     """The names of the requested measures (None: all), what computes them, and the settings with their points.
 
-    Names such as `twv@0.5` add a point to the settings. Raises `SettingsError` for an unknown name, and for a measure
-    of one's own that has the name of another.
+    Names such as `twv@0.5` add a point to the settings. Raises `SettingsError` for an unknown name, and for a
+    user-defined measure with the name of another.
     """
     given = None if measures is None else [measures] if isinstance(measures, str | Measure) else list(measures)
     own = [each for each in given or () if not isinstance(each, str)]

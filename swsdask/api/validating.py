@@ -1,4 +1,4 @@
-"""Checking files before anything is made of them."""
+"""Validation of files."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def validate(
 
 
 def _together(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
-    """The report with what is wrong with well-formed files beside each other, and with what a definition drops."""
+    """Add the problems between well-formed files, and the counts of what a definition drops, to a report."""
     from swsdask.discovery.fragments import check_together
 
     problems = Problems(MOST_PROBLEMS)

@@ -271,7 +271,7 @@ def test_how_many_folds(swsdask: Call, folder: Path) -> None:
     [
         (("0",), "expected from 1 to 32767 folds; found 0"),
         (("2", "--definition", "tdev2"), "tdev2 has no folds"),
-        (("2", "--folds", "one.folds"), "The folds are those of a file"),
+        (("2", "--folds", "one.folds"), "A fold file defines the folds"),
         (("2", "--ingest", "archive"), "--ingest scores nothing"),
     ],
 )

@@ -62,7 +62,7 @@ def test_what_contradicts_itself_is_told(swsdask: Call, tmp_path: Path, corpus: 
         ([classes, *corpus, "--dry-run", "--format", "json"], "--dry-run tells the plan in words"),
         ([classes, *corpus, "--replace"], "--replace goes with --ingest ARCHIVE"),
         ([classes, "--ingest", archive], "expected an archive; found none. Give phones and words to make one."),
-        ([classes, "--ingest", archive, *corpus[:2]], "A corpus is phones and words"),
+        ([classes, "--ingest", archive, *corpus[:2]], "A corpus needs the alignments"),
         (["--archive", archive], "expected an archive with manifest-00000001.json or later"),
     ):
         outcome = swsdask("discover", *arguments)
@@ -70,7 +70,7 @@ def test_what_contradicts_itself_is_told(swsdask: Call, tmp_path: Path, corpus: 
         assert said in outcome.err
     assert swsdask("discover", *corpus, "--ingest", archive).code == 0
     for arguments, said in (
-        (["--archive", archive], "no system is in the archive. Ingest class files first."),
+        (["--archive", archive], "the archive has no systems. Ingest class files first."),
         ([str(archive), *corpus], f"{archive} is an archive of term discovery: give it as the archive (--archive"),
         (["--archive", archive, *corpus], "An archive has its corpus: leave phones, words, split, folds out."),
     ):
@@ -78,7 +78,7 @@ def test_what_contradicts_itself_is_told(swsdask: Call, tmp_path: Path, corpus: 
         assert outcome.code == 2
         assert said in outcome.err
     swsdask("discover", classes, "--ingest", archive)
-    assert "nix is no system of the archive: first." in swsdask("discover", "--archive", archive, "nix").err
+    assert "nix is not a system of the archive: first." in swsdask("discover", "--archive", archive, "nix").err
 
 
 def test_a_corpus_that_no_definition_takes_is_not_kept(swsdask: Call, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_frames_and_costs_are_read_as_seconds_and_scores(swsdask: Call, files: F
     assert json.loads(swsdask("score", archive, *HOW).out) == expected
     refused = swsdask("score", archive, *FRAMES, *HOW)
     assert refused.code == 2
-    assert "an archive has seconds and rising scores" in refused.err
+    assert "an archive is already decoded" in refused.err
 
 
 @pytest.mark.parametrize("name", ["kws.tsv", "kws.parquet"])

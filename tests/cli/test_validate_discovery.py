@@ -120,7 +120,7 @@ def test_a_corpus_against_itself(swsdask: Call, folder: Path) -> None:
     ("options", "told"),
     [
         ((), "Give the files to check."),
-        (("s.classes", "--phones", "c.phn"), "A corpus is phones and words"),
+        (("s.classes", "--phones", "c.phn"), "A corpus needs the alignments"),
         (("s.classes", "--phones", "nowhere", "--words", "c.wrd"), "nowhere: expected a file or folder"),
         (("--phones", "s.classes", "--words", "c.wrd"), "s.classes:1: expected 4 fields"),
     ],

@@ -129,7 +129,7 @@ def test_one_file_is_cut_into_folds_by_time(corpus: dict[str, Path]) -> None:
     assert by_time.manifest["folds"]["all"] == {"names": ["1", "2", "3", "4", "5"], "stretches": 5}
     assert "fold_by=time folds=5" in by_time.manifest["signature"]
     (corpus["phones"].with_name("folds")).write_text("f 0 1\n\ng 0 1\n")
-    with pytest.raises(sws.SettingsError, match="The folds are those of a file: leave fold_by out"):
+    with pytest.raises(sws.SettingsError, match="A fold file defines the folds: leave fold_by out"):
         sws.discover(
             file, **corpus, folds=corpus["phones"].with_name("folds"), settings={"discovery": {"fold_by": "time"}}
         )

@@ -134,7 +134,7 @@ def test_what_is_judged_is_scored(tmp_path: Path) -> None:
         sws.score(sws.open(qrels=qrels), runs=run)
     with pytest.raises(SettingsError, match="trials = 'virtual'"):
         sws.open(qrels=qrels, preset="sws2013")
-    with pytest.raises(SettingsError, match="whole reference"):
+    with pytest.raises(SettingsError, match="complete reference"):
         sws.open(qrels=qrels, ecf=run)
 
 
