@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
+from swsdask import ending
 
 
 def start() -> None:
-    """Run the command line. Ctrl-C ends it with a line and exit code 130, also while its modules are loaded."""
-    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if heeds:
-        signal.signal(signal.SIGINT, _end)
+    """Run the command line. A signal ends it with one line and its exit code, also while its modules are loaded."""
+    ending.end_immediately()
     from swsdask.cli import console
 
-    if heeds:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    ending.end_orderly()
     console()
-
-
-def _end(*_: object) -> None:
-    """End at once: nothing has been begun that would have to be undone."""
-    try:
-        os.write(2, b"swsdask: interrupted\n")
-    finally:
-        os._exit(130)
 
 
 if __name__ == "__main__":

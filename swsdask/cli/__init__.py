@@ -5,14 +5,17 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import warnings
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from swsdask import __version__
-from swsdask.model.errors import SwsdaskError
+from swsdask.ending import Ended
+from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError
 
 COMMANDS = {
     "demo": "Make a synthetic evaluation, score it, write a report.",
@@ -30,6 +33,8 @@ COMMANDS = {
     "simulate": "Simulate systems: how measures behave.",
 }
 """Every command with its short help, so that `--help` need not import them."""
+
+_python_shows_warning = warnings.showwarning
 
 _NEW_OBJECTS = 100_000
 """How many objects the command makes before Python looks for cycles among them: some megabytes."""
@@ -102,11 +107,14 @@ def console() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code. `SWSDASK_TRACEBACK=1` shows tracebacks."""
     _open_streams()
+    warnings.showwarning = _show_warning
     try:
         cli.main(arguments, prog_name="swsdask", standalone_mode=False)
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
         _fail("interrupted", 130)
+    except Ended as ended:
+        _fail(str(ended), ended.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -123,9 +131,27 @@ def main(arguments: list[str] | None = None) -> None:
             _nobody_reads()
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}. Check the path, its permissions and the space that is left.", 2)
+    except MemoryError:
+        _traceback_if_asked()
+        _fail(f"out of memory. {NO_MEMORY}", 2)
     except Exception as error:
         _traceback_if_asked()
         _fail(f"{type(error).__name__}: {error}\nThis is a fault of swsdask. SWSDASK_TRACEBACK=1 shows where.", 1)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Write a warning of ours in one line; those of libraries as Python does."""
+    if issubclass(category, InsecureConnection):
+        click.echo(f"swsdask: warning: {message}", err=True)
+    else:
+        _python_shows_warning(message, category, filename, lineno, file, line)
 
 
 def _nobody_reads() -> None:
@@ -139,5 +165,6 @@ def _traceback_if_asked() -> None:
 
 
 def _fail(message: str, code: int) -> Any:
-    click.echo(f"swsdask: {message}", err=True)
+    with suppress(OSError):
+        click.echo(f"swsdask: {message}", err=True)
     sys.exit(code)

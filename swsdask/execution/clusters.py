@@ -7,8 +7,12 @@ A cluster file is TOML with `kind` and the keys of that kind:
 - `kind = "address"`: a running scheduler at `address`, such as "tcp://scheduler:8786".
 - `kind = "scheduler_file"`: the same, its address taken from the `path` that the scheduler writes.
 
-The last two wait until `workers` (default 1) are there. Every kind has `timeout_s` (default 60): how long to wait for
-the scheduler and the workers, at the start and when all of them are lost. What is waited for is told meanwhile.
+The last two wait until `workers` (default 1) are there. A scheduler with TLS (tls://) needs `tls_ca_file`, `tls_cert`
+and `tls_key`, files in PEM: who signed the certificates of the cluster, this client's certificate, and its key. Worker
+processes of this machine have keys of their own, made for each run and never written to a file that stays.
+
+Every kind has `timeout_s` (default 60): how long to wait for the scheduler and the workers, at the start and when they
+are lost, paused or stopped.
 
 Kernels are compiled once and kept on disk, but numba's cache does not bear several writers at once. Workers that are
 started here find everything compiled. Where workers run elsewhere, call `load_kernels` once when their image or
@@ -17,23 +21,34 @@ environment is made, or give each worker a NUMBA_CACHE_DIR of its own.
 
 from __future__ import annotations
 
+import json
 import logging
 import pkgutil
+import signal
+import threading
 import time
 import tomllib
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from importlib import import_module
+from ipaddress import ip_address
+from multiprocessing import resource_tracker
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from distributed.security import Security
+from pydantic import BaseModel, ConfigDict, Field, FilePath, TypeAdapter, ValidationError
 
 import swsdask
-from swsdask.model.errors import ClusterError, SettingsError, counted
+from swsdask.execution.limits import within
+from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
 from swsdask.model.settings import conf_directory
 
 ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 << 20}
@@ -45,10 +60,19 @@ QUIET = {
     "distributed.admin.tick.interval": "1 s",
     "distributed.admin.system-monitor.interval": "5 s",
     "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
 }
 """How seldom Dask's processes look at themselves: by default 50 times a second each, to draw a dashboard that is not
-shown, on the very cores that the workers are to use."""
+shown, on the very cores that the workers are to use. And nothing is served by HTTP, which has no keys."""
 
+
+LEAST_MEMORY = 512 << 20
+"""The least memory limit of a worker. Loaded kernels and libraries take 330 to 400 MB, and Dask pauses a worker that
+has 80 % of its limit."""
+
+CLOSE_S = 5.0
+"""How long to wait for a scheduler that is to let go of a client."""
 
 Tell = Callable[[str], None]
 """Is told what is waited for."""
@@ -77,9 +101,24 @@ class LocalProcesses(_Cluster):
         """A client of newly started worker processes; they end with the context."""
         tell(f"starting worker processes: {self.workers}")
         load_kernels()
+        with ExitStack() as stack:
+            folder = stack.enter_context(TemporaryDirectory(prefix="swsdask-", ignore_cleanup_errors=True))
+            with signals_put_off():
+                cluster = stack.enter_context(self._started(folder))
+            # Some seconds after a worker is lost, Dask ends its nanny if no worker of that name is registered. One that
+            # is lost again shortly before would never be restarted, so that check is put off beyond any run.
+            unhurried = {"distributed.deploy.lost-worker-timeout": "1 day"}
+            stack.enter_context(dask.config.set(unhurried))
+            client = stack.enter_context(Client(cluster, timeout=self.timeout_s))
+            _check_memory(client)
+            yield client
+
+    def _started(self, folder: str) -> LocalCluster:
+        """Worker processes with files in `folder`. Keys made for this run keep other users of the machine out."""
         try:
-            with dask.config.set({"distributed.nanny.pre-spawn-environ": ALLOCATION, **QUIET}):
-                cluster = LocalCluster(
+            made = {"distributed.nanny.pre-spawn-environ": ALLOCATION, "temporary-directory": folder, **QUIET}
+            with dask.config.set(made):
+                return LocalCluster(
                     n_workers=self.workers,
                     threads_per_worker=self.threads,
                     processes=True,
@@ -87,41 +126,101 @@ class LocalProcesses(_Cluster):
                     dashboard_address="127.0.0.1:0",
                     scheduler_kwargs={"dashboard": False},
                     silence_logs=logging.CRITICAL,
+                    security=True,
                 )
         except (RuntimeError, OSError) as error:
             raise ClusterError(
                 f"the worker processes did not start: {error} In a script, put what you call under "
                 '`if __name__ == "__main__":`, for worker processes import the script too.'
             ) from error
-        # Some seconds after a worker is lost, Dask ends its nanny if no worker of that name is registered. One that is
-        # lost again shortly before would never be restarted, so that check is put off beyond any run.
-        unhurried = {"distributed.deploy.lost-worker-timeout": "1 day"}
-        with dask.config.set(unhurried), cluster, Client(cluster, timeout=self.timeout_s) as client:
-            yield client
+
+
+@contextmanager
+def signals_put_off() -> Iterator[None]:
+    """Put off signals that end the command until worker processes are started.
+
+    A terminal sends Ctrl-C and its own end (SIGHUP) to every process of its group. Workers never get them: processes
+    and threads that start here inherit that the two are blocked, and so does a worker that one of these threads starts
+    later. The client ends its workers itself. SIGTERM is not blocked but kept: Python ends workers by it.
+    """
+    to_group = {signal.SIGINT, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, to_group)
+    resource_tracker.ensure_running()  # which unblocks Ctrl-C when it is done
+    signal.pthread_sigmask(signal.SIG_BLOCK, to_group)
+    caught: list[int] = []
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
+    if in_main_thread and callable(handler):
+        signal.signal(signal.SIGTERM, lambda number, _: caught.append(number))
+    try:
+        yield
+    finally:
+        if in_main_thread and callable(handler):
+            signal.signal(signal.SIGTERM, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if caught:
+            signal.raise_signal(caught[0])
 
 
 class _Running(_Cluster):
     workers: int = Field(default=1, ge=1)
+    tls_ca_file: FilePath | None = None
+    tls_cert: FilePath | None = None
+    tls_key: FilePath | None = None
 
     @contextmanager
-    def _connected(self, what: str, tell: Tell, **where: Any) -> Iterator[Client]:
+    def _connected(self, address: str, what: str, tell: Tell) -> Iterator[Client]:
         tell(f"connecting to the scheduler at {what}, {self._at_most} at most")
-        try:
-            client = Client(timeout=self.timeout_s, **where)
-        except (OSError, ValueError) as error:
-            raise ClusterError(f"no scheduler answers at {what}: {error}") from error
-        with client:
-            self._wait_for_workers(client, what, tell)
-            _check_versions(client)
+        security = self._security(address)
+        with _quiet(), ExitStack() as stack:
+            try:
+                client = Client(address, timeout=self.timeout_s, security=security)
+                stack.callback(_close, client)
+                self._wait_for_workers(client, what, tell)
+                within(self.timeout_s, partial(_check_versions, client))
+                within(self.timeout_s, partial(_check_memory, client))
+            except TimeoutError:
+                raise ClusterError(
+                    f"the scheduler at {what} or a worker does not answer within {self._at_most}"
+                ) from None
+            except (OSError, ValueError) as error:
+                raise ClusterError(f"no scheduler answers at {what}: {error}") from error
             yield client
+
+    def _security(self, address: str) -> Security:
+        """The keys to connect with: those of the cluster file, else those of Dask's own configuration.
+
+        Warns of a connection over a network without any.
+        """
+        given = {"tls_ca_file": self.tls_ca_file, "tls_client_cert": self.tls_cert, "tls_client_key": self.tls_key}
+        keys = {name: str(path) for name, path in given.items() if path is not None}
+        security = Security(**keys)
+        if address.startswith("tls://"):
+            held = security.get_tls_config_for_role("client")
+            if not (held["ca_file"] and held["cert"]):
+                raise SettingsError(
+                    f"{address}: a scheduler with TLS needs keys. Make a cluster file with address, tls_ca_file, "
+                    "tls_cert and tls_key, and give it with --cluster."
+                )
+        elif keys:
+            raise SettingsError(f"{address}: TLS keys are given, but this address is without TLS. Give tls://.")
+        elif not _is_loopback(address):
+            warnings.warn(
+                f"the connection to {address} is not encrypted: whoever reaches that port can run code on the workers, "
+                "and read and change what they compute. Start the scheduler with TLS, and give keys in a cluster file.",
+                InsecureConnection,
+                stacklevel=2,
+            )
+        return security
 
     def _wait_for_workers(self, client: Client, what: str, tell: Tell) -> None:
         deadline = time.monotonic() + self.timeout_s
         wanted = counted(self.workers, "workers")
-        while (there := len(client.nthreads())) < self.workers:
+        while (there := len(within(self.timeout_s, client.nthreads))) < self.workers:
             tell(f"waiting for {wanted} of the scheduler at {what}, {self._at_most} at most: {there} there")
+            left = max(0.1, deadline - time.monotonic())
             try:
-                client.wait_for_workers(there + 1, timeout=max(0.1, deadline - time.monotonic()))
+                within(left + 1, partial(client.wait_for_workers, there + 1, timeout=left))
             except TimeoutError as error:
                 raise ClusterError(
                     f"the scheduler at {what} has fewer than {wanted} after {self._at_most}: {there} there"
@@ -137,7 +236,7 @@ class RunningAt(_Running):
     @contextmanager
     def connected(self, tell: Tell) -> Iterator[Client]:
         """A client of that scheduler, which goes on when the context ends."""
-        with self._connected(self.address, tell, address=self.address) as client:
+        with self._connected(self.address, self.address, tell) as client:
             yield client
 
 
@@ -153,12 +252,43 @@ class RunningByFile(_Running):
         if not self.path.is_file():
             tell(f"waiting for a scheduler to write {self.path}, {self._at_most} at most")
         deadline = time.monotonic() + self.timeout_s
-        while not self.path.is_file():
+        while (address := self._address()) is None:
             if time.monotonic() > deadline:
                 raise ClusterError(f"no scheduler wrote {self.path} within {self._at_most}")
             time.sleep(0.1)
-        with self._connected(str(self.path), tell, scheduler_file=str(self.path)) as client:
+        with self._connected(address, str(self.path), tell) as client:
             yield client
+
+    def _address(self) -> str | None:
+        """The address in the file; None until it is written whole."""
+        try:
+            return str(json.loads(self.path.read_bytes())["address"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def _is_loopback(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or address.startswith("inproc://")
+
+
+def _close(client: Client) -> None:
+    """Close a client, even if its scheduler does not answer."""
+    with suppress(TimeoutError, OSError):
+        within(CLOSE_S, partial(client.close, timeout=CLOSE_S))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask from logging what becomes an error of ours."""
+    with ExitStack() as stack:
+        for handler in logging.getLogger("distributed").handlers:
+            stack.callback(handler.setLevel, handler.level)
+            handler.setLevel(logging.CRITICAL + 1)
+        yield
 
 
 Cluster = LocalProcesses | RunningAt | RunningByFile
@@ -215,6 +345,17 @@ def _check_versions(client: Client) -> None:
         raise ClusterError(
             f"worker {address} has swsdask {version}, this is {swsdask.__version__}: install the same on all workers"
         )
+
+
+def _check_memory(client: Client) -> None:
+    """Raise `ClusterError` if a worker has too little memory: Dask would pause it, and it would be waited for."""
+    for address, worker in client.scheduler_info()["workers"].items():
+        limit = worker["memory_limit"]
+        if limit and limit < LEAST_MEMORY:
+            raise ClusterError(
+                f"worker {address} has a memory limit of {limit >> 20} MiB; a worker needs {LEAST_MEMORY >> 20} MiB. "
+                "Give each worker more memory, or have fewer of them."
+            )
 
 
 def _version() -> str:

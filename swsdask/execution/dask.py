@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import reduce
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -19,6 +20,7 @@ import dask
 from distributed import CancelledError, Client, Future, KilledWorker
 
 from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Tree, execution_error
+from swsdask.execution.limits import within
 from swsdask.model.errors import ClusterError, SwsdaskError, counted
 
 RETRIES = 2
@@ -27,13 +29,22 @@ RETRIES = 2
 POLL_S = 1.0
 """How long nothing may end before the cluster is looked after."""
 
+ANSWER_S = 60.0
+"""How long a scheduler may take to answer, however short patience is: it imports what the first tasks need."""
+
+CANCEL_S = 5.0
+"""How long to wait for a scheduler that is to forget tasks."""
+
+MORE_MEMORY = "Give each worker more memory, or set a smaller rows_per_task."
+
 RESUME = "What was stored is untouched: run the command again when the cluster is well."
 
 
 class DaskExecutor:
     """The executor over the workers of a connected client, which stays its owner's to close.
 
-    `patience_s` is how long the cluster may be without scheduler or workers before that is a `ClusterError`.
+    `patience_s` is how long no task may end while the cluster has no scheduler or no workers, or all workers are
+    paused, before that is a `ClusterError`.
     """
 
     shares_memory = False
@@ -51,7 +62,11 @@ class DaskExecutor:
         """
         if self._client.status != "running":
             raise ClusterError(f"the connection to the scheduler is {self._client.status}. {RESUME}")
-        threads: dict[str, int] = self._client.nthreads()
+        try:
+            threads: dict[str, int] = within(self._patience_s, self._client.nthreads)
+        except TimeoutError:
+            patience = counted(self._patience_s, "seconds", "g")
+            raise ClusterError(f"the scheduler has not answered for {patience}. {RESUME}") from None
         return max(1, sum(threads.values()))
 
     def share(self, value: Any) -> Any:
@@ -106,7 +121,8 @@ class DaskExecutor:
             return part
         finally:
             if running and self._client.status == "running":
-                self._client.cancel([future for future, _ in running.values()])
+                with suppress(TimeoutError):
+                    within(CANCEL_S, lambda: self._client.cancel([future for future, _ in running.values()]))
 
     def close(self) -> None:
         """The client belongs to whoever connected it."""
@@ -123,14 +139,17 @@ class _Watch:
     def __init__(self, client: Client, patience_s: float) -> None:
         self._client = client
         self._patience_s = patience_s
-        self._alone_since: float | None = None
+        self._well = time.monotonic()
 
     def next_of(self, ended: SimpleQueue[Future[Any]]) -> Future[Any]:
         while True:
             try:
-                return ended.get(timeout=POLL_S)
+                future = ended.get(timeout=POLL_S)
             except Empty:
                 self._look()
+            else:
+                self._well = time.monotonic()
+                return future
 
     def result_of(self, future: Future[Any]) -> Any:
         while True:
@@ -142,21 +161,30 @@ class _Watch:
                 raise ClusterError(f"the connection to the scheduler broke: {error}. {RESUME}") from error
 
     def _look(self) -> None:
-        if self._alive():
-            self._alone_since = None
-            return
+        """Raise `ClusterError` if nothing has ended for as long as patience is, and the cluster is the reason."""
+        fault = self._fault()
         now = time.monotonic()
-        if self._alone_since is None:
-            self._alone_since = now
-        if now - self._alone_since >= self._patience_s:
+        if fault is None:
+            self._well = now
+        elif now - self._well >= self._patience_s:
             patience = counted(self._patience_s, "seconds", "g")
-            raise ClusterError(f"the cluster has had no scheduler or no workers for {patience}. {RESUME}")
+            raise ClusterError(f"{fault.format(patience=patience)} {RESUME}")
 
-    def _alive(self) -> bool:
+    def _fault(self) -> str | None:
+        """What keeps the cluster from ending a task, if anything."""
+        nobody = "the cluster has had no scheduler that answers, or no workers, for {patience}."
+        if self._client.status != "running":
+            return nobody
+        limit = max(self._patience_s, ANSWER_S)
         try:
-            return self._client.status == "running" and bool(self._client.nthreads())
-        except OSError:
-            return False
+            if not within(limit, self._client.nthreads):
+                return nobody
+            workers = within(limit, self._client.scheduler_info)["workers"]
+        except OSError:  # a TimeoutError too
+            return nobody
+        if workers and all(worker["status"] == "paused" for worker in workers.values()):
+            return f"all workers have been paused for want of memory for {{patience}}. {MORE_MEMORY}"
+        return None
 
 
 def _given(value: Any) -> Any:
@@ -181,7 +209,6 @@ def _raise_failure(future: Future[Any], what: str) -> None:
         raise cause
     if isinstance(cause, KilledWorker):
         raise ClusterError(
-            f"{what}: the workers that tried it died, one after the other, probably for want of memory. "
-            "Give each worker more memory, or set a smaller rows_per_task."
+            f"{what}: the workers that tried it died, one after the other, probably for want of memory. {MORE_MEMORY}"
         ) from cause
     raise execution_error(what, cause) from cause

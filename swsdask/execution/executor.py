@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from swsdask.model.errors import ExecutionError
+from swsdask.model.errors import NO_MEMORY, ExecutionError
 
 Item = TypeVar("Item")
 Part = TypeVar("Part")
@@ -61,7 +61,9 @@ class Executor(Protocol):
 
 
 def execution_error(what: str, cause: BaseException) -> ExecutionError:
-    """The error for something that failed unexpectedly: what it was, and the cause in one line."""
+    """Return the error for something that failed: what it was, the cause in one line and, for memory, what to do."""
+    if isinstance(cause, MemoryError):
+        return ExecutionError(f"{what}: out of memory. {NO_MEMORY}")
     reason = str(cause).strip().split("\n", 1)[0]
     return ExecutionError(f"{what}: {type(cause).__name__}{': ' + reason if reason else ''}")
 

@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+NO_MEMORY = "Give the process more memory, or set a smaller rows_per_task or fewer workers."
+"""What to do where memory is not enough."""
+
 SHOWN = 10
 """How many problems an error message spells out; the others are counted."""
 
@@ -117,6 +120,10 @@ class ClusterError(SwsdaskError):
     """The cluster could not be reached or lost its workers. What was done is not lost: run the command again."""
 
     exit_code = 4
+
+
+class InsecureConnection(UserWarning):
+    """A scheduler is reached over a network without encryption."""
 
 
 class Problems:

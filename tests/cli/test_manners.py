@@ -44,31 +44,52 @@ def test_a_full_disk_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch, swsdas
     assert "out/scores.parquet: No space left on device" in outcome.err
 
 
-INTERRUPTED_AT = """
+ENDED_AT = """
 import os, runpy, signal, sys
 
-class Interrupts:
+class Ends:
     def find_spec(self, name, path, target=None):
         if name == {module!r}:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.{number})
 
-signal.signal(signal.SIGINT, signal.{handler})
-sys.meta_path.insert(0, Interrupts())
+signal.signal(signal.{number}, signal.{handler})
+sys.meta_path.insert(0, Ends())
 sys.argv = ["swsdask", "presets"]
 runpy.run_module("swsdask", run_name="__main__")
 """
-"""A command that is interrupted while it imports a module."""
+"""A command that is sent a signal while it imports a module."""
 
 
-@pytest.mark.parametrize("module", ["swsdask.cli", "click", "swsdask.cli.presets"])
-def test_interrupted_while_it_loads(module: str) -> None:
-    script = INTERRUPTED_AT.format(module=module, handler="default_int_handler")
+@pytest.mark.parametrize(
+    ("number", "handler", "code", "line"),
+    [
+        ("SIGINT", "default_int_handler", 130, "swsdask: interrupted"),
+        ("SIGTERM", "SIG_DFL", 143, "swsdask: terminated"),
+        ("SIGHUP", "SIG_DFL", 129, "swsdask: the terminal is gone"),
+    ],
+)
+@pytest.mark.parametrize("module", ["swsdask.cli", "swsdask.cli.presets"])
+def test_a_signal_while_modules_are_loaded(module: str, number: str, handler: str, code: int, line: str) -> None:
+    script = ENDED_AT.format(module=module, number=number, handler=handler)
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert (ended.returncode, ended.stderr.strip()) == (130, "swsdask: interrupted")
-    script = INTERRUPTED_AT.format(module=module, handler="SIG_IGN")
+    assert (ended.returncode, ended.stderr.strip()) == (code, line)
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    script = ENDED_AT.format(module="click", number="SIGHUP", handler="SIG_IGN")
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "sws2013" in ended.stdout
+
+
+def test_memory_that_is_not_enough(monkeypatch: pytest.MonkeyPatch, swsdask: Call, files: Files) -> None:
+    def short(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("swsdask.write", short)
+    outcome = swsdask("score", files.reference, files.run, "--out", files.folder / "out")
+    assert outcome.code == 2
+    assert "out of memory. Give the process more memory" in outcome.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(("out", "part"), [("s3://bucket/x", "URL"), ("first.kwslist.xml/x", "is a file")])

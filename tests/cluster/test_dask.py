@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
+import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import dask
 import pytest
 
 import swsdask
+from swsdask.execution import clusters
+from swsdask.execution import dask as execution
 from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.executor import TASKS_AHEAD
 from swsdask.execution.open import cluster
-from swsdask.model.errors import ClusterError, ExecutionError
+from swsdask.model.errors import ClusterError, ExecutionError, InsecureConnection, SettingsError
 from tests.cluster import cells
 from tests.cluster.conftest import Elsewhere, killing
 
@@ -91,7 +100,9 @@ def test_all_workers_lost_for_good(elsewhere: Elsewhere, tmp_path: Path) -> None
         assert executor.map_reduce(cells.linear, range(5), cells.add, (1, 0)) == 10
         with (
             killing(tmp_path, 2, then=kill),
-            pytest.raises(ClusterError, match=r"no scheduler or no workers for 1\.5 seconds.*run the command again"),
+            pytest.raises(
+                ClusterError, match=r"no scheduler that answers, or no workers, for 1\.5 seconds.*run the command again"
+            ),
         ):
             executor.map_reduce(cells.wait, [tmp_path] * 4, cells.add)
 
@@ -108,28 +119,179 @@ def test_the_scheduler_lost(elsewhere: Elsewhere, tmp_path: Path) -> None:
             executor.map_reduce(cells.linear, range(5), cells.add, (1, 0))
 
 
-def test_workers_of_another_version_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def keys(client: Any, tmp_path: Path) -> dict[str, Path]:
+    """The keys of the client's cluster in files, as a cluster file names them."""
+    held = client.security.get_tls_config_for_role("client")
+    files = {"tls_ca_file": "ca_file", "tls_cert": "cert", "tls_key": "key"}
+    for name, role in files.items():
+        (tmp_path / name).write_text(held[role])
+    return {name: tmp_path / name for name in files}
+
+
+def test_a_scheduler_with_keys_is_reached_by_a_cluster_file(client: Any, keys: dict[str, Path], tmp_path: Path) -> None:
+    address = client.cluster.scheduler_address
+    assert address.startswith("tls://127.0.0.1:")
+    told = "".join(f'{name} = "{path}"\n' for name, path in keys.items())
+    (tmp_path / "c.toml").write_text(f'kind = "address"\naddress = "{address}"\nworkers = 2\n{told}')
+    with cluster(tmp_path / "c.toml") as executor:
+        assert executor.map_reduce(cells.linear, range(5), cells.add, (1, 0)) == 10
+
+
+def test_a_scheduler_with_keys_needs_them(client: Any, keys: dict[str, Path]) -> None:
+    address = client.cluster.scheduler_address
+    with pytest.raises(SettingsError, match=r"needs keys. Make a cluster file"), cluster(address):
+        pass
+    plain = RunningAt(address=address.replace("tls://", "tcp://"), **keys)
+    with pytest.raises(SettingsError, match=r"this address is without TLS"), plain.connected(print):
+        pass
+
+
+def test_workers_of_another_version_are_refused(
+    client: Any, keys: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(swsdask, "__version__", "0.0.9")
     address = client.cluster.scheduler_address
     with (
-        pytest.raises(ClusterError, match=r"worker tcp://.* has swsdask .*, this is 0\.0\.9"),
-        RunningAt(address=address).connected(print),
+        pytest.raises(ClusterError, match=r"worker tls://.* has swsdask .*, this is 0\.0\.9"),
+        RunningAt(address=address, **keys).connected(print),
     ):
         pass
 
 
-def test_too_few_workers(client: Any) -> None:
+def test_too_few_workers(client: Any, keys: dict[str, Path]) -> None:
     told: list[str] = []
     address = client.cluster.scheduler_address
     with (
-        pytest.raises(ClusterError, match=r"fewer than 50 workers after 0\.2 seconds: 2 there"),
-        RunningAt(address=address, workers=50, timeout_s=0.2).connected(told.append),
+        pytest.raises(ClusterError, match=r"fewer than 50 workers after 10 seconds: 2 there"),
+        RunningAt(address=address, workers=50, timeout_s=10, **keys).connected(told.append),
     ):
         pass
     assert told == [
-        f"connecting to the scheduler at {address}, 0.2 seconds at most",
-        f"waiting for 50 workers of the scheduler at {address}, 0.2 seconds at most: 2 there",
+        f"connecting to the scheduler at {address}, 10 seconds at most",
+        f"waiting for 50 workers of the scheduler at {address}, 10 seconds at most: 2 there",
     ]
+
+
+def test_workers_with_too_little_memory_are_refused(
+    client: Any, keys: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "LEAST_MEMORY", 1 << 60)
+    address = client.cluster.scheduler_address
+    with (
+        pytest.raises(ClusterError, match=r"memory limit of \d+ MiB; a worker needs 1099511627776 MiB"),
+        RunningAt(address=address, **keys).connected(print),
+    ):
+        pass
+
+
+def test_a_scheduler_on_a_network_without_encryption_is_warned_of() -> None:
+    for address, insecure in (("tcp://192.0.2.1:8786", True), ("tcp://127.0.0.2:1", False), ("tcp://[::1]:1", False)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            RunningAt(address=address)._security(address)
+        assert [each.category for each in caught] == [InsecureConnection] * insecure
+
+
+class Info:
+    """A client of a cluster that does not move, with workers of some states."""
+
+    status = "running"
+
+    def __init__(self, *states: str) -> None:
+        self.states = states
+
+    def nthreads(self) -> dict[str, int]:
+        return {str(number): 1 for number in range(len(self.states))}
+
+    def scheduler_info(self) -> dict[str, Any]:
+        return {"workers": {str(number): {"status": state} for number, state in enumerate(self.states)}}
+
+
+@pytest.mark.parametrize(
+    ("client", "fault"),
+    [
+        (Info(), "no scheduler that answers, or no workers"),
+        (Info("paused", "paused"), "all workers have been paused"),
+    ],
+)
+def test_a_cluster_that_does_not_move(client: Any, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "POLL_S", 0.01)
+    with pytest.raises(ClusterError, match=rf"{fault}.* for 0\.1 seconds.*run the command again"):
+        execution._Watch(client, 0.1).next_of(SimpleQueue())
+
+
+def test_a_scheduler_that_is_stopped(elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster_of(elsewhere, tmp_path) as executor:
+        executor.map_reduce(cells.linear, range(5), cells.add, (1, 0))
+        monkeypatch.setattr(execution, "ANSWER_S", 0.0)
+        stop = partial(elsewhere.scheduler.send_signal, signal.SIGSTOP)
+        with (
+            killing(tmp_path, 1, then=stop),
+            pytest.raises(ClusterError, match=r"no scheduler that answers.* for 20 seconds"),
+        ):
+            executor.map_reduce(cells.wait, [tmp_path] * 4, cells.add)
+
+
+def cluster_of(elsewhere: Elsewhere, folder: Path) -> AbstractContextManager[Any]:
+    (folder / "c.toml").write_text(f'kind = "scheduler_file"\npath = "{elsewhere.file}"\ntimeout_s = 20\n')
+    return cluster(folder / "c.toml")
+
+
+ATTACK = """
+import json, os, socket, ssl, sys
+from distributed.security import Security
+
+def answers(port, context):
+    # Whoever is let in gets Dask's greeting.
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as plain:
+        try:
+            if context is None:
+                plain.sendall(bytes(64))
+                return plain.recv(1) != b""
+            with context.wrap_socket(plain) as stream:
+                return stream.recv(1) != b""
+        except OSError:
+            return False
+
+def context_of(security):
+    context = security.get_connection_args("client")["ssl_context"]
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+keys, ports = json.loads(sys.stdin.read())
+right, own = context_of(Security(require_encryption=True, **keys)), context_of(Security.temporary())
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+for port in ports:
+    print([answers(port, context) for context in (None, own, right)])
+"""
+"""What another user of the machine may try: to connect without keys, and with keys of their own. With the keys of the
+cluster the same code is let in."""
+
+
+def test_another_user_cannot_reach_the_processes_of_this_machine(client: Any) -> None:
+    served = (client.cluster.scheduler_address, *client.nthreads(), *client.run(worker_nanny).values())
+    ports = [int(address.rpartition(":")[2]) for address in served]
+    held = client.security.get_tls_config_for_role("client")
+    keys = {"tls_ca_file": held["ca_file"], "tls_client_cert": held["cert"], "tls_client_key": held["key"]}
+    given = json.dumps([keys, ports])
+    tried = subprocess.run([sys.executable, "-c", ATTACK], cwd="/", input=given, capture_output=True, text=True)
+    assert tried.stdout == "[False, False, True]\n" * 5, tried.stderr
+
+
+def worker_nanny(dask_worker: Any) -> str:
+    return str(dask_worker.nanny)
+
+
+def test_workers_do_not_get_what_a_terminal_sends(client: Any) -> None:
+    for process in client.run(os.getpid).values():
+        status = Path(f"/proc/{process}/status").read_text()
+        blocked = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk:")), 16)
+        assert blocked >> (signal.SIGINT - 1) & blocked >> (signal.SIGHUP - 1) & 1
+        assert not blocked >> (signal.SIGTERM - 1) & 1
 
 
 def test_a_worker_is_restarted_however_soon_dask_looks_for_it() -> None:

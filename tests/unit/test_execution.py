@@ -93,7 +93,8 @@ def test_nothing_runs_on_after_a_failure() -> None:
 
 def test_the_cause_is_told_in_one_line() -> None:
     assert str(execution_error("x", ValueError("first\nsecond"))) == "x: ValueError: first"
-    assert str(execution_error("x", MemoryError())) == "x: MemoryError"
+    assert str(execution_error("x", AssertionError())) == "x: AssertionError"
+    assert str(execution_error("x", MemoryError())).startswith("x: out of memory. Give the process more memory")
 
 
 def test_scoring_without_a_cluster_does_not_import_dask() -> None:

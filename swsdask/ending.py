@@ -1,0 +1,63 @@
+"""Signals that end the command: Ctrl-C, SIGTERM (batch systems, containers) and SIGHUP (a lost terminal).
+
+While modules are loaded a signal ends the process immediately. Afterwards it raises `Ended`, so that every context is
+left and temporary files and worker processes are removed; further signals change nothing. A process that has not ended
+by itself after `PATIENCE_S` is ended. The exit code is 128 plus the number of the signal. Signals that are ignored when
+the command starts (nohup) stay ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType
+
+PATIENCE_S = 30.0
+
+_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "the terminal is gone"}
+
+
+class Ended(BaseException):
+    """A signal ended the command.
+
+    Attributes
+    ----------
+    exit_code
+        128 plus the number of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(_WORDS[signal.Signals(number)])
+        self.exit_code = 128 + number
+
+
+def end_immediately() -> None:
+    """Let the signals end the process with one line: nothing has begun that would have to be undone."""
+    _handle(_exit)
+
+
+def end_orderly() -> None:
+    """Let the first of the signals raise `Ended` in the main thread."""
+    _handle(_raise)
+
+
+def _handle(handler: Callable[[int, FrameType | None], None]) -> None:
+    for number in _WORDS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _exit(number: int, _: FrameType | None) -> None:
+    try:
+        os.write(2, f"swsdask: {Ended(number)}\n".encode())
+    finally:
+        os._exit(128 + number)
+
+
+def _raise(number: int, _: FrameType | None) -> None:
+    for signal_to_come in _WORDS:
+        signal.signal(signal_to_come, signal.SIG_IGN)  # also while the interpreter ends, when handlers are gone
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + number))
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    raise Ended(number)

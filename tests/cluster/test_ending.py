@@ -1,0 +1,50 @@
+"""How the command with worker processes ends by a signal: one line, its exit code, no process and no file left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.mark.parametrize(
+    ("number", "when", "times", "line"),
+    [
+        (signal.SIGINT, "simulating", 2, "swsdask: interrupted"),
+        (signal.SIGTERM, "simulating", 1, "swsdask: terminated"),
+        (signal.SIGHUP, "starting", 2, "swsdask: the terminal is gone"),
+    ],
+)
+def test_a_signal_to_the_whole_group(tmp_path: Path, number: signal.Signals, when: str, times: int, line: str) -> None:
+    """As a terminal sends Ctrl-C, and a batch system SIGTERM."""
+    command = ["simulate", "gap", "--replicates", "5000", "--executor", "processes", "--workers", "2"]
+    begun = subprocess.Popen(
+        [sys.executable, "-m", "swsdask", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert begun.stderr is not None
+    try:
+        while when not in (said := begun.stderr.readline()):
+            assert said, "the command ended by itself"
+        processes = psutil.Process(begun.pid).children(recursive=True)
+        for _ in range(times):
+            os.killpg(begun.pid, number)
+        out, err = begun.communicate(timeout=120)
+    finally:
+        begun.kill()
+    assert begun.returncode == 128 + number
+    assert out == ""
+    assert [each for each in err.splitlines() if not each.startswith("swsdask: simulating: ")] == [line]
+    assert list(tmp_path.iterdir()) == []
+    assert psutil.wait_procs(processes, timeout=60)[1] == []
