@@ -33,6 +33,7 @@ def _write(path: Path, parts: list[str]) -> None:
 
 
 def _ecf(documents: pa.Table) -> str:
+    """Excerpts without their language: F4DE's schema has no such attribute, and KWSEval stops reading there."""
     rows = _rows(
         '<excerpt audio_filename="audio/',
         documents["document"],
@@ -42,8 +43,6 @@ def _ecf(documents: pa.Table) -> str:
         _seconds(documents["start"]),
         '" dur="',
         _seconds(pc.subtract(documents["end"], documents["start"])),
-        '" language="',
-        documents["language"],
         '" source_type="',
         documents["source_type"],
         '"/>\n',

@@ -197,11 +197,11 @@ def test_files_say_what_the_tables_say(tmp_path: Path, small: SimulatedEvaluatio
             ticks(e.get("tbeg"))[0],
             ticks(e.get("tbeg"))[0] + ticks(e.get("dur"))[0],
             e.get("source_type"),
-            e.get("language"),
         )
         for e in etree.parse(tmp_path / "sim.ecf.xml").getroot()
     ]
-    assert excerpts == [tuple(row.values()) for row in small.documents.to_pylist()]
+    assert excerpts == [tuple(row.values()) for row in small.documents.drop_columns("language").to_pylist()]
+    assert not any("language" in e.attrib for e in etree.parse(tmp_path / "sim.ecf.xml").getroot())
 
     kwlist = etree.parse(tmp_path / "sim.kwlist.xml").getroot()
     assert kwlist.get("compareNormalize") == "lowercase"
