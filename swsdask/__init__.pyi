@@ -11,6 +11,8 @@ from swsdask.api.discovering import plan_discovery as plan_discovery
 from swsdask.api.discovery_inputs import Classes as Classes
 from swsdask.api.discovery_inputs import ingest_discovery as ingest_discovery
 from swsdask.api.ingesting import ingest as ingest
+from swsdask.api.integrity import vacuum as vacuum
+from swsdask.api.integrity import verify as verify
 from swsdask.api.opening import Evaluation as Evaluation
 from swsdask.api.opening import open as open  # noqa: A004
 from swsdask.api.scoring import Measures as Measures
@@ -23,6 +25,7 @@ from swsdask.api.writing import write as write
 from swsdask.archive.discovery import StoredDiscovery as StoredDiscovery
 from swsdask.archive.protocols import Archive as Archive
 from swsdask.archive.store import StoredArchive as StoredArchive
+from swsdask.archive.verify import Verified as Verified
 from swsdask.calibration.applying import Applied as Applied
 from swsdask.calibration.fitting import CalibrationMethod as CalibrationMethod
 from swsdask.calibration.maps import Calibration as Calibration

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from swsdask.archive.discovery import EARLIER_SYSTEMS
 from swsdask.archive.memory import MemoryArchive
 from swsdask.archive.reference_tables import ReferenceTables
+from swsdask.archive.run_table import EARLIER_RUNS
+from swsdask.archive.versions import own_hash
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import DETECTIONS, DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunHeader, RunPiece
 from swsdask.model.trials import Detections
@@ -112,6 +118,36 @@ class Pieces:
 def source(rows: Sequence[Row], system: str = "a", **more: Any) -> Pieces:
     file = f"{system}.tsv"
     return Pieces((piece(rows, system, file, **more),), file)
+
+
+def rewritten(manifest: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
+    """Write another manifest in the place of one, with the hash of what it then says."""
+    said = json.loads(manifest.read_bytes())
+    del said["hash"]
+    edit(said)
+    manifest.write_text(json.dumps({**said, "hash": own_hash(said)}))
+
+
+def without_hashes(folder: Path) -> None:
+    """Make the newest version of a local archive one as earlier releases wrote it."""
+    manifest = max(folder.glob("manifest-*.json"))
+    said = json.loads(manifest.read_bytes())
+    for name, schema in (("runs", EARLIER_RUNS), ("systems", EARLIER_SYSTEMS)):
+        if name in said["tables"]:
+            file = folder / said["tables"][name]["file"]
+            rows = pq.read_table(file).to_pylist()
+            for row in rows:
+                for place in ("classes", "fragments"):
+                    if name == "systems":
+                        row[place] = row[place]["file"]
+                if name == "runs":
+                    row["fragments"] = [{"file": each["file"], "groups": each["groups"]} for each in row["fragments"]]
+            pq.write_table(pa.Table.from_pylist(rows, schema), file)
+    said["tables"] = {name: each["file"] for name, each in said["tables"].items()}
+    del said["hash"]
+    if said["kind"] == "detections":
+        del said["kind"]
+    manifest.write_text(json.dumps({**said, "format_version": 1}, indent=2, sort_keys=True))
 
 
 def as_rows(detections: Iterable[Detections]) -> list[tuple[Any, ...]]:

@@ -14,6 +14,7 @@ from swsdask.api.arguments import Location, as_names
 from swsdask.api.discovery_inputs import Classes, discovery_inputs, discovery_layers
 from swsdask.api.manifest import discovery_manifest, discovery_provenance
 from swsdask.api.runs import working
+from swsdask.archive.tables import NO_HASHES
 from swsdask.discovery.corpus import DEFAULT_FOLDS, build_corpus
 from swsdask.discovery.looks import Exemplars, histograms
 from swsdask.discovery.measures import select
@@ -43,6 +44,7 @@ def discover(
     measures: str | Iterable[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     executor: Executor | None = None,
+    verify: bool = True,
     progress: Progress | None = None,
 ) -> Result:
     r"""Score term discovery: the classes of fragments that systems found in a corpus.
@@ -76,6 +78,8 @@ def discover(
     executor : Executor, optional
         Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says. The numbers do not depend
         on it.
+    verify : bool, default True
+        Verify what is read of an archive by the hashes that it keeps.
     progress : Progress, optional
         Receives the phases of the work and the rows that are done.
 
@@ -114,13 +118,15 @@ def discover(
     began = time.time()
     progress = progress or Unseen()
     requested = as_names(measures)
-    inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
+    corpus_files = _corpus_files(phones, words, split, folds, within, speakers)
+    inputs = discovery_inputs(classes, archive, corpus_files, verify=verify)
     settled = inputs.settled(discovery_layers(definition, settings))
     definition = settled.settings.discovery.definition
     names, families = select(requested, definition)
     progress.begin("reading the corpus", 0)
     corpus = _corpus(inputs.tables, settled.settings.discovery, n_folds)
-    notes = [meaning(corpus), *settled.notes, *corpus.notes, *word_notes(corpus)]
+    untold = (NO_HASHES,) if inputs.verification == "no hashes" else ()
+    notes = [meaning(corpus), *settled.notes, *untold, *corpus.notes, *word_notes(corpus)]
     runs: dict[str, dict[str, Any]] = {}
 
     def placed() -> Iterator[Discovered]:
@@ -151,6 +157,7 @@ def discover(
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
         "seconds": round(time.time() - began, 3),
         **ran,
+        "verification": inputs.verification,
         "python": platform.python_version(),
     }
     return Result(

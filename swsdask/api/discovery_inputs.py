@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from swsdask.api.arguments import Location, locations
 from swsdask.archive.discovery import StoredDiscovery, is_discovery, open_discovery
 from swsdask.archive.discovery import ingest_discovery as ingest_tables
+from swsdask.archive.tables import Verification
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.fragments import build_fragments, read_fragments, system_of
 from swsdask.execution.executor import Progress
@@ -48,6 +49,11 @@ class DiscoveryInputs(Protocol):
         """The approximate number of phones and fragments."""
         ...
 
+    @property
+    def verification(self) -> Verification | None:
+        """Whether what is read of an archive is verified by hashes; None for files."""
+        ...
+
     def settled(self, given: Layers) -> Settled:
         """The settings with the given layers. Raises `SettingsError` with their problems."""
         ...
@@ -73,6 +79,11 @@ class FromFiles:
     def rows_about(self) -> int:
         """Estimated by the size of the files."""
         return sum(file_size(url) for url in (self.corpus_files.phones, *self.sources.values())) // BYTES_PER_ROW
+
+    @property
+    def verification(self) -> None:
+        """Files have no hashes."""
+        return None
 
     def settled(self, given: Layers) -> Settled:
         """The given layers."""
@@ -101,6 +112,11 @@ class FromArchive:
         found = sum(each.n_fragments for each in self.archive.systems if each.system in self.sources)
         return len(self.tables.phones) + found
 
+    @property
+    def verification(self) -> Verification:
+        """As the archive says."""
+        return self.archive.verification
+
     def settled(self, given: Layers) -> Settled:
         """The given layers over those that the archive keeps."""
         return Settled.of_archive(given, self.archive.kept)
@@ -111,7 +127,7 @@ class FromArchive:
 
 
 def discovery_inputs(
-    classes: Classes, archive: Location | None, corpus: Mapping[str, Location | None]
+    classes: Classes, archive: Location | None, corpus: Mapping[str, Location | None], *, verify: bool = True
 ) -> DiscoveryInputs:
     """The inputs from an archive and names of its systems, or from class files and the files of a corpus.
 
@@ -121,7 +137,7 @@ def discovery_inputs(
     if archive is not None:
         if named:
             raise SettingsError(f"An archive has its corpus: leave {', '.join(named)} out.")
-        return _from_archive(open_discovery(os.fspath(archive)), classes)
+        return _from_archive(open_discovery(os.fspath(archive), verify=verify), classes)
     files = class_files(classes)
     if not files:
         raise SettingsError("No class file to score.")

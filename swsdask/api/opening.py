@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from swsdask.api.arguments import Location, Runs, named_runs, run_files
@@ -12,6 +12,7 @@ from swsdask.api.manifest import differences
 from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference, sources_of, tables_in_memory
 from swsdask.archive.protocols import Archive
 from swsdask.archive.store import is_archive, open_archive
+from swsdask.archive.tables import NO_HASHES
 from swsdask.formats.in_memory import Judged, Table, as_judgments
 from swsdask.formats.reference.files import ReferenceFiles, find_reference
 from swsdask.model.errors import SettingsError, counted
@@ -91,6 +92,7 @@ def open(  # noqa: A001
     compat: str | None = None,
     settings: Mapping[str, Any] | None = None,
     version: int | None = None,
+    verify: bool = True,
 ) -> Evaluation:
     """Open an evaluation: an archive, a reference in files or in tables, or judgments of documents.
 
@@ -119,6 +121,8 @@ def open(  # noqa: A001
         Settings in the shape of a settings file, such as ``{"evaluation": {"trials": "segment"}}``.
     version : int, optional
         A version of an archive. Default: the newest.
+    verify : bool, default True
+        Verify what is read of an archive by the hashes that it keeps.
 
     Returns
     -------
@@ -158,8 +162,10 @@ def open(  # noqa: A001
     """
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
     if source is not None and qrels is None and is_archive(os.fspath(source)):
-        archive = open_archive(os.fspath(source), version)
-        return Evaluation.of(archive, Settled.of_archive(layers, archive.kept))
+        archive = open_archive(os.fspath(source), version, verify=verify)
+        evaluation = Evaluation.of(archive, Settled.of_archive(layers, archive.kept))
+        untold = (NO_HASHES,) if archive.verification == "no hashes" else ()
+        return replace(evaluation, notes=(*evaluation.notes, *untold))
     settled = Settled.of_files(layers)
     if qrels is not None:
         judged = judged_files(qrels, collection, (source, ecf, rttm, queries, version))

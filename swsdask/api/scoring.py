@@ -150,6 +150,7 @@ def score(
             "seconds": round(time.time() - began, 3),
             "executor": type(workers).__name__,
             "workers": workers.workers,
+            "verification": archive.verification,
             "python": platform.python_version(),
         }
     return Result(

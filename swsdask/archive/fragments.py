@@ -5,28 +5,28 @@ share a fragment as long as it stays small enough to sort in memory. A bucket th
 into ranges of (query, document), which are about even unless a (query, document) alone is too large. A spill file is
 an Arrow IPC file with one record batch per partition, so that each partition is read without the others.
 
-The table `runs` says what each run is and which fragments hold its rows.
+The table `runs` (`archive.run_table`) says which fragments hold a run's rows, and `archive.cells` reads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from swsdask.archive.protocols import Run
+from swsdask.archive.cells import hash_parts
 from swsdask.archive.rows import cut, in_order, joined, pair_starts
+from swsdask.archive.run_table import Fragment
 from swsdask.archive.sources import FileOrder
 from swsdask.archive.storage import Storage
-from swsdask.archive.versions import TEMPORARY, Layout, fragment_name, new_token
-from swsdask.model.resources import Resources
+from swsdask.archive.tables import StoredFile
+from swsdask.archive.versions import Layout, fragment_name, new_token
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS
-from swsdask.model.trials import I64, Detections, ScoreRange
+from swsdask.model.trials import I64, Detections
 
 _DICTIONARY = ["query", "document", "channel", "decision", "inside", "unknown_document"]
 _ENCODINGS = {
@@ -35,7 +35,6 @@ _ENCODINGS = {
     "score": "BYTE_STREAM_SPLIT",
     "position": "DELTA_BINARY_PACKED",
 }
-_DTYPES = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in DETECTION_COLUMNS}
 
 
 def as_table(rows: Detections) -> pa.Table:
@@ -66,57 +65,12 @@ def write_fragment(rows: Detections, rows_per_group: int, codec: str) -> tuple[p
     return sink.getvalue(), [group.stop - group.start for group in groups]
 
 
-def read_groups(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> dict[str, list[NDArray[Any]]]:
-    """The named columns of some row groups, one array per group.
-
-    A column of integers whose statistics say that all values of the group are one is not read but filled; one that the
-    file does not have is filled with 0.
-    """
-    found: dict[str, list[NDArray[Any]]] = {name: [] for name in columns}
-    place = {name: file.schema_arrow.get_field_index(name) for name in columns}
-    for group in groups:
-        metadata = file.metadata.row_group(group)
-        constant = {name: value for name in columns if (value := _constant(metadata, place[name])) is not None}
-        read = [name for name in columns if name not in constant]
-        table = file.read_row_group(group, columns=read, use_threads=False)
-        for name in columns:
-            if name in constant:
-                found[name].append(np.full(metadata.num_rows, constant[name], _DTYPES[name]))
-            else:
-                found[name].append(_array(table[name], _DTYPES[name]))
-    return found
-
-
-def _constant(metadata: pq.RowGroupMetaData, place: int) -> int | None:
-    """The one value of a column, 0 for one that the file does not have; None if there may be others."""
-    if place < 0:
-        return 0
-    column = metadata.column(place)
-    statistics = column.statistics
-    if column.path_in_schema == "score" or statistics is None or not statistics.has_min_max:
-        return None
-    return int(statistics.min) if statistics.min == statistics.max else None
-
-
-def _array(column: pa.ChunkedArray, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The values without a copy where they lie in one piece."""
-    pieces = [
-        np.frombuffer(chunk.buffers()[1], dtype, len(chunk), chunk.offset * dtype.itemsize) for chunk in column.chunks
-    ]
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-
 @dataclass(frozen=True)
 class SpillFile:
     """A temporary file and how many rows of each partition are in it."""
 
     name: str
     rows: tuple[int, ...]
-
-
-def temporary_folder() -> str:
-    """A new name for a folder of spill files."""
-    return f"{TEMPORARY}/{new_token()}"
 
 
 def spill(
@@ -152,87 +106,6 @@ def _as_rows(batch: pa.RecordBatch) -> Detections:
 
 def _no_rows() -> Detections:
     return Detections(**{field.name: np.zeros(0, field.type.to_pandas_dtype()) for field in DETECTIONS})
-
-
-RUNS = pa.schema(
-    [
-        pa.field("system", pa.string(), nullable=False),
-        pa.field("rows", pa.int64(), nullable=False),
-        pa.field("content", pa.string(), nullable=False),
-        pa.field("has_decisions", pa.bool_(), nullable=False),
-        pa.field("declared_scores", pa.list_(pa.float64())),
-        pa.field("scores", pa.list_(pa.float64()), nullable=False),
-        pa.field("files", pa.list_(pa.string()), nullable=False),
-        pa.field("attributes", pa.map_(pa.string(), pa.string()), nullable=False),
-        pa.field("unknown_documents", pa.map_(pa.string(), pa.int64()), nullable=False),
-        pa.field("unknown_queries", pa.map_(pa.string(), pa.int64()), nullable=False),
-        pa.field("rounded", pa.int64(), nullable=False),
-        pa.field("outside", pa.int64(), nullable=False),
-        pa.field("resources", pa.string()),
-        pa.field(
-            "fragments", pa.list_(pa.struct({"file": pa.string(), "groups": pa.list_(pa.int64())})), nullable=False
-        ),
-    ]
-)
-"""One row per run, sorted by system. A fragment's `groups` are the rows of each of its row groups; `resources` is the
-JSON of `model.resources`, null where none are told. No list is of fixed size: pyarrow before 26
-cannot read its nulls."""
-
-_AS_THEY_ARE = ("system", "rows", "content", "has_decisions", "rounded", "outside")
-_MAPS = ("attributes", "unknown_documents", "unknown_queries")
-
-
-@dataclass(frozen=True)
-class Fragment:
-    """A file of detections of one run and the rows of each of its row groups."""
-
-    file: str
-    groups: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """A run and the files of its rows, in order."""
-
-    run: Run
-    fragments: tuple[Fragment, ...]
-
-
-def to_table(runs: Iterable[StoredRun]) -> pa.Table:
-    """The table of some runs."""
-    return pa.Table.from_pylist([_record(each) for each in sorted(runs, key=lambda each: each.run.system)], RUNS)
-
-
-def from_table(table: pa.Table) -> list[StoredRun]:
-    """The runs of a table, in its order."""
-    return [_stored_run(record) for record in table.to_pylist()]
-
-
-def _record(stored: StoredRun) -> dict[str, Any]:
-    run = stored.run
-    return {
-        **{name: getattr(run, name) for name in _AS_THEY_ARE},
-        **{name: list(getattr(run, name).items()) for name in _MAPS},
-        "declared_scores": run.scores.declared,
-        "scores": run.scores.run,
-        "files": run.files,
-        "resources": None if run.resources is None else run.resources.to_json(),
-        "fragments": [{"file": each.file, "groups": each.groups} for each in stored.fragments],
-    }
-
-
-def _stored_run(record: dict[str, Any]) -> StoredRun:
-    declared = record["declared_scores"]
-    low, high = record["scores"]
-    told = record.get("resources")
-    said = {name: record[name] for name in _AS_THEY_ARE} | {name: dict(record[name]) for name in _MAPS}
-    run = Run(
-        **said,
-        scores=ScoreRange(None if declared is None else (declared[0], declared[1]), (low, high)),
-        files=tuple(record["files"]),
-        resources=None if told is None else Resources.from_json(told),
-    )
-    return StoredRun(run, tuple(Fragment(each["file"], tuple(each["groups"])) for each in record["fragments"]))
 
 
 _MOST_BINS = 1 << 22
@@ -295,13 +168,14 @@ class FragmentWriter:
         return part_of_bin
 
     def _fragment(self, share: Share, part: int, rows: Detections) -> Fragment:
-        name = fragment_name(share.content, share.first, share.last, part)
+        writer = self.folder.rsplit("/", 1)[-1]
+        name = fragment_name(share.content, share.first, share.last, part, writer)
         ordered = in_order(rows)
         if self.in_files:
             self.in_files.check_once(share.system, ordered)
         content, groups = write_fragment(ordered, self.layout.rows_per_group, self.layout.codec)
         self.storage.write(name, content)
-        return Fragment(name, tuple(groups))
+        return Fragment(StoredFile.of(name, content), tuple(groups), hash_parts(content))
 
 
 class _Ranges:

@@ -82,6 +82,11 @@ class MemoryArchive:
         """Content hashes of the reference, by role."""
         return self.tables.inputs
 
+    @property
+    def verification(self) -> None:
+        """Nothing is stored."""
+        return None
+
     def occurrences(self, rule: FindRule) -> pa.Table:
         """Where the queries were spoken."""
         return find_occurrences(self.words, self.queries, rule)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
@@ -91,6 +91,11 @@ class Archive(Protocol):
     @property
     def inputs(self) -> dict[str, str]:
         """Content hashes of the reference, by role (ecf, rttm, queries)."""
+        ...
+
+    @property
+    def verification(self) -> Literal["on", "off", "no hashes"] | None:
+        """Whether what is read is verified by hashes (`archive.tables.Verification`); None for what is in memory."""
         ...
 
     def occurrences(self, rule: FindRule) -> pa.Table:

@@ -2,26 +2,26 @@
 
 `write_new` creates a file unless it exists, so that of two writers one wins whatever happens between them. It is safe
 on a local file system (a link made to a finished file), in memory (under a lock) and on S3 (a conditional put, tried
-out before it is trusted); elsewhere an archive can be read but not written.
+out before it is trusted); elsewhere an archive can be read but not written. In a local folder only regular files are
+read, and links are not followed (`archive.local`).
 """
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
 
+from swsdask.archive import local
 from swsdask.model.errors import ArchiveError
 
 _LOCAL = ("file", "local")
@@ -30,11 +30,11 @@ _CONDITIONAL_PUT = ("s3", "s3a")
 
 _memory_lock = threading.Lock()
 
+PROBE = "probe-"
+"""How the names of files begin that try out whether a store can be written safely."""
 
-_FOOTERS = 64
-"""Of how many Parquet files the footer is kept."""
-
-_footers: dict[tuple[str, str], pq.FileMetaData] = {}
+_NEAR = 1 << 16
+"""Parts of a remote file that lie no further apart are fetched as one."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,21 @@ class Storage:
         return f"{self._opened[1]}/{name}"
 
     def read(self, name: str) -> bytes:
-        """The bytes of a file. Raises `FileNotFoundError`."""
-        content: bytes = self._filesystem.cat_file(self.path(name))
+        """The bytes of a file. Raises `FileNotFoundError`, `ArchiveError` for what is no regular file."""
+        path = self.path(name)
+        if self.is_local:
+            return bytes(local.read_regular(self._opened[1], name))
+        content: bytes = self._filesystem.cat_file(path)
         return content
+
+    def open_parts(self, name: str) -> Parts:
+        """A file of which some parts are to be read. Raises as `read`."""
+        path = self.path(name)
+        if self.is_local:
+            return Whole(local.read_regular(self._opened[1], name))
+        if self._is(_MEMORY):
+            return Whole(pa.py_buffer(self.read(name)))
+        return Remote(self._filesystem, path)
 
     def write(self, name: str, content: pa.Buffer | bytes) -> None:
         """Write a whole file; on a local file system it is on the disk when this returns."""
@@ -90,50 +102,34 @@ class Storage:
         if self.is_local:
             path = self.path(name)
             with self._explained("written"):
-                _sync(path)
-                _sync(str(Path(path).parent))
+                local.sync(path)
+                local.sync(path.rsplit("/", 1)[0])
 
     def write_temporary(self, name: str, content: pa.Buffer | bytes) -> None:
         """Write a whole file that need not outlast this machine's running."""
         path = self.path(name)
         with self._explained("written"):
-            self._filesystem.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
             if self.is_local:
-                with open(path, "wb") as file:
-                    file.write(content)
+                local.write_whole(path, content)
             else:
+                self._filesystem.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
                 self._filesystem.pipe_file(path, bytes(content))
 
-    def read_table(self, name: str) -> pa.Table:
-        """A whole Parquet file. Raises `ArchiveError` if it is gone or cannot be read.
-
-        No thread is begun (as `pq.read_table` begins one): now and then a process that ends right behind it is aborted.
-        """
-        try:
-            return pq.ParquetFile(pa.BufferReader(self.read(name)), pre_buffer=False).read(use_threads=False)
-        except (OSError, pa.ArrowException) as error:
-            raise self.unreadable(name, error) from error
-
-    def unreadable(self, name: str, error: Exception) -> ArchiveError:
-        """What to say of a file of the archive that `error` came from."""
-        found = "none" if isinstance(error, FileNotFoundError) else f"one that cannot be read ({error})"
-        return ArchiveError(
-            f"{self.url}/{name}: expected a Parquet file of this archive; found {found}. Restore it from a copy of the "
-            "archive, or ingest the reference and the runs into a new one."
-        )
-
-    def write_table(self, name: str, table: pa.Table) -> None:
-        """Write a table as a Parquet file."""
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd")
-        self.write(name, sink.getvalue())
+    def replace(self, name: str, content: pa.Buffer | bytes) -> None:
+        """Write a whole file over whatever is there, in one step."""
+        path = self.path(name)
+        with self._explained("written"):
+            if self.is_local:
+                local.replace(path, content)
+            else:
+                self._filesystem.pipe_file(path, bytes(content))
 
     def write_new(self, name: str, content: bytes) -> bool:
         """Write a whole file unless there is one of that name; whether it was written."""
         path = self.path(name)
         with self._explained("written"):
             if self.is_local:
-                return _link_new(path, content)
+                return local.link_new(path, content)
             if self._is(_MEMORY):
                 return self._pipe_new(path, content)
             return self._put_new(path, content)
@@ -147,7 +143,7 @@ class Storage:
                 f"{self.url}: expected a store where a file can be created only if it does not exist (a local folder, "
                 f"memory, s3); found {'/'.join(self._protocols)}. Ingest into a local folder and copy it there."
             )
-        probe = f"probe-{secrets.token_hex(8)}"
+        probe = f"{PROBE}{secrets.token_hex(8)}"
         try:
             is_safe = self.write_new(probe, b"first") and not self.write_new(probe, b"second")
         finally:
@@ -167,13 +163,40 @@ class Storage:
             found = filesystem.find(root, maxdepth=None if below else 1)
         return sorted(path.removeprefix(root).lstrip("/") for path in found)
 
+    def modified(self, folder: str = "") -> dict[str, float]:
+        """The time of the last change of every file in the folder, or in one below it, in seconds since 1970."""
+        filesystem, root = self._opened
+        with self._explained("listed"):
+            if self.is_local:
+                return dict(local.modified(root, folder))
+            filesystem.invalidate_cache()
+            found = filesystem.find(f"{root}/{folder}" if folder else root, detail=True)
+            return {path.removeprefix(root).lstrip("/"): _time_of(info) for path, info in found.items()}
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file of that name."""
+        path = self.path(name)
+        with self._explained("listed"):
+            self._filesystem.invalidate_cache()
+            return bool(self._filesystem.exists(path))
+
     def remove(self, name: str) -> None:
         """Remove a file, or a folder with all that is in it; nothing happens if there is none."""
         path = self.path(name)
         with self._explained("removed"):
+            if self.is_local:
+                local.remove(path)
+                return
             self._filesystem.invalidate_cache()
             if self._filesystem.exists(path):
                 self._filesystem.rm(path, recursive=True)
+
+    def remove_empty_folders(self, names: Iterable[str], before: float) -> None:
+        """Remove the empty folders below some, last changed before a time, where a store has folders."""
+        if self.is_local:
+            with self._explained("removed"):
+                for name in names:
+                    local.remove_empty_folders(self.path(name), before)
 
     def open_arrow(self, name: str) -> pa.NativeFile:
         """A file opened for reading at any place."""
@@ -183,16 +206,6 @@ class Storage:
         if self._is(_MEMORY):
             return pa.BufferReader(self.read(name))
         return pa.PythonFile(self._filesystem.open(path, "rb"), mode="r")
-
-    def open_parquet(self, name: str) -> pq.ParquetFile:
-        """A Parquet file opened for reading. Files of one name never change, so the footer of one is read once."""
-        footer = _footers.get((self.url, name))
-        file = pq.ParquetFile(self.open_arrow(name), metadata=footer, pre_buffer=not self.is_local)
-        if footer is None:
-            _footers[self.url, name] = file.metadata
-            while len(_footers) > _FOOTERS:
-                _footers.pop(next(iter(_footers)), None)
-        return file
 
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:
@@ -223,31 +236,59 @@ class Storage:
         return True
 
 
-def _link_new(path: str, content: bytes) -> bool:
-    """Write a file aside and link it to its name, which fails if the name is taken."""
-    folder = Path(path).parent
-    folder.mkdir(parents=True, exist_ok=True)
-    aside = Path(f"{path}.{secrets.token_hex(8)}.part")
-    try:
-        aside.write_bytes(content)
-        _sync(str(aside))
-        os.link(aside, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise ArchiveError(
-            f"{path}: this file system cannot create a file only if it does not exist: {error}."
-        ) from None
-    finally:
-        aside.unlink(missing_ok=True)
-    _sync(str(folder))
-    return True
+class Whole:
+    """A file that lies in memory, or is mapped into it."""
+
+    def __init__(self, content: pa.Buffer) -> None:
+        self.content = content
+        self.size = content.size
+
+    def fetch(self, parts: Iterable[tuple[int, int]]) -> None:
+        """Nothing: all parts are here."""
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        """The bytes from an offset on, fewer at the end of the file."""
+        return self.content.slice(min(offset, self.size), length)
 
 
-def _sync(path: str) -> None:
-    """Wait until a file, or what stands in a folder, is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+class Remote:
+    """A file in a store, whose parts are read by requests of their own."""
+
+    def __init__(self, filesystem: AbstractFileSystem, path: str) -> None:
+        self.filesystem = filesystem
+        self.path = path
+        self.size: int = filesystem.info(path)["size"]
+        self._held: list[tuple[int, pa.Buffer]] = []
+
+    def fetch(self, parts: Iterable[tuple[int, int]]) -> None:
+        """Get parts (offset, length) that will be read, neighbours by one request, requests at the same time."""
+        merged: list[list[int]] = []
+        for offset, length in sorted(parts):
+            if merged and offset <= merged[-1][1] + _NEAR:
+                merged[-1][1] = max(merged[-1][1], offset + length)
+            else:
+                merged.append([offset, offset + length])
+        begins, ends = [begin for begin, _ in merged], [min(end, self.size) for _, end in merged]
+        found = self.filesystem.cat_ranges([self.path] * len(merged), begins, ends, on_error="raise")
+        self._held = [(begin, pa.py_buffer(content)) for begin, content in zip(begins, found, strict=True)]
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        """The bytes from an offset on, fewer at the end of the file."""
+        for begin, held in self._held:
+            if begin <= offset and offset + length <= begin + held.size:
+                return held.slice(offset - begin, length)
+        return pa.py_buffer(self.filesystem.cat_file(self.path, start=offset, end=min(offset + length, self.size)))
+
+
+Parts = Whole | Remote
+
+
+def _time_of(info: Mapping[str, Any]) -> float:
+    """When a file was changed last, as the stores tell it: local, memory, S3, others."""
+    for name in ("mtime", "LastModified", "last_modified", "created", "updated"):
+        told = info.get(name)
+        if isinstance(told, datetime):
+            return told.timestamp()
+        if isinstance(told, int | float):
+            return float(told)
+    return float("inf")

@@ -2,72 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.fragments import StoredRun, from_table, read_groups
+from swsdask.archive.cells import Bounds, Groups, StoredCell
+from swsdask.archive.change import Kind
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import Run
+from swsdask.archive.reference_tables import document_ids, spoken_elsewhere
+from swsdask.archive.run_table import StoredRun, read_runs_table, write_runs_table
 from swsdask.archive.storage import Storage
-from swsdask.archive.versions import DETECTION_FILES, TABLES, TEMPORARY, Manifest, opened, remove_unnamed, versions
+from swsdask.archive.tables import StoredFile, Verification, check_range, check_spans, read_table, verification
+from swsdask.archive.versions import EvaluationManifest, opened, versions
 from swsdask.model.errors import ArchiveError
 from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
-from swsdask.model.trials import Detections
+from swsdask.model.schemas import DOCUMENTS, FOUND_OCCURRENCES, QUERIES, SEGMENTS, WORDS
 
-
-@dataclass(frozen=True)
-class StoredCell:
-    """Some row groups of some fragments of one run: where to read, not what."""
-
-    storage: Storage
-    system: str
-    rows: int
-    groups: tuple[tuple[str, tuple[int, ...]], ...]
-
-    @property
-    def source(self) -> str:
-        """The files."""
-        return ", ".join(f"{self.storage.url}/{file}" for file, _ in self.groups)
-
-    def read(self, columns: Sequence[str]) -> Detections:
-        """The named columns, `query` and `score`. Raises `ArchiveError` if a file is gone or cannot be read."""
-        wanted = list(dict.fromkeys(("query", "score", *columns)))
-        found: dict[str, list[Any]] = {name: [] for name in wanted}
-        for file, numbers in self.groups:
-            try:
-                with self.storage.open_parquet(file) as parquet:
-                    if "position" in wanted and "position" not in parquet.schema_arrow.names:
-                        raise self._without_order()
-                    for name, arrays in read_groups(parquet, numbers, wanted).items():
-                        found[name] += arrays
-            except (OSError, pa.ArrowException) as error:
-                raise self.storage.unreadable(file, error) from error
-        return Detections(
-            **{name: arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for name, arrays in found.items()}
-        )
-
-    def _without_order(self) -> ArchiveError:
-        return ArchiveError(
-            f"{self.storage.url}: expected a run of {self.system!r} with the order of its rows, which "
-            "compat=mediaeval, average_precision.ties=input and average_precision.duplicates=first need; found one "
-            "ingested without. "
-            "Ingest it again under that setting: --compat mediaeval --change-settings --replace, or "
-            "--set average_precision.ties=input --change-settings --replace."
-        )
+EVALUATION: Kind[EvaluationManifest, StoredRun] = Kind(
+    manifest=EvaluationManifest,
+    table="runs",
+    read=read_runs_table,
+    write=write_runs_table,
+    content=lambda stored: stored.run.content,
+    files=lambda stored: tuple(fragment.file for fragment in stored.fragments),
+    entry="a run of",
+    source="reference",
+    parts="ECF, RTTM and queries",
+)
 
 
 @dataclass(frozen=True)
 class StoredArchive:
-    """Implements `archive.base.Archive` on storage. Tables are read when they are first asked for."""
+    """Implements `archive.protocols.Archive` on storage. Tables are read when they are first needed.
+
+    What is read is verified, where it has hashes, unless `verify` is False.
+    """
 
     storage: Storage
-    manifest: Manifest
+    manifest: EvaluationManifest
+    verify: bool = True
 
     @property
     def version(self) -> int:
@@ -87,27 +65,45 @@ class StoredArchive:
     @cached_property
     def documents(self) -> pa.Table:
         """The evaluated excerpts."""
-        return self._table("documents")
+        table, file = self._table("documents", DOCUMENTS)
+        check_spans(self.storage, file, table, ("start", "end"))
+        return table
 
     @cached_property
     def queries(self) -> pa.Table:
         """The query list."""
-        return self._table("queries")
+        return self._table("queries", QUERIES)[0]
 
     @cached_property
     def words(self) -> pa.Table:
         """What was spoken."""
-        return self._table("words")
+        table, file = self._table("words", WORDS)
+        check_spans(self.storage, file, table, ("start", "end"))
+        return table
 
     @cached_property
     def segments(self) -> pa.Table:
         """Who spoke when."""
-        return self._table("segments")
+        table, file = self._table("segments", SEGMENTS)
+        check_spans(self.storage, file, table, ("start", "end"))
+        return table
 
     @cached_property
     def stored_runs(self) -> tuple[StoredRun, ...]:
         """The runs with their files."""
-        return tuple(from_table(self._table("runs")))
+        return tuple(read_runs_table(self.storage, self._file("runs")).values())
+
+    @cached_property
+    def n_codes(self) -> tuple[int, int]:
+        """How many queries and how many documents have codes."""
+        documents = document_ids(self.documents) + spoken_elsewhere(self.documents, self.words)
+        return self.queries.num_rows, len(documents)
+
+    @property
+    def verification(self) -> Verification:
+        """Whether what is read is verified by hashes."""
+        of_entries = (file for each in self.stored_runs for file in EVALUATION.files(each))
+        return verification((*self.manifest.tables.values(), *of_entries), self.verify)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -118,8 +114,16 @@ class StoredArchive:
         """Where the queries were spoken: as stored, or found in the words if that was by another rule."""
         stored = (self.manifest.finder, self.manifest.find_gap, self.manifest.text_filters)
         if (finder_of(rule), rule.find_gap, rule.text_filters) == stored:
-            return self._table("occurrences")
+            return self.stored_occurrences
         return find_occurrences(self.words, self.queries, rule)
+
+    @cached_property
+    def stored_occurrences(self) -> pa.Table:
+        """Where the queries were spoken by the rule of the settings that the archive was made with."""
+        table, file = self._table("occurrences", FOUND_OCCURRENCES)
+        check_range(self.storage, file, table, "query", 0, self.queries.num_rows)
+        check_spans(self.storage, file, table, ("start", "end"))
+        return table
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[StoredCell]:
         """The run in cells of whole row groups, as many as fit in `rows_per_task` rows, at least one."""
@@ -128,36 +132,50 @@ class StoredArchive:
             raise ArchiveError(
                 f"{self.storage.url}: no run of {system!r}; there are: {', '.join(sorted(stored)) or 'none'}."
             )
+        run, fragments = stored[system].run, stored[system].fragments
+        bounds = Bounds.of(run, *self.n_codes)
         rows = 0
-        gathered: dict[str, list[int]] = {}
-        for fragment in stored[system].fragments:
+        gathered: dict[int, list[int]] = {}
+
+        def cell() -> StoredCell:
+            groups = (Groups.of(fragments[each], numbers, verify=self.verify) for each, numbers in gathered.items())
+            return StoredCell(self.storage, system, rows, tuple(groups), bounds)
+
+        for place, fragment in enumerate(fragments):
             for number, size in enumerate(fragment.groups):
                 if gathered and rows + size > rows_per_task:
-                    yield self._cell(system, rows, gathered)
+                    yield cell()
                     rows, gathered = 0, {}
-                gathered.setdefault(fragment.file, []).append(number)
+                gathered.setdefault(place, []).append(number)
                 rows += size
         if gathered:
-            yield self._cell(system, rows, gathered)
+            yield cell()
 
-    def _cell(self, system: str, rows: int, gathered: Mapping[str, Sequence[int]]) -> StoredCell:
-        groups = tuple((file, tuple(numbers)) for file, numbers in gathered.items())
-        return StoredCell(self.storage, system, rows, groups)
-
-    def _table(self, name: str) -> pa.Table:
+    def _file(self, name: str) -> StoredFile:
         file = self.manifest.tables[name]
-        return self.storage.read_table(file)
+        return file if self.verify else file.unverified
+
+    def _table(self, name: str, schema: pa.Schema) -> tuple[pa.Table, StoredFile]:
+        file = self._file(name)
+        return read_table(self.storage, file, schema), file
 
 
 def open_archive(
-    url: str, version: int | None = None, storage_options: Mapping[str, Any] | None = None
+    url: str,
+    version: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    verify: bool = True,
 ) -> StoredArchive:
-    """The archive at a URL, at its current version or a given one.
+    """Open the archive at a URL, at its current version or a given one.
 
-    Raises `ArchiveError` if there is none, or not that version.
+    Raises
+    ------
+    ArchiveError
+        If there is none, or not that version, or its manifest is damaged.
     """
     storage = Storage(url, storage_options or {})
-    return StoredArchive(storage, opened(storage, version, Manifest.from_json))
+    return StoredArchive(storage, opened(storage, version, EvaluationManifest), verify)
 
 
 def is_archive(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
@@ -166,17 +184,3 @@ def is_archive(url: str, storage_options: Mapping[str, Any] | None = None) -> bo
         return bool(versions(Storage(url, storage_options or {})))
     except ArchiveError:
         return False
-
-
-def vacuum(url: str, storage_options: Mapping[str, Any] | None = None) -> list[str]:
-    """Remove the files that no version names, left by writers that were stopped; their names.
-
-    Only while nobody writes: the files of a commit under way are not yet named either.
-    """
-    storage = Storage(url, storage_options or {})
-    named = set[str]()
-    for version in versions(storage):
-        archive = open_archive(url, version, storage_options)
-        named.update(archive.manifest.tables.values())
-        named.update(fragment.file for stored in archive.stored_runs for fragment in stored.fragments)
-    return remove_unnamed(storage, (DETECTION_FILES, TABLES, TEMPORARY), named)

@@ -1,21 +1,22 @@
 """Versions of an archive: manifests, names of files, and commits.
 
-Versions of an archive: what a manifest says, and how one is committed.
-
 A version is a JSON file that is written only if its name is free: of two writers one wins, and the other reads again.
-It names every file of the version, all of which are written before it; so whatever happens to a writer, the versions
-that were there stay as they were. The archive is its highest manifest.
-
-How an archive's files are named.
+It names every file of the version, with size and hash, all of which are written before it; so whatever happens to a
+writer, the versions that were there stay as they were. It holds a hash of what it says itself. The archive is its
+highest manifest.
 
     manifest-00000001.json         one per committed version; the highest is the archive
-    tables/NAME-TOKEN.parquet      documents, queries, words, segments, occurrences, runs
-    detections/CONTENT/FIRST-LAST-PART-TOKEN.parquet
+    tables/NAME-WRITERTOKEN.parquet
+                                   documents, queries, words, segments, occurrences, runs; of term discovery phones,
+                                   words, split, folds, within, speakers, systems, and each system's classes, fragments
+    detections/CONTENT/FIRST-LAST-PART-WRITERTOKEN.parquet
                                    rows of the run with that content hash, of the buckets FIRST to LAST
-    temporary/TOKEN/               rows on their way into their buckets; gone when an ingest ends
+    temporary/WRITER/              the lease of a writer (`archive.lease`), and rows on their way into their buckets;
+                                   gone when the writer ends
 
-A query's bucket is a hash of its id modulo the number of buckets. No id stands in a path; tokens are random, so that
-no file is ever written twice. Row groups are cut only where the (query, document) changes.
+A query's bucket is a hash of its id modulo the number of buckets. No id stands in a path; WRITER and TOKEN are 16
+random hexadecimal digits each, so that no file is ever written twice. Row groups are cut only where the (query,
+document) changes.
 """
 
 from __future__ import annotations
@@ -23,19 +24,23 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import xxhash
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from swsdask.archive.storage import Storage
+from swsdask.archive.tables import REMEDY, StoredFile, digest
 from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers, overrides
 from swsdask.model.trials import I64
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+WITHOUT_HASHES = 1
+"""The format of archives, still read, whose files have names alone."""
 HASH_VERSION = 1
 """The hash of `bucket_of`: xxh3_64 of the id's UTF-8 bytes, seed 0."""
 
@@ -47,6 +52,10 @@ TABLES = "tables"
 DETECTION_FILES = "detections"
 
 _MANIFEST = re.compile(r"manifest-(\d{8})\.json")
+_WRITER = re.compile(r"-([0-9a-f]{16})[0-9a-f]{16}\.parquet$|^temporary/([0-9a-f]{16})/")
+_OWN_HASH = "hash"
+
+AnyManifest = TypeVar("AnyManifest", bound="Manifest")
 
 
 @dataclass(frozen=True)
@@ -81,14 +90,20 @@ def new_token() -> str:
     return secrets.token_hex(8)
 
 
-def table_name(table: str) -> str:
-    """A new file name for a table."""
-    return f"{TABLES}/{table}-{new_token()}.parquet"
+def table_name(table: str, writer: str) -> str:
+    """A new file name for a table that a writer writes."""
+    return f"{TABLES}/{table}-{writer}{new_token()}.parquet"
 
 
-def fragment_name(content: str, first: int, last: int, part: int) -> str:
-    """A new file name for rows of a run, of the buckets `first` to `last`."""
-    return f"{DETECTION_FILES}/{content}/{first:05d}-{last:05d}-{part:05d}-{new_token()}.parquet"
+def fragment_name(content: str, first: int, last: int, part: int, writer: str) -> str:
+    """A new file name for rows of a run, of the buckets `first` to `last`, that a writer writes."""
+    return f"{DETECTION_FILES}/{content}/{first:05d}-{last:05d}-{part:05d}-{writer}{new_token()}.parquet"
+
+
+def writer_of(name: str) -> str | None:
+    """The writer whose file it is, by its name; None for files of releases whose writers had no lease."""
+    found = _WRITER.search(name)
+    return (found[1] or found[2]) if found else None
 
 
 def buckets_of(query_ids: Iterable[str], buckets: int) -> I64:
@@ -96,46 +111,34 @@ def buckets_of(query_ids: Iterable[str], buckets: int) -> I64:
     return np.array([xxhash.xxh3_64_intdigest(identifier.encode()) % buckets for identifier in query_ids], np.int64)
 
 
-DISCOVERY = "discovery"
-"""What the manifests of archives of term discovery say that they are; those of detections say nothing."""
-
-
-class AnyManifest(Protocol):
-    """What a commit needs of a manifest."""
-
-    @property
-    def version(self) -> int:
-        """The version it makes."""
-        ...
-
-    def to_json(self) -> bytes:
-        """The manifest's file."""
-        ...
-
-
-Read = TypeVar("Read", bound=AnyManifest)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """One version of an archive of detections.
+    """One version of an archive, of either kind.
 
-    `find_gap` (ticks) and `text_filters` are those by which its occurrences were found, `finder` whose rule found
-    them, and its version (`archive.occurrences.finder_of`; empty: not said). `tables` are the files of its tables by
-    name, `inputs` the content hashes of its reference by role, `settings` what it keeps of the settings that it was
-    made with (`model.layers.Layers.kept`; None in archives of releases that kept none).
+    Parameters
+    ----------
+    version : int
+        The number of the version, from 1 on.
+    tables : dict of str to StoredFile
+        The files of its tables by name.
+    inputs : dict of str to str
+        The content hashes of what it was made from, by role.
+    settings : dict, optional
+        What it keeps of the settings that it was made with (`model.layers.Layers.kept`); None in archives of releases
+        that kept none.
     """
 
+    kind: ClassVar[str]
+    described: ClassVar[str]
+    command: ClassVar[str]
+    needed: ClassVar[tuple[str, ...]]
+
     version: int
-    buckets: int
-    find_gap: int
-    text_filters: tuple[str, ...]
-    tables: dict[str, str]
+    tables: dict[str, StoredFile]
     inputs: dict[str, str]
     settings: dict[str, Any] | None = None
-    finder: str = ""
-    format_version: int = FORMAT_VERSION
-    hash_version: int = HASH_VERSION
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
     @property
     def kept(self) -> Layers | None:
@@ -144,43 +147,116 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The manifest's file."""
-        return (json.dumps(asdict(self), indent=2, sort_keys=True) + "\n").encode()
+        said = {
+            **asdict(self),
+            "kind": self.kind,
+            "format_version": FORMAT_VERSION,
+            "hash_version": HASH_VERSION,
+        }
+        return (json.dumps({**said, _OWN_HASH: own_hash(said)}, indent=2, sort_keys=True) + "\n").encode()
 
     @classmethod
-    def from_json(cls, content: bytes, where: str) -> Self | None:
-        """The manifest in a file, None if the file is not whole.
+    def from_json(cls, content: bytes, where: str) -> Self:
+        """Read the manifest of a file.
 
-        Raises `ArchiveError` for a manifest of a version of the format that is not known here.
+        Raises
+        ------
+        ArchiveError
+            If the file is damaged, of another kind of archive, or of a version of the format that is not known here.
         """
-        said = whole_json(content, where)
-        if said is None:
-            return None
-        if said.get("kind") == DISCOVERY:
+        said = checked_json(content, where)
+        kind = said.pop("kind", DETECTIONS_KIND)
+        if kind != cls.kind:
+            other = next((each for each in (EvaluationManifest, DiscoveryManifest) if each.kind == kind), None)
+            if other is None:
+                raise ArchiveError(f"{where}: expected an archive of {cls.described}; found one of {kind!r}.")
             raise ArchiveError(
-                f"{where}: expected an archive of detections; found one of term discovery. Score it with `swsdask "
-                "discover`."
+                f"{where}: expected an archive of {cls.described}; found one of {other.described}. Score it with "
+                f"`swsdask {other.command}`."
             )
         try:
-            return cls(**{**said, "text_filters": tuple(said["text_filters"])})
-        except (TypeError, KeyError) as error:
-            raise ArchiveError(f"{where}: not a manifest of an archive: {error}.") from None
+            found_manifest: Self = TypeAdapter(cls).validate_json(json.dumps(said))
+            _ = found_manifest.kept
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise ArchiveError(f"{where}: not a manifest of an archive: {place}: {first['msg']}. {REMEDY}") from None
+        except TypeError as error:
+            raise ArchiveError(f"{where}: not a manifest of an archive: settings: {error}. {REMEDY}") from None
+        missing = [name for name in cls.needed if name not in found_manifest.tables]
+        if missing:
+            raise ArchiveError(f"{where}: expected the table {missing[0]!r}; found none. {REMEDY}")
+        return found_manifest
 
 
-def whole_json(content: bytes, where: str) -> dict[str, Any] | None:
-    """What a manifest's file says, None if the file is not whole.
+DETECTIONS_KIND = "detections"
 
-    Raises `ArchiveError` for a manifest of a version of the format that is not known here.
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationManifest(Manifest):
+    """One version of an archive of detections.
+
+    `find_gap` (ticks) and `text_filters` are those by which its occurrences were found, `finder` whose rule found
+    them, and its version (`archive.occurrences.finder_of`; empty: not said). `buckets` is its number of query buckets.
+    """
+
+    kind = DETECTIONS_KIND
+    described = "detections"
+    command = "score"
+    needed = ("documents", "queries", "words", "segments", "occurrences", "runs")
+
+    buckets: int
+    find_gap: int
+    text_filters: tuple[str, ...]
+    finder: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoveryManifest(Manifest):
+    """One version of an archive of term discovery. `read_from` are the files that its corpus was read from, by role."""
+
+    kind = "discovery"
+    described = "term discovery"
+    command = "discover"
+    needed = ("phones", "words", "systems")
+
+    read_from: dict[str, str]
+
+
+def own_hash(said: Mapping[str, Any]) -> str:
+    """The hash of what a manifest says, whatever its layout."""
+    return digest(json.dumps(said, sort_keys=True).encode()).hex()
+
+
+def checked_json(content: bytes, where: str) -> dict[str, Any]:
+    """What a manifest's file says, its tables as of the present format, its own hash verified and left out.
+
+    Raises `ArchiveError` for a damaged manifest and for a version of the format that is not known here.
     """
     try:
         said: dict[str, Any] = dict(json.loads(content))
-    except (ValueError, TypeError):
-        return None
-    if said.get("format_version") != FORMAT_VERSION or said.get("hash_version") != HASH_VERSION:
+    except (ValueError, TypeError, RecursionError):
+        raise _damaged(where, "a damaged one") from None
+    version = said.pop("format_version", None)
+    if version not in (FORMAT_VERSION, WITHOUT_HASHES) or said.get("hash_version") != HASH_VERSION:
         raise ArchiveError(
             f"{where}: expected archive format {FORMAT_VERSION} with hash {HASH_VERSION}; found "
-            f"{said.get('format_version')} with {said.get('hash_version')}. Read it with the release that wrote it."
+            f"{version} with {said.get('hash_version')}. Read it with the release that wrote it."
         )
+    own = said.pop(_OWN_HASH, None)
+    if version == FORMAT_VERSION and own != own_hash({**said, "format_version": version}):
+        raise _damaged(where, "one whose content is not what was written (its hash differs)")
+    del said["hash_version"]
+    if version == WITHOUT_HASHES and isinstance(said.get("tables"), dict):
+        said["tables"] = {name: {"file": file} for name, file in said["tables"].items()}
     return said
+
+
+def _damaged(where: str, found: str) -> ArchiveError:
+    return ArchiveError(
+        f"{where}: expected a whole manifest; found {found}. Restore it from a copy (`swsdask verify ARCHIVE --repair "
+        "COPY`), or remove it to go back to the version before."
+    )
 
 
 def versions(storage: Storage) -> list[int]:
@@ -189,53 +265,50 @@ def versions(storage: Storage) -> list[int]:
     return sorted(version for version in found if version is not None)
 
 
-def read_version(storage: Storage, version: int, read: Callable[[bytes, str], Read | None]) -> Read | None:
-    """The manifest of a version, as `read` makes it of a file and its name; None if it is not whole."""
+def read_version(storage: Storage, version: int, kind: type[AnyManifest]) -> AnyManifest:
+    """The manifest of a version. Raises `ArchiveError` for a damaged one."""
     name = manifest_name(version)
-    return read(storage.read(name), f"{storage.url}/{name}")
+    where = f"{storage.url}/{name}"
+    try:
+        content = storage.read(name)
+    except OSError as error:
+        raise ArchiveError(f"{where}: cannot be read: {error}.") from None
+    manifest = kind.from_json(content, where)
+    if manifest.version != version:
+        raise _damaged(where, f"that of version {manifest.version}")
+    return manifest
 
 
-def latest(storage: Storage, read: Callable[[bytes, str], Read | None]) -> tuple[Read | None, int]:
+def latest(storage: Storage, kind: type[AnyManifest]) -> tuple[AnyManifest | None, int]:
     """The manifest of the highest version, None if there is none, and the version to commit on top of it.
 
     Both are of one moment: if another writer commits after it, committing that version fails. Raises `ArchiveError` if
     the manifest is damaged: commits are whole or not at all, so what it said is lost, not unfinished.
     """
     highest = max(versions(storage), default=0)
-    if highest == 0:
-        return None, 1
-    found = read_version(storage, highest, read)
-    if found is None:
-        raise ArchiveError(
-            f"{storage.url}/{manifest_name(highest)}: expected a whole manifest; found a damaged one. Restore it from "
-            "a copy, or remove it to go back to the version before."
-        )
-    return found, highest + 1
+    return (None, 1) if highest == 0 else (read_version(storage, highest, kind), highest + 1)
 
 
-def opened(storage: Storage, version: int | None, read: Callable[[bytes, str], Read | None]) -> Read:
+def opened(storage: Storage, version: int | None, kind: type[AnyManifest]) -> AnyManifest:
     """The manifest of the current version, or of a given one. Raises `ArchiveError` if there is none, or not that."""
-    if version is None:
-        manifest, _ = latest(storage, read)
-        expected = f"{manifest_name(1)} or later"
-    else:
-        manifest = read_version(storage, version, read) if version in versions(storage) else None
-        expected = manifest_name(version)
-    if manifest is None:
-        there = ", ".join(map(str, versions(storage))) or "none"
-        raise ArchiveError(
-            f"{storage.url}: expected an archive with {expected}; versions found: {there}. Ingest first."
-        )
-    return manifest
+    there = versions(storage)
+    if there and version in (None, *there):
+        return read_version(storage, there[-1] if version is None else version, kind)
+    expected = f"{manifest_name(1)} or later" if version is None else manifest_name(version)
+    raise ArchiveError(
+        f"{storage.url}: expected an archive with {expected}; versions found: "
+        f"{', '.join(map(str, there)) or 'none'}. Ingest first."
+    )
 
 
-def remove_unnamed(storage: Storage, folders: Sequence[str], named: Collection[str]) -> list[str]:
-    """Remove the files in some folders that are not `named`; their names."""
-    ours = tuple(f"{folder}/" for folder in folders)
-    orphans = [name for name in storage.files(below=True) if name.startswith(ours) and name not in named]
-    for name in orphans:
-        storage.remove(name)
-    return orphans
+def kind_of(storage: Storage, version: int | None = None) -> type[Manifest] | None:
+    """Which kind of archive can be seen in a folder, by its highest manifest or that of a version; None for none."""
+    there = versions(storage) if version is None else [version]
+    if not there:
+        return None
+    name = manifest_name(there[-1])
+    said = checked_json(storage.read(name), f"{storage.url}/{name}").get("kind")
+    return DiscoveryManifest if said == DiscoveryManifest.kind else EvaluationManifest
 
 
 def check_same_settings(storage: Storage, there: Layers | None, ours: Layers | None) -> None:
@@ -252,6 +325,6 @@ def check_same_settings(storage: Storage, there: Layers | None, ours: Layers | N
         )
 
 
-def commit(storage: Storage, manifest: AnyManifest) -> bool:
+def commit(storage: Storage, manifest: Manifest) -> bool:
     """Make the version the archive's; False, and nothing has happened, if another writer made it first."""
     return storage.write_new(manifest_name(manifest.version), manifest.to_json())

@@ -1,58 +1,31 @@
-"""Writing of an archive: one change, committed whole or not at all.
-
-Writing runs into an archive: each call makes one committed version, or leaves everything as it was.
+"""Writing runs into an archive: each call makes one committed version, or leaves everything as it was.
 
 Two phases, in memory that does not grow with the runs: rows are read, coded and spilled by bucket of their query; then
 each share of buckets is sorted and written. Free space of about 30 bytes per detection is needed beside the archive
-while it runs. A writer that stops at any moment leaves the version that was there; `archive.store.vacuum` removes the
-files it left.
-
-Changing an archive: the reference it begins with, and runs that are added, as one committed version.
-
-A writer that loses a race reads again and tries on top of what won, as long as the two do not contradict each other.
-
-Reading files into an archive.
+while it runs. A writer that stops at any moment leaves the version that was there; `archive.vacuum` removes the files
+it left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
+from swsdask.archive.change import Change
 from swsdask.archive.encode import Codes, Tally, encode
-from swsdask.archive.fragments import (
-    Fragment,
-    FragmentWriter,
-    Share,
-    SpillFile,
-    StoredRun,
-    from_table,
-    shares,
-    spill,
-    temporary_folder,
-    to_table,
-)
+from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, shares, spill
+from swsdask.archive.lease import Lease, leased
 from swsdask.archive.memory import RunFile, read_reference, sources_of
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
 from swsdask.archive.rows import joined
+from swsdask.archive.run_table import Fragment, StoredRun
 from swsdask.archive.sources import FileOrder, file_order, note_claims
 from swsdask.archive.storage import Storage
-from swsdask.archive.store import StoredArchive
-from swsdask.archive.versions import (
-    BUCKETS,
-    Layout,
-    Manifest,
-    buckets_of,
-    check_same_settings,
-    commit,
-    latest,
-    table_name,
-)
+from swsdask.archive.store import EVALUATION, StoredArchive
+from swsdask.archive.versions import BUCKETS, EvaluationManifest, Layout, buckets_of
 from swsdask.execution.executor import Executor, run_tasks
 from swsdask.formats.in_memory import TableRun
 from swsdask.formats.reference.files import ReferenceFiles
@@ -64,71 +37,30 @@ from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import I64, Detections
 
 
-class Change:
-    """What a writer wants of an archive, and what was there when it began: `base`, or tables to make one of."""
+def begin(
+    lease: Lease,
+    tables: ReferenceTables | None,
+    settings: EvaluationSettings,
+    layout: Layout,
+    *,
+    replace: bool,
+    keep: Layers | None = None,
+    change_settings: bool = False,
+) -> Change[EvaluationManifest, StoredRun]:
+    """Begin a change of the archive that is there, or of a new one of `tables`, of which nothing is written yet.
 
-    def __init__(
-        self,
-        storage: Storage,
-        base: Manifest,
-        made_of: Mapping[str, pa.Table] | None = None,
-        *,
-        replace: bool,
-        keep: Layers | None = None,
-        change_settings: bool = False,
-    ) -> None:
-        self.storage = storage
-        self.base = base
-        self.made_of = made_of
-        self.replace = replace
-        self.keep = keep
-        self.change_settings = change_settings
-        self.before = {system: stored.run.content for system, stored in _runs(storage, base).items()}
-
-    @classmethod
-    def begin(
-        cls,
-        storage: Storage,
-        tables: ReferenceTables | None,
-        settings: EvaluationSettings,
-        layout: Layout,
-        *,
-        replace: bool,
-        keep: Layers | None = None,
-        change_settings: bool = False,
-    ) -> Change:
-        """Begin with the archive that is there, or with a new one of `tables`, of which nothing is written yet.
-
-        `keep` are the settings that a new archive keeps, and one that is there if `change_settings`. Raises
-        `ArchiveError` if the archive there has another reference, keeps other settings or has other buckets than the
-        layout asks for, if there is neither, or where the storage cannot be written safely.
-        """
-        storage.check_writable()
-        base, _ = latest(storage, Manifest.from_json)
-        if base is not None:
-            if tables is not None:
-                _check_same_reference(storage, base.inputs, tables.inputs)
-            if not change_settings:
-                check_same_settings(storage, base.kept, keep)
-            if layout.buckets not in (None, base.buckets):
-                raise ArchiveError(
-                    f"{storage.url}: expected {counted(base.buckets, 'query buckets')}, which this archive was made "
-                    f"with; found {layout.buckets}. Leave that out, or make another archive."
-                )
-            return cls(storage, base, replace=replace, keep=keep, change_settings=change_settings)
-        if tables is None:
-            raise ArchiveError(
-                f"{storage.url}: expected an archive; found none. Give ECF, RTTM and queries to make one."
-            )
+    Raises `ArchiveError` as `archive.change.Change`, and if the archive has other buckets than the layout asks for.
+    """
+    blank, made_of = None, {}
+    if tables is not None:
         rule = FindRule.of(settings)
         made_of = {
             "documents": tables.documents,
             "queries": tables.queries,
             "words": tables.words,
             "segments": tables.segments,
-            "occurrences": find_occurrences(tables.words, tables.queries, rule),
         }
-        blank = Manifest(
+        blank = EvaluationManifest(
             version=0,
             buckets=layout.buckets or BUCKETS,
             find_gap=rule.find_gap,
@@ -138,90 +70,23 @@ class Change:
             settings=None if keep is None else keep.kept(),
             finder=finder_of(rule),
         )
-        return cls(storage, blank, made_of, replace=replace, keep=keep, change_settings=change_settings)
-
-    def codes(self) -> Codes:
-        """The codes of the archive's queries and documents."""
-        if self.made_of is not None:
-            return Codes.of(self.made_of["documents"], self.made_of["queries"], self.made_of["words"])
-        names = ("documents", "queries", "words")
-        return Codes.of(*(self.storage.read_table(self.base.tables[name]) for name in names))
-
-    def is_new(self, system: str, content: str) -> bool:
-        """Whether a run must be written: False if it is there already.
-
-        Raises `ArchiveError` if another run of that name is there and is not to be replaced.
-        """
-        return self._is_change(system, content, self.before.get(system))
-
-    def commit(self, runs: Iterable[StoredRun]) -> Manifest:
-        """Make a version with `runs` added or replaced; nothing is made if the archive has them all already.
-
-        Raises `ArchiveError` if another writer has made, meanwhile, an archive of another reference or with other
-        settings, or another run of the same name.
-        """
-        runs = list(runs)
-        while True:
-            current, version = latest(self.storage, Manifest.from_json)
-            on = current or self._made()
-            _check_same_reference(self.storage, on.inputs, self.base.inputs)
-            if not self.change_settings:
-                check_same_settings(self.storage, on.kept, self.keep)
-            kept = self.keep.kept() if self.keep is not None and self.change_settings else on.settings
-            there = _runs(self.storage, on)
-            changes = {
-                stored.run.system: stored
-                for stored in runs
-                if self._is_change(stored.run.system, stored.run.content, _content(there, stored.run.system))
-            }
-            if current is not None and not changes and kept == on.settings:
-                return current
-            name = table_name("runs")
-            self.storage.write_table(name, to_table({**there, **changes}.values()))
-            manifest = replace(on, version=version, tables={**on.tables, "runs": name}, settings=kept)
-            if commit(self.storage, manifest):
-                return manifest
-
-    def _made(self) -> Manifest:
-        """The base with its tables written, which is done once."""
-        if self.made_of is not None and not self.base.tables:
-            names = {table: table_name(table) for table in self.made_of}
-            for table, name in names.items():
-                self.storage.write_table(name, self.made_of[table])
-            self.base = replace(self.base, tables=names)
-        return self.base
-
-    def _is_change(self, system: str, content: str, there: str | None) -> bool:
-        if there is None or there == content:
-            return there is None
-        where = f"{self.storage.url}: a run of {system!r}"
-        if not self.replace:
-            raise ArchiveError(
-                f"{where} with other content is there. Ingest it under another name, or replace it (--replace)."
-            )
-        if there != self.before.get(system):
-            raise ArchiveError(f"{where} was changed by another writer meanwhile. Look at it, then ingest again.")
-        return True
-
-
-def _runs(storage: Storage, manifest: Manifest) -> dict[str, StoredRun]:
-    if "runs" not in manifest.tables:
-        return {}
-    return {stored.run.system: stored for stored in from_table(storage.read_table(manifest.tables["runs"]))}
-
-
-def _content(runs: Mapping[str, StoredRun], system: str) -> str | None:
-    return runs[system].run.content if system in runs else None
-
-
-def _check_same_reference(storage: Storage, there: Mapping[str, str], ours: Mapping[str, str]) -> None:
-    different = [role for role in ours if there.get(role) != ours[role]]
-    if different:
+    change = Change(EVALUATION, lease, blank, made_of, replace=replace, keep=keep, change_settings=change_settings)
+    if change.made_of is not None and tables is not None:
+        change.made_of = {**made_of, "occurrences": find_occurrences(tables.words, tables.queries, rule)}
+    elif layout.buckets not in (None, change.base.buckets):
         raise ArchiveError(
-            f"{storage.url}: expected the reference that this archive was made with; found one that "
-            f"differs in {', '.join(different)}. An archive is one evaluation: make another archive for another "
-            "reference."
+            f"{lease.storage.url}: expected {counted(change.base.buckets, 'query buckets')}, which this archive was "
+            f"made with; found {layout.buckets}. Leave that out, or make another archive."
         )
+    return change
+
+
+def codes_of(change: Change[EvaluationManifest, StoredRun]) -> Codes:
+    """The codes of the archive's queries and documents."""
+    if change.made_of is not None:
+        return Codes.of(*(change.made_of[name] for name in ("documents", "queries", "words")))
+    there = StoredArchive(change.storage, change.base)
+    return Codes.of(there.documents, there.queries, there.words)
 
 
 def write_runs(
@@ -248,33 +113,36 @@ def write_runs(
     settings call them an error; `ArchiveError` if the archive or the storage does not admit the change.
     """
     layout = layout or Layout()
-    change = Change.begin(
-        storage, tables, settings, layout, replace=replace, keep=keep, change_settings=change_settings
-    )
-    codes = change.codes()
-    buckets = change.base.buckets
-    bucket_of_query = buckets_of(codes.query_ids, buckets)
-    folder = temporary_folder()
-    try:
+    storage.check_writable()
+    with leased(storage) as lease:
+        change = begin(lease, tables, settings, layout, replace=replace, keep=keep, change_settings=change_settings)
+        codes = codes_of(change)
+        buckets = change.base.buckets
+        bucket_of_query = buckets_of(codes.query_ids, buckets)
+
+        def told(label: str) -> None:
+            lease.renew()
+            if progress is not None:
+                progress(label)
+
         in_files = file_order(sources, codes, settings)
-        spiller = Spiller(storage, folder, codes, bucket_of_query, buckets, layout.rows_in_memory, in_files)
+        spiller = Spiller(storage, lease.folder, codes, bucket_of_query, buckets, layout.rows_in_memory, in_files)
         numbered = list(enumerate(sources))
-        read = run_tasks(executor, _spill, numbered, spiller, lambda each: f"read {each[1].file}", progress)
+        read = run_tasks(executor, _spill, numbered, spiller, lambda each: f"read {each[1].file}", told)
         runs = _checked(sources, read, settings)
         new = {system: run for system, run in runs.items() if change.is_new(system, run.tally.content)}
-        writer = FragmentWriter(storage, folder, bucket_of_query, len(codes.document_ids), layout, in_files)
+        writer = FragmentWriter(storage, lease.folder, bucket_of_query, len(codes.document_ids), layout, in_files)
         work = [
             share
             for system, run in new.items()
             for share in shares(system, run.tally.content, run.files, layout.rows_per_fragment)
         ]
-        written = run_tasks(executor, _write, work, writer, _what, progress)
+        written = run_tasks(executor, _write, work, writer, _what, told)
         fragments: dict[str, tuple[Fragment, ...]] = dict.fromkeys(new, ())
         for share, found in zip(work, written, strict=True):
             fragments[share.system] += tuple(found)
-        manifest = change.commit([_whole(run.tally.run(), fragments[system]) for system, run in new.items()])
-    finally:
-        storage.remove(folder)
+        whole = {system: _whole(run.tally.run(), fragments[system]) for system, run in new.items()}
+        manifest = change.commit(whole)
     return StoredArchive(storage, manifest)
 
 

@@ -23,6 +23,8 @@ COMMANDS = {
     "discover": "Score term discovery: classes of fragments.",
     "ingest": "Write a reference and runs into an archive.",
     "validate": "Check files and list everything that is wrong with them.",
+    "verify": "Verify the files of an archive by their hashes.",
+    "vacuum": "Remove the files of an archive that no version names.",
     "show": "Tell what an archive holds.",
     "calibrate": "Fit a map from scores to log-likelihood ratios, or apply one to runs.",
     "convert": "Rewrite a run in another format.",

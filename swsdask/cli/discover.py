@@ -13,6 +13,7 @@ from swsdask.cli.options import (
     engine_options,
     explicit_settings,
     given_runs,
+    verify_option,
     writable_directory,
 )
 
@@ -31,6 +32,7 @@ TABLE = "discovery"
 @click.option("--measures", metavar="A,B", help="Only these measures or families, e.g. ned,coverage,token.")
 @discovery_settings_options
 @engine_options
+@verify_option
 @click.option(
     "--out",
     metavar="DIRECTORY",
@@ -61,6 +63,7 @@ def command(
     cluster: str | None,
     workers: int | None,
     rows_per_task: int | None,
+    verify: bool,
     out: Path | None,
     tde_output: bool,
     form: str,
@@ -121,7 +124,7 @@ def command(
         if dry_run:
             click.echo(sws.plan_discovery(systems, **given, settings=settings))
             return
-        result = sws.discover(systems, **given, settings=settings, progress=shown)
+        result = sws.discover(systems, **given, settings=settings, verify=verify, progress=shown)
     if out is not None:
         written = sws.write(result, out, tde=tde_output)
     if form == "json":

@@ -138,6 +138,12 @@ def engine_options(command: Command) -> Command:
     )(command)
 
 
+def verify_option(command: Command) -> Command:
+    """--no-verify."""
+    told = "Read an archive without verifying it by its hashes."
+    return click.option("--no-verify", "verify", flag_value=False, default=True, help=told)(command)
+
+
 def explicit_settings(
     settings_file: Path | None,
     assignments: tuple[str, ...] = (),

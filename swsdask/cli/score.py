@@ -15,6 +15,7 @@ from swsdask.cli.options import (
     qrels_option,
     reference_options,
     settings_options,
+    verify_option,
     writable_directory,
 )
 
@@ -33,6 +34,7 @@ from swsdask.cli.options import (
 )
 @encoding_options
 @engine_options
+@verify_option
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of the temporary archive, where one is made.")
 @click.option(
     "--out",
@@ -66,6 +68,7 @@ def command(
     cluster: str | None,
     workers: int | None,
     rows_per_task: int | None,
+    verify: bool,
     buckets: int | None,
     out: Path | None,
     alignment: bool,
@@ -99,6 +102,7 @@ def command(
         preset=preset,
         compat=compat,
         settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),
+        verify=verify,
     )
     if mediaeval_output and evaluation.settings.evaluation.trials != "document":
         raise click.UsageError("--mediaeval-output goes with document trials: --preset quesst2014, or trials=document.")

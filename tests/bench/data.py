@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from swsdask.archive.fragments import Fragment, StoredRun, write_fragment
+from swsdask.archive.cells import hash_parts
+from swsdask.archive.fragments import write_fragment
+from swsdask.archive.lease import Lease, leased
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import ReferenceTables
+from swsdask.archive.run_table import Fragment, StoredRun
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
+from swsdask.archive.tables import StoredFile
 from swsdask.archive.versions import BUCKETS, Layout, fragment_name
-from swsdask.archive.write import Change, write_runs
+from swsdask.archive.write import begin, write_runs
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS, RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings
@@ -120,7 +124,7 @@ class Archived:
     def files(self) -> dict[str, list[str]]:
         """The files of detections, by system."""
         return {
-            stored.run.system: [f"{self.url}/{fragment.file}" for fragment in stored.fragments]
+            stored.run.system: [f"{self.url}/{fragment.file.file}" for fragment in stored.fragments]
             for stored in open_archive(self.url).stored_runs
         }
 
@@ -144,29 +148,30 @@ def _lay(url: str, shape: Shape) -> Callable[[], None]:
         blocks = shape.blocks()
         layout = Layout()
         storage = Storage(url, {})
-        change = Change.begin(storage, _tables(blocks), EvaluationSettings(), layout, replace=False)
         fragments: list[Fragment] = []
         lowest, highest = float("inf"), float("-inf")
-        for number, rows in enumerate(blocks):
-            lowest, highest = min(lowest, float(rows.score.min())), max(highest, float(rows.score.max()))
-            fragments.append(_fragment(storage, rows, number, layout))
-        run = Run(
-            system="system00",
-            content="simulated",
-            rows=int(blocks.rows.sum()),
-            has_decisions=True,
-            scores=ScoreRange(None, (lowest, highest)),
-        )
-        change.commit([StoredRun(run, tuple(fragments))])
+        with leased(storage) as lease:
+            change = begin(lease, _tables(blocks), EvaluationSettings(), layout, replace=False)
+            for number, rows in enumerate(blocks):
+                lowest, highest = min(lowest, float(rows.score.min())), max(highest, float(rows.score.max()))
+                fragments.append(_fragment(lease, rows, number, layout))
+            run = Run(
+                system="system00",
+                content="simulated",
+                rows=int(blocks.rows.sum()),
+                has_decisions=True,
+                scores=ScoreRange(None, (lowest, highest)),
+            )
+            change.commit({run.system: StoredRun(run, tuple(fragments))})
 
     return lay
 
 
-def _fragment(storage: Storage, rows: Detections, number: int, layout: Layout) -> Fragment:
+def _fragment(lease: Lease, rows: Detections, number: int, layout: Layout) -> Fragment:
     content, groups = write_fragment(rows, layout.rows_per_group, layout.codec)
-    name = fragment_name("simulated", 0, BUCKETS - 1, number)
-    storage.write(name, content)
-    return Fragment(name, tuple(groups))
+    name = fragment_name("simulated", 0, BUCKETS - 1, number, lease.writer)
+    lease.storage.write(name, content)
+    return Fragment(StoredFile.of(name, content), tuple(groups), hash_parts(content))
 
 
 def _tables(blocks: DetectionBlocks) -> ReferenceTables:

@@ -10,6 +10,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.model.layers import KEPT_NONE
+from tests.archives import rewritten
 from tests.cli.conftest import RUN, Files, Outcome
 from tests.discovery_worlds import random_world
 
@@ -32,8 +33,7 @@ def kept_options(files: Files) -> list[str]:
 def without_settings(archive: str) -> None:
     """The archive as an earlier release would have made it."""
     for path in Path(archive).glob("manifest-*.json"):
-        said = json.loads(path.read_text())
-        path.write_text(json.dumps({name: said[name] for name in said if name not in ("settings", "finder")}))
+        rewritten(path, lambda said: [said.pop(name, None) for name in ("settings", "finder")])
 
 
 def test_it_is_scored_with_what_it_keeps(swsdask: Call, files: Files, archive: str) -> None:

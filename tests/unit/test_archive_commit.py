@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 
 from swsdask.archive.storage import Storage
-from swsdask.archive.store import open_archive, vacuum
+from swsdask.archive.store import open_archive
+from swsdask.archive.vacuum import named_files, vacuum
 from swsdask.archive.versions import Layout, versions
 from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
-from tests.archives import Pieces, as_rows, excerpt, queries, source, tables
+from tests.archives import Pieces, as_rows, excerpt, queries, rewritten, source, tables
 from tests.unit.test_archive_store import COLUMNS, rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,8 +94,10 @@ def test_a_failure_at_any_write_leaves_the_former_version(url: str, how: str, mo
     assert version == 2
     assert set(contents(url)) == {"a", "b"}
     monkeypatch.undo()
-    assert vacuum(url)
+    vacuum(url, older_than_s=0)
     assert len(contents(url)["a"]) == 300
+    named = {stored.file for stored in named_files(Storage(url))}
+    assert {name for name in Storage(url).files(below=True) if not name.startswith("manifest")} == named
 
 
 def test_a_damaged_manifest_is_told_and_former_versions_stay(tmp_path: Path) -> None:
@@ -129,8 +132,8 @@ def test_old_versions_may_be_deleted(tmp_path: Path) -> None:
 def test_a_manifest_of_a_later_format_is_refused(tmp_path: Path) -> None:
     write(str(tmp_path))
     manifest = tmp_path / "manifest-00000001.json"
-    manifest.write_text(manifest.read_text().replace('"format_version": 1', '"format_version": 2'))
-    with pytest.raises(ArchiveError, match="expected archive format 1 with hash 1; found 2 with 1"):
+    rewritten(manifest, lambda said: said.update(format_version=3))
+    with pytest.raises(ArchiveError, match="expected archive format 2 with hash 1; found 3 with 1"):
         open_archive(str(tmp_path))
     manifest.write_text('{"format_version": 1, "hash_version": 1, "surprise": 3}')
     with pytest.raises(ArchiveError, match="not a manifest"):
@@ -159,8 +162,8 @@ CHILD = """
                     os.kill(os.getpid(), signal.SIGKILL)
                 return real(*values)
             return call
-        from swsdask.archive import storage
-        storage._sync, os.link = dying(storage._sync), dying(os.link)
+        from swsdask.archive import local
+        local.sync, os.link = dying(local.sync), dying(os.link)
         Storage.write_temporary = dying(Storage.write_temporary)
     if what == "race":
         system, seed, count = arguments
@@ -227,7 +230,7 @@ def test_killed_writers_leave_whole_versions(tmp_path: Path, children: Children)
                 150
             ] * version
         write(url, source(rows(70), "after"))
-        vacuum(url)
+        vacuum(url, older_than_s=0)
         assert len(contents(url)["after"]) == 70
         assert not [name for name in Storage(url).files(below=True) if name.startswith("temporary")]
 

@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import swsdask.archive.discovery as discovery_ingest
-from swsdask.archive.discovery import content_of, ingest_discovery, open_discovery, vacuum_discovery
+from swsdask.archive import change
+from swsdask.archive.discovery import content_of, ingest_discovery, open_discovery
 from swsdask.archive.store import open_archive
+from swsdask.archive.vacuum import vacuum
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.fragments import build_fragments, read_fragments
 from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.model.errors import ArchiveError, InputError
+from tests.archives import rewritten
 from tests.discovery_worlds import random_world
 from tests.property.test_discovery_reading import same
 
@@ -108,7 +110,7 @@ def test_an_archive_is_one_corpus(
     ingest_discovery(url, corpus, {})
     write_classes("other", 5)
     other = read_corpus_files(CorpusFiles(f"{tmp_path}/other/w.phn", f"{tmp_path}/w.wrd"))
-    with pytest.raises(ArchiveError, match=r"expected the corpus .* found another phones"):
+    with pytest.raises(ArchiveError, match=r"expected the corpus .* found one that differs in phones"):
         ingest_discovery(url, other, {})
     fewer = read_corpus_files(CorpusFiles(corpus.files.phones, corpus.files.words))
     assert ingest_discovery(url, fewer, {}).version == 1
@@ -144,7 +146,7 @@ def test_one_kind_of_archive_is_not_the_other(tmp_path: Path, corpus: CorpusTabl
     with pytest.raises(ArchiveError, match="expected an archive of detections; found one of term discovery"):
         open_archive(url)
     manifest = tmp_path / "archive" / "manifest-00000001.json"
-    manifest.write_text(manifest.read_text().replace('"discovery"', '"detections"'))
+    rewritten(manifest, lambda said: said.update(kind="detections"))
     with pytest.raises(ArchiveError, match="expected an archive of term discovery; found one of detections"):
         open_discovery(url)
 
@@ -165,7 +167,7 @@ def test_the_loser_of_a_race_commits_on_top(
     ingest_discovery(url, corpus, {})
     one, two = write_classes("one", 3), write_classes("two", 4)
     both_ready = threading.Barrier(2)
-    commit, raced = discovery_ingest.commit, set[int]()
+    commit, raced = change.commit, set[int]()
 
     def together(storage: object, manifest: object) -> bool:
         if threading.get_ident() not in raced:
@@ -173,7 +175,7 @@ def test_the_loser_of_a_race_commits_on_top(
             both_ready.wait(30)
         return commit(storage, manifest)
 
-    monkeypatch.setattr(discovery_ingest, "commit", together)
+    monkeypatch.setattr(change, "commit", together)
     writers = [
         threading.Thread(target=ingest_discovery, args=(url, None, {name: file}))
         for name, file in (("one", one), ("two", two))
@@ -192,7 +194,7 @@ def test_vacuum_removes_what_no_version_names(tmp_path: Path, corpus: CorpusTabl
     ingest_discovery(url, corpus, {})
     orphan = tmp_path / "archive" / "tables" / "fragments-0.parquet"
     orphan.write_bytes(b"left by a writer that was stopped")
-    assert vacuum_discovery(url) == ["tables/fragments-0.parquet"]
+    assert vacuum(url, older_than_s=0) == ["tables/fragments-0.parquet"]
     assert not orphan.exists()
     assert len(open_discovery(url).tables.phones) == len(corpus.phones)
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from swsdask.archive.check_runs import check_runs
-from swsdask.archive.fragments import RUNS
 from swsdask.archive.memory import MemoryArchive, read_into_memory
 from swsdask.archive.reference_tables import table_hash
+from swsdask.archive.run_table import RUNS
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings

@@ -11,12 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from swsdask.archive import store
+from swsdask.archive.cells import StoredCell
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.occurrences import finder_of
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
-from swsdask.archive.store import StoredArchive, StoredCell, is_archive, open_archive, vacuum
+from swsdask.archive.store import StoredArchive, is_archive, open_archive
+from swsdask.archive.vacuum import vacuum
 from swsdask.archive.versions import Layout, buckets_of
 from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError, InputError
@@ -24,7 +26,7 @@ from swsdask.model.finding import FindRule
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
-from tests.archives import Pieces, Row, as_rows, excerpt, piece, queries, source, tables, words
+from tests.archives import Pieces, Row, as_rows, excerpt, piece, queries, rewritten, source, tables, words
 
 SETTINGS = EvaluationSettings()
 COLUMNS = ("query", "document", "channel", "start", "duration", "score", "decision", "inside")
@@ -87,7 +89,7 @@ def test_occurrences_are_stored_and_found_again_by_another_rule(url: str) -> Non
     stored = archive.occurrences(FindRule(5000))
     assert stored.to_pylist() == read_into_memory(TABLES, [], SETTINGS).occurrences(FindRule(5000)).to_pylist()
     assert stored.num_rows == 2
-    archive.storage.remove(archive.manifest.tables["words"])
+    archive.storage.remove(archive.manifest.tables["words"].file)
     assert open_archive(url).occurrences(FindRule(5000)).num_rows == 2
     with pytest.raises(ArchiveError, match="found none"):
         open_archive(url).occurrences(FindRule(30))
@@ -105,8 +107,8 @@ def test_fragments_are_encoded_sorted_and_cut_between_pairs(tmp_path: Path, code
     assert len(stored.fragments) > 4
     seen: set[tuple[int, int]] = set()
     for fragment in stored.fragments:
-        assert fragment.file.startswith(f"detections/{stored.run.content}/")
-        file = pq.ParquetFile(tmp_path / fragment.file)
+        assert fragment.file.file.startswith(f"detections/{stored.run.content}/")
+        file = pq.ParquetFile(tmp_path / fragment.file.file)
         assert [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)] == list(fragment.groups)
         for group in range(file.num_row_groups):
             metadata = file.metadata.row_group(group)
@@ -259,12 +261,15 @@ def test_lost_and_damaged_files_are_told_with_what_to_do(tmp_path: Path, table: 
 
     read()
     (cell,) = archive.cells("a", 1000)
-    file = tmp_path / (archive.manifest.tables[table] if table else cell.groups[0][0])
+    file = tmp_path / (archive.manifest.tables[table].file if table else cell.groups[0][0])
     whole = file.read_bytes()
-    remedy = r"Restore it from a copy of the archive, or ingest the reference and the runs into a new one\.$"
+    remedy = (
+        r"Restore it from a copy of the archive \(`swsdask verify ARCHIVE --repair COPY`\), or ingest the reference "
+    )
+    remedy += r"and the runs into a new one\.$"
     for damaged in (whole[: len(whole) // 2], b"PAR1 no more", b""):
         file.write_bytes(damaged)
-        with pytest.raises(ArchiveError, match=rf"{file.name}: expected a Parquet file.*; found one that .*{remedy}"):
+        with pytest.raises(ArchiveError, match=rf"{file.name}: expected a Parquet file.*; found one .*{remedy}"):
             read()
     file.unlink()
     with pytest.raises(ArchiveError, match=rf"{file.name}: expected a Parquet file.*; found none\. {remedy}"):
@@ -278,7 +283,7 @@ def test_vacuum_removes_what_no_version_names(url: str) -> None:
     before = storage.files(below=True)
     for name in ("detections/ab/orphan.parquet", "tables/orphan.parquet", "temporary/ab/orphan.arrow", "notes.txt"):
         storage.write(name, b"x")
-    removed = vacuum(url)
+    removed = vacuum(url, older_than_s=0)
     assert removed == ["detections/ab/orphan.parquet", "tables/orphan.parquet", "temporary/ab/orphan.arrow"]
     assert storage.files(below=True) == sorted([*before, "notes.txt"])
     assert [len(detections(open_archive(url, version), "a")[0]) for version in (1, 2)] == [300, 20]
@@ -326,10 +331,8 @@ def test_ids_never_stand_in_paths(tmp_path: Path) -> None:
 def test_a_manifest_cannot_lead_out_of_the_archive(tmp_path: Path) -> None:
     write(str(tmp_path / "archive"))
     manifest = tmp_path / "archive" / "manifest-00000001.json"
-    text = manifest.read_text()
-    documents = open_archive(str(tmp_path / "archive")).manifest.tables["documents"]
     for hostile in ("../secret.parquet", "/etc/passwd", "tables/../../secret"):
-        manifest.write_text(text.replace(documents, hostile))
+        rewritten(manifest, lambda said, to=hostile: said["tables"]["documents"].update(file=to))
         with pytest.raises(ArchiveError, match="leads out of the archive"):
             _ = open_archive(str(tmp_path / "archive")).documents
 

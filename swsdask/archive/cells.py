@@ -1,0 +1,382 @@
+"""Cells of an archive on storage: row groups of fragments, verified and checked as they are read.
+
+What Parquet asks for is hashed before Parquet gets it: a fragment's footer when the fragment is opened, and every
+column chunk when it is read. So exactly the bytes that are used are verified, and nothing else is read. The rows are
+checked then, whatever the hashes say, for kernels take codes for places in arrays: types, nulls, numbers of rows, order
+and range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from swsdask.archive.protocols import Run
+from swsdask.archive.run_table import HASH_BYTES, Fragment
+from swsdask.archive.storage import Parts, Storage, Whole
+from swsdask.archive.tables import damaged, digest, unreadable
+from swsdask.model.errors import ArchiveError
+from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS
+from swsdask.model.trials import Detections
+from swsdask.model.units import MAX_TICKS
+
+_MAGIC = 4
+_LENGTH = 4
+_FOOTER_GUESS = 1 << 16
+_FOOTERS = 64
+"""How many verified footers are kept. One without a hash is read again: nothing says that it is still the same."""
+
+_footers: dict[tuple[str, str, bytes], pq.FileMetaData] = {}
+
+_DTYPES = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in DETECTION_COLUMNS}
+
+
+class Bounds(NamedTuple):
+    """What the rows of a run lie within: numbers of queries and documents, scores, the least decision."""
+
+    n_queries: int
+    n_documents: int
+    scores: tuple[float, float]
+    decided: bool
+
+    @classmethod
+    def of(cls, run: Run, n_queries: int, n_documents: int) -> Bounds:
+        """The bounds of a run's rows in an archive of so many queries and documents."""
+        return cls(n_queries, n_documents, run.scores.run, run.has_decisions)
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The least and the greatest value of each column that has such."""
+        return {
+            "query": (0, self.n_queries - 1),
+            "document": (-1, self.n_documents - 1),
+            "start": (0, MAX_TICKS),
+            "duration": (0, MAX_TICKS),
+            "score": self.scores,
+            "decision": (0, 1) if self.decided else (-1, -1),
+            "inside": (0, 2),
+        }
+
+
+class Groups(NamedTuple):
+    """Some row groups of a fragment: their numbers, how many rows each has, and the hashes of their chunks."""
+
+    file: str
+    numbers: tuple[int, ...]
+    rows: tuple[int, ...]
+    size: int | None
+    footer: bytes | None
+    chunks: tuple[bytes | None, ...]
+
+    @classmethod
+    def of(cls, fragment: Fragment, numbers: Sequence[int], *, verify: bool) -> Groups:
+        """Row groups of a fragment, with what verifies them unless nothing is to be verified."""
+        file = fragment.file if verify else fragment.file.unverified
+        return cls(
+            fragment.file.file,
+            tuple(numbers),
+            tuple(fragment.groups[number] for number in numbers),
+            file.size,
+            fragment.footer if verify else None,
+            tuple(fragment.chunks(number) if verify else None for number in numbers),
+        )
+
+
+@dataclass(frozen=True)
+class StoredCell:
+    """Some row groups of some fragments of one run: where to read, not what."""
+
+    storage: Storage
+    system: str
+    rows: int
+    groups: tuple[Groups, ...]
+    bounds: Bounds
+
+    @property
+    def source(self) -> str:
+        """The files."""
+        return ", ".join(f"{self.storage.url}/{each.file}" for each in self.groups)
+
+    def read(self, columns: Sequence[str]) -> Detections:
+        """Read the named columns, `query` and `score`.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Names of `model.schemas.DETECTION_COLUMNS`.
+
+        Returns
+        -------
+        Detections
+            The rows of all groups, in order.
+
+        Raises
+        ------
+        ArchiveError
+            If a file is gone or damaged, or its rows are none that this archive can hold; it names the file and, where
+            it is known, the row group.
+        """
+        wanted = list(dict.fromkeys(("query", "score", *columns)))
+        found: dict[str, list[NDArray[Any]]] = {name: [] for name in wanted}
+        for part in self.groups:
+            last = 0
+            for columns_of_group in _Reader(self.storage, part, self.bounds, wanted, self.system).read():
+                query = columns_of_group["query"]
+                if query[0] < last:
+                    raise damaged(self.storage, part.file, "row groups that are not in the order of queries")
+                last = query[-1]
+                for name, values in columns_of_group.items():
+                    found[name].append(values)
+        return Detections(
+            **{name: arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for name, arrays in found.items()}
+        )
+
+
+class _Reader:
+    """Reads some columns of some row groups of one fragment."""
+
+    def __init__(self, storage: Storage, part: Groups, bounds: Bounds, wanted: Sequence[str], system: str) -> None:
+        self.storage = storage
+        self.part = part
+        self.ranges = bounds.ranges()
+        self.wanted = wanted
+        self.system = system
+
+    def read(self) -> Iterable[Mapping[str, NDArray[Any]]]:
+        """The columns, group by group. Raises `ArchiveError`."""
+        try:
+            parts = self.storage.open_parts(self.part.file)
+            metadata = self._metadata(parts)
+            place = self._places(metadata)
+            chunks = self._chunks(metadata, place)
+            parts.fetch(chunks)
+            source = pa.PythonFile(VerifiedFile(parts, chunks), mode="r")
+            with pq.ParquetFile(source, metadata=metadata, pre_buffer=False) as file:
+                for number, rows in zip(self.part.numbers, self.part.rows, strict=True):
+                    yield self._group(file, place, number, rows)
+        except ArchiveError:
+            raise
+        except _Mismatch as error:
+            raise damaged(self.storage, self.part.file, str(error)) from None
+        except Exception as error:  # Whatever damaged bytes make a reader raise.
+            raise unreadable(self.storage, self.part.file, error) from error
+
+    def _metadata(self, parts: Parts) -> pq.FileMetaData:
+        """What the footer says, verified."""
+        if self.part.size is not None and parts.size != self.part.size:
+            raise _Mismatch(f"one of {parts.size:,} bytes instead of {self.part.size:,}")
+        key = None if self.part.footer is None else (self.storage.url, self.part.file, self.part.footer)
+        if key is not None and key in _footers:
+            return _footers[key]
+        footer = read_footer(parts)
+        if key is not None and digest(footer) != self.part.footer:
+            raise _Mismatch("one whose footer is not what was written (its hash differs)")
+        metadata = pq.read_metadata(pa.BufferReader(footer))
+        if key is not None:
+            _footers[key] = metadata
+            while len(_footers) > _FOOTERS:
+                _footers.pop(next(iter(_footers)), None)
+        return metadata
+
+    def _places(self, metadata: pq.FileMetaData) -> dict[str, int]:
+        """The number of each wanted column that the file has. Raises for one that it must have."""
+        names = metadata.schema.to_arrow_schema().names
+        if "position" in self.wanted and "position" not in names:
+            raise self._without_order()
+        missing = [name for name in DETECTIONS.names if name not in names]
+        if missing or len(set(names)) != metadata.num_columns:
+            raise _Mismatch(f"one with the columns {', '.join(names)}")
+        return {name: names.index(name) for name in self.wanted if name in names}
+
+    def _chunks(self, metadata: pq.FileMetaData, place: Mapping[str, int]) -> dict[tuple[int, int], _Chunk]:
+        """The column chunks that are to be read, by offset and length."""
+        chunks = {}
+        for number, rows, hashes in zip(self.part.numbers, self.part.rows, self.part.chunks, strict=True):
+            if number >= metadata.num_row_groups or metadata.row_group(number).num_rows != rows:
+                raise _Mismatch(f"one whose row group {number} does not have {rows:,} rows")
+            group = metadata.row_group(number)
+            if hashes is not None and len(hashes) != HASH_BYTES * group.num_columns:
+                raise _Mismatch(f"one with {group.num_columns} columns")
+            for name, column in place.items():
+                if name == "score" or _constant(group, column) is None:
+                    own = None if hashes is None else hashes[HASH_BYTES * column : HASH_BYTES * (column + 1)]
+                    chunks[chunk_range(group.column(column))] = _Chunk(f"row group {number}, column {name}", own)
+        return chunks
+
+    def _group(
+        self, file: pq.ParquetFile, place: Mapping[str, int], number: int, rows: int
+    ) -> Mapping[str, NDArray[Any]]:
+        """The columns of a row group, checked.
+
+        A column of integers whose statistics say that all values of the group are one is not read but filled; one that
+        the file does not have is filled with 0.
+        """
+        metadata = file.metadata.row_group(number)
+        constant = {
+            name: 0 if name not in place else _constant(metadata, place[name])
+            for name in self.wanted
+            if name != "score"
+        }
+        read = [name for name in self.wanted if constant.get(name) is None]
+        table = file.read_row_group(number, columns=read, use_threads=False)
+        found: dict[str, NDArray[Any]] = {}
+        for name in [*read, *(name for name in self.wanted if name not in read)]:
+            where = f"row group {number} with"
+            if name in read:
+                values = self._array(table, name, rows, where)
+                self._check(name, values, where)
+            else:
+                self._check(name, np.array([constant[name]]), where)
+                values = np.full(rows, constant[name], _DTYPES[name])
+            found[name] = values
+        return {name: found[name] for name in self.wanted}
+
+    def _array(self, table: pa.Table, name: str, rows: int, where: str) -> NDArray[Any]:
+        """A column's values, without a copy where they lie in one piece."""
+        column = table[name]
+        if column.type != DETECTION_COLUMNS.field(name).type:
+            raise _Mismatch(f"{where} {column.type} in the column {name}")
+        if column.null_count:
+            raise _Mismatch(f"{where} nulls in the column {name}")
+        if len(column) != rows:
+            raise _Mismatch(f"{where} {len(column):,} rows in the column {name} instead of {rows:,}")
+        dtype = _DTYPES[name]
+        pieces = [
+            np.frombuffer(chunk.buffers()[1], dtype, len(chunk), chunk.offset * dtype.itemsize)
+            for chunk in column.chunks
+        ]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def _check(self, name: str, values: NDArray[Any], where: str) -> None:
+        """Raise `_Mismatch` for values that no run of this archive has. A NaN is in no range."""
+        if name == "query" and (values[1:] < values[:-1]).any():
+            raise _Mismatch(f"{where} rows that are not in the order of queries")
+        if name not in self.ranges:
+            return
+        low, high = self.ranges[name]
+        least, most = (values[0], values[-1]) if name == "query" else (values.min(), values.max())
+        if not (low <= least and most <= high):
+            raise _Mismatch(f"{where} {name} from {least} to {most} instead of {low} to {high}")
+
+    def _without_order(self) -> ArchiveError:
+        return ArchiveError(
+            f"{self.storage.url}: expected a run of {self.system!r} with the order of its rows, which "
+            "compat=mediaeval, average_precision.ties=input and average_precision.duplicates=first need; found one "
+            "ingested without. "
+            "Ingest it again under that setting: --compat mediaeval --change-settings --replace, or "
+            "--set average_precision.ties=input --change-settings --replace."
+        )
+
+
+class _Mismatch(Exception):  # noqa: N818
+    """What was found in place of a fragment that this archive can hold."""
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """A column chunk, by its name for messages, and its hash if it is known."""
+
+    name: str
+    hash: bytes | None
+
+
+class VerifiedFile:
+    """The file that Parquet reads column chunks from: each is verified when it is first asked for."""
+
+    closed = False
+
+    def __init__(self, parts: Parts, chunks: Mapping[tuple[int, int], _Chunk]) -> None:
+        self._parts = parts
+        self._waiting = dict(chunks)
+        self._verified: dict[tuple[int, int], pa.Buffer] = {}
+        self._place = 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def writable(self) -> bool:
+        """It is not."""
+        return False
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def tell(self) -> int:
+        """The offset of the next byte."""
+        return self._place
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Move to an offset from the begin, from here or from the end."""
+        self._place = offset + (0, self._place, self._parts.size)[whence]
+        return self._place
+
+    def read(self, size: int = -1) -> pa.Buffer:
+        """Bytes of one chunk. Raises `_Mismatch` if the chunk is not what was written."""
+        begin, self._place = self._place, self._place + size
+        for (offset, length), content in self._verified.items():
+            if offset <= begin and self._place <= offset + length:
+                return content.slice(begin - offset, size)
+        for (offset, length), chunk in self._waiting.items():
+            if offset <= begin and self._place <= offset + length:
+                content = self._parts.read(offset, length)
+                if len(content) != length:
+                    raise _Mismatch(f"{chunk.name} cut short")
+                if chunk.hash is not None and digest(content) != chunk.hash:
+                    raise _Mismatch(f"{chunk.name} whose content is not what was written (its hash differs)")
+                self._verified = {(offset, length): content}
+                return content.slice(begin - offset, size)
+        raise _Mismatch(f"a footer that leads to {size} bytes at {begin}")
+
+    def close(self) -> None:
+        """Let go of what was read."""
+        self._verified.clear()
+
+
+def read_footer(parts: Parts) -> pa.Buffer:
+    """The footer of a Parquet file, from the metadata to the last byte. Raises `ValueError` if there is none."""
+    tail = parts.read(max(parts.size - _FOOTER_GUESS, 0), min(_FOOTER_GUESS, parts.size))
+    end = _LENGTH + _MAGIC
+    if len(tail) < end:
+        raise ValueError("it is too short for a Parquet file")
+    length = int.from_bytes(tail.slice(len(tail) - end, _LENGTH).to_pybytes(), "little") + end
+    if length > parts.size - _MAGIC:
+        raise ValueError("its footer is longer than the file")
+    return tail.slice(len(tail) - length) if length <= len(tail) else parts.read(parts.size - length, length)
+
+
+def chunk_range(column: pq.ColumnChunkMetaData) -> tuple[int, int]:
+    """The offset and the length of a column chunk. Raises `ValueError` for what cannot be one."""
+    begin = column.data_page_offset
+    if column.has_dictionary_page and 0 < column.dictionary_page_offset < begin:
+        begin = column.dictionary_page_offset
+    if begin < _MAGIC or column.total_compressed_size < 0:
+        raise ValueError("its footer leads out of the file")
+    return begin, column.total_compressed_size
+
+
+def hash_parts(content: pa.Buffer) -> bytes:
+    """The hashes of the parts of a fragment: of its footer, then of the column chunks, row group by row group."""
+    parts = Whole(content)
+    footer = read_footer(parts)
+    metadata = pq.read_metadata(pa.BufferReader(footer))
+    chunks = (
+        parts.read(*chunk_range(metadata.row_group(group).column(column)))
+        for group in range(metadata.num_row_groups)
+        for column in range(metadata.num_columns)
+    )
+    return b"".join(digest(part) for part in (footer, *chunks))
+
+
+def _constant(group: pq.RowGroupMetaData, place: int) -> int | None:
+    """The one value of a column of integers; None if there may be others."""
+    statistics = group.column(place).statistics
+    if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, int):
+        return None
+    return int(statistics.min) if statistics.min == statistics.max else None

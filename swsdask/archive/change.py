@@ -1,0 +1,191 @@
+"""Changing an archive, of either kind: entries are added to what it begins with, as one committed version.
+
+A writer that loses a race reads again and tries on top of what won, as long as the two do not contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+from swsdask.archive.lease import Lease
+from swsdask.archive.storage import Storage
+from swsdask.archive.tables import StoredFile, write_table
+from swsdask.archive.versions import AnyManifest, check_same_settings, commit, latest, table_name
+from swsdask.model.errors import ArchiveError
+from swsdask.model.layers import Layers
+
+Entry = TypeVar("Entry")
+
+
+@dataclass(frozen=True)
+class Kind(Generic[AnyManifest, Entry]):
+    """What tells one kind of archive from the other: its manifest, and the table of its entries by system.
+
+    Parameters
+    ----------
+    manifest : type
+        Its manifest.
+    table : str
+        The name of the table of entries: runs, or systems.
+    read, write : callable
+        Read that table of a file; write it as a file of a name.
+    content : callable
+        The content hash of an entry.
+    files : callable
+        The files of an entry.
+    entry, source, parts : str
+        What an entry is called, what the archive is made of, and what makes that up.
+    """
+
+    manifest: type[AnyManifest]
+    table: str
+    read: Callable[[Storage, StoredFile], dict[str, Entry]]
+    write: Callable[[Storage, str, Iterable[Entry]], StoredFile]
+    content: Callable[[Entry], str]
+    files: Callable[[Entry], tuple[StoredFile, ...]]
+    entry: str
+    source: str
+    parts: str
+
+    def entries(self, storage: Storage, manifest: AnyManifest) -> dict[str, Entry]:
+        """The entries of a version by system."""
+        return self.read(storage, manifest.tables[self.table]) if self.table in manifest.tables else {}
+
+    def check_same_inputs(self, storage: Storage, there: Mapping[str, str], ours: Mapping[str, str]) -> None:
+        """Raise `ArchiveError` if an archive was made of other inputs than `ours`."""
+        different = [role for role in ours if there.get(role) != ours[role]]
+        if different:
+            raise ArchiveError(
+                f"{storage.url}: expected the {self.source} that this archive was made with; found one that differs "
+                f"in {', '.join(different)}. An archive has one {self.source}: make another archive for another "
+                f"{self.source}."
+            )
+
+
+class Change(Generic[AnyManifest, Entry]):
+    """What a writer wants of an archive, and what was there when it began: `base`, or tables to make one of.
+
+    Parameters
+    ----------
+    kind : Kind
+        The kind of archive.
+    lease : Lease
+        The writer's, which it holds until after the commit.
+    blank : Manifest, optional
+        What a new archive says, without tables; None: the archive must be there.
+    made_of : mapping of str to pa.Table
+        The tables of a new archive. Nothing is written yet.
+    replace : bool
+        Whether an entry of other content replaces the one of its name.
+    keep : Layers, optional
+        The settings that a new archive keeps, and one that is there if `change_settings`.
+
+    Raises
+    ------
+    ArchiveError
+        If the archive there has other inputs or keeps other settings, if there is none and none can be made, or where
+        the storage cannot be written safely.
+    """
+
+    def __init__(
+        self,
+        kind: Kind[AnyManifest, Entry],
+        lease: Lease,
+        blank: AnyManifest | None,
+        made_of: Mapping[str, pa.Table],
+        *,
+        replace: bool,
+        keep: Layers | None = None,
+        change_settings: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.lease = lease
+        self.storage = lease.storage
+        self.replace = replace
+        self.keep = keep
+        self.change_settings = change_settings
+        base, _ = latest(self.storage, kind.manifest)
+        if base is not None:
+            if blank is not None:
+                kind.check_same_inputs(self.storage, base.inputs, blank.inputs)
+            if not change_settings:
+                check_same_settings(self.storage, base.kept, keep)
+        elif blank is None:
+            raise ArchiveError(f"{self.storage.url}: expected an archive; found none. Give {kind.parts} to make one.")
+        self.made_of = made_of if base is None else None
+        self.base: AnyManifest = base or blank  # type: ignore[assignment]
+        there = kind.entries(self.storage, self.base)
+        self.before = {system: kind.content(entry) for system, entry in there.items()}
+
+    def is_new(self, system: str, content: str) -> bool:
+        """Whether an entry must be written: False if it is there already.
+
+        Raises `ArchiveError` if another entry of that name is there and is not to be replaced.
+        """
+        return self._is_change(system, content, self.before.get(system))
+
+    def commit(self, entries: Mapping[str, Entry]) -> AnyManifest:
+        """Make a version with `entries` added or replaced; nothing is made if the archive has them all already.
+
+        Raises `ArchiveError` if another writer has made, meanwhile, an archive of other inputs or with other settings,
+        or another entry of the same name.
+        """
+        kind = self.kind
+        while True:
+            current, version = latest(self.storage, kind.manifest)
+            on = current or self._made()
+            kind.check_same_inputs(self.storage, on.inputs, self.base.inputs)
+            if not self.change_settings:
+                check_same_settings(self.storage, on.kept, self.keep)
+            kept = self.keep.kept() if self.keep is not None and self.change_settings else on.settings
+            there = kind.entries(self.storage, on)
+            contents = {system: kind.content(entry) for system, entry in there.items()}
+            changes = {
+                system: entry
+                for system, entry in entries.items()
+                if self._is_change(system, kind.content(entry), contents.get(system))
+            }
+            if current is not None and not changes and kept == on.settings:
+                return current
+            made = self.made(on, {**there, **changes}, version=version, settings=kept)
+            if made is not None:
+                return made
+
+    def made(self, on: AnyManifest, entries: Mapping[str, Entry], **said: object) -> AnyManifest | None:
+        """Write the table of the entries and commit; None if another writer made that version."""
+        table = self.kind.write(self.storage, table_name(self.kind.table, self.lease.writer), entries.values())
+        tables = {**on.tables, self.kind.table: table}
+        manifest = replace(on, tables=tables, **said)  # type: ignore[arg-type]
+        self.lease.check()
+        self.lease.may_withdraw = False
+        if commit(self.storage, manifest):
+            return manifest
+        self.lease.may_withdraw = True
+        self.storage.remove(table.file)
+        return None
+
+    def _made(self) -> AnyManifest:
+        """The base with its tables written, which is done once."""
+        if self.made_of and not self.base.tables:
+            written = {
+                name: write_table(self.storage, table_name(name, self.lease.writer), table)
+                for name, table in self.made_of.items()
+            }
+            self.base = replace(self.base, tables=written)
+        return self.base
+
+    def _is_change(self, system: str, content: str, there: str | None) -> bool:
+        if there is None or there == content:
+            return there is None
+        where = f"{self.storage.url}: {self.kind.entry} {system!r}"
+        if not self.replace:
+            raise ArchiveError(
+                f"{where} with other content is there. Ingest it under another name, or replace it (--replace)."
+            )
+        if there != self.before.get(system):
+            raise ArchiveError(f"{where} was changed by another writer meanwhile. Look at it, then ingest again.")
+        return True

@@ -1,0 +1,175 @@
+"""Files of an archive in a folder of this machine: regular files only, written so that they outlast a power cut."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+from swsdask.model.errors import ArchiveError
+
+_NOT_REGULAR = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO, errno.EISDIR)
+
+PART = ".part"
+"""The ending of a file that is being written beside its place."""
+
+
+def read_regular(root: str, name: str) -> pa.Buffer:
+    """Map a regular file below `root` into memory.
+
+    Parameters
+    ----------
+    root : str
+        The folder of the archive, which may itself be a link.
+    name : str
+        The path of the file relative to `root`, with slashes. Neither it nor a folder on the way may be a link.
+
+    Returns
+    -------
+    pa.Buffer
+        The bytes of the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ArchiveError
+        If it is a link, a pipe, a folder or a device, or lies behind a link.
+    """
+    descriptor = _open_regular(root, name)
+    try:
+        size = os.fstat(descriptor).st_size
+        return pa.py_buffer(mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) if size else b"")
+    finally:
+        os.close(descriptor)
+
+
+def _open_regular(root: str, name: str) -> int:
+    *folders, last = name.split("/")
+    place = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for folder in folders:
+            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
+            os.close(place)
+            place = inner
+        # A pipe without a writer would keep a blocking open waiting for ever.
+        descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+    except ValueError as error:
+        raise ArchiveError(f"{root}: not a file name: {name!r}: {error}.") from None
+    except OSError as error:
+        if error.errno in _NOT_REGULAR:
+            raise _not_regular(root, name) from None
+        raise
+    finally:
+        os.close(place)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_regular(root, name)
+    return descriptor
+
+
+def _not_regular(root: str, name: str) -> ArchiveError:
+    return ArchiveError(
+        f"{root}/{name}: expected a regular file; found a link, a pipe, a folder or a device, or a folder on the way "
+        "that is a link. An archive's links are not followed: put the file itself there."
+    )
+
+
+def write_whole(path: str, content: pa.Buffer | bytes) -> None:
+    """Write a file, and its folder if there is none."""
+    for _ in range(2):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            with open(path, "wb") as file:
+                file.write(content)
+            return
+        except FileNotFoundError:
+            continue  # An empty folder may be removed by `archive.vacuum` before its first file is there.
+    raise FileNotFoundError(path)
+
+
+def link_new(path: str, content: bytes) -> bool:
+    """Write a file beside its place and link it there, which fails if the name is taken; whether it was written."""
+    aside = _aside(path)
+    try:
+        write_whole(str(aside), content)
+        sync(str(aside))
+        os.link(aside, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise ArchiveError(
+            f"{path}: this file system cannot create a file only if it does not exist: {error}."
+        ) from None
+    finally:
+        aside.unlink(missing_ok=True)
+    sync(os.path.dirname(path))
+    return True
+
+
+def replace(path: str, content: pa.Buffer | bytes) -> None:
+    """Write a file beside its place and move it there, in one step, over whatever is there."""
+    aside = _aside(path)
+    try:
+        write_whole(str(aside), content)
+        sync(str(aside))
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+    sync(os.path.dirname(path))
+
+
+def _aside(path: str) -> Path:
+    return Path(f"{path}.{secrets.token_hex(8)}{PART}")
+
+
+def sync(path: str) -> None:
+    """Wait until a file, or the list of a folder's files, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: str) -> None:
+    """Remove a file or a link, or a folder with everything in it; links are not followed."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        Path(path).unlink(missing_ok=True)
+
+
+def modified(root: str, below: str) -> Iterator[tuple[str, float]]:
+    """Yield the files of a folder `below` the root by their paths from there, with the times of their last change.
+
+    Links are not followed.
+    """
+    for folder, folders, files in os.walk(os.path.join(root, below)):
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in (*files, *links):
+            path = os.path.join(folder, name)
+            try:
+                changed = os.lstat(path).st_mtime
+            except FileNotFoundError:
+                continue
+            yield os.path.relpath(path, root).replace(os.sep, "/"), changed
+
+
+def remove_empty_folders(path: str, before: float) -> None:
+    """Remove the folders below `path` that are empty and were last changed before a time."""
+    folders = [(folder, os.lstat(folder).st_mtime) for folder, _, _ in os.walk(path) if folder != path]
+    for folder, changed in reversed(folders):
+        if changed < before:
+            with suppress(OSError):  # It is not empty.
+                os.rmdir(folder)

@@ -1,0 +1,292 @@
+"""Verification of a whole archive: every file that a version names, against the size and the hash it was written with.
+
+Manifests come first, then their tables, then the files of the runs or systems that these name: what a damaged one would
+have led to is not known before it is restored. Files without hashes are read and checked as scoring would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from swsdask.archive.cells import StoredCell, hash_parts
+from swsdask.archive.change import Change, Kind
+from swsdask.archive.discovery import DISCOVERY, StoredDiscovery, StoredSystem, content_of
+from swsdask.archive.lease import leased
+from swsdask.archive.reference_tables import ReferenceTables
+from swsdask.archive.run_table import StoredRun
+from swsdask.archive.storage import Storage
+from swsdask.archive.store import EVALUATION, StoredArchive
+from swsdask.archive.tables import StoredFile, read_file
+from swsdask.archive.versions import Manifest, kind_of, latest, manifest_name, read_version, versions
+from swsdask.execution.executor import Executor, run_tasks
+from swsdask.model.errors import ArchiveError
+from swsdask.model.schemas import DETECTIONS, QUERIES
+
+ROWS_PER_TASK = 4_000_000
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a verification found.
+
+    Attributes
+    ----------
+    files : int
+        How many files were verified, by their hashes or, without these, by reading them.
+    without_hash : int
+        How many of them have no hash.
+    damaged : dict of str to str
+        What was found in place of each file that is not as it was written, by its name. Those that were repaired are
+        not among them.
+    repaired : tuple of str
+        The files that were taken from the copy.
+    adopted : int or None
+        The version that was made to keep hashes of files that had none.
+    """
+
+    files: int
+    without_hash: int
+    damaged: dict[str, str]
+    repaired: tuple[str, ...] = ()
+    adopted: int | None = None
+
+
+def verify(
+    url: str,
+    *,
+    repair: str | None = None,
+    adopt: bool = False,
+    executor: Executor | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Verified:
+    """Verify all files of all versions of an archive.
+
+    Parameters
+    ----------
+    url : str
+        The archive.
+    repair : str, optional
+        A copy of the archive, from which whole files are taken in the place of damaged ones.
+    adopt : bool
+        Give hashes to files of earlier releases, if nothing is damaged: their present content counts as what was
+        written, once it has been read and the reference has the content hash that it was ingested with.
+    executor : Executor, optional
+        Where the files are read. Default: here.
+    storage_options : mapping, optional
+        Of the file system.
+    progress : callable, optional
+        Is called with the name of each file that has been verified.
+
+    Returns
+    -------
+    Verified
+        What was found and done.
+
+    Raises
+    ------
+    ArchiveError
+        If there is no archive, or none of its manifests can be read.
+    """
+    storage = Storage(url, storage_options or {})
+    copy = None if repair is None else Storage(repair, storage_options or {})
+    run = _Verification(storage, copy, executor, progress)
+    kind = run.kind()
+    manifests = run.manifests(kind)
+    run.check(file for manifest in manifests for file in manifest.tables.values())
+    for manifest in manifests:
+        if manifest.tables[kind.table].file not in run.damaged:
+            run.check(_entry_files(storage, kind, manifest, run))
+    if run.without_hash and not run.damaged and manifests:
+        run.read_contents(_opened(storage, kind, manifests[-1]))
+    adopted = None
+    if adopt and run.without_hash and not run.damaged:
+        adopted = _adopt(storage, kind)
+    return Verified(len(run.seen), len(run.without_hash), run.damaged, tuple(run.repaired), adopted)
+
+
+@dataclass
+class _Verification:
+    """A verification under way."""
+
+    storage: Storage
+    copy: Storage | None
+    executor: Executor | None
+    progress: Callable[[str], None] | None
+    seen: set[str] = field(default_factory=set)
+    without_hash: set[str] = field(default_factory=set)
+    damaged: dict[str, str] = field(default_factory=dict)
+    repaired: list[str] = field(default_factory=list)
+
+    def kind(self) -> Kind[Any, Any]:
+        """Which kind of archive it is, by any manifest of its own or of the copy."""
+        there = versions(self.storage)
+        error = ArchiveError(f"{self.storage.url}: expected an archive; found none.")
+        for storage in (self.storage, *([self.copy] if self.copy and there else [])):
+            for version in reversed(versions(storage)):
+                try:
+                    found = kind_of(storage, version)
+                except (ArchiveError, OSError) as damaged:
+                    error = damaged if isinstance(damaged, ArchiveError) else error
+                else:
+                    return DISCOVERY if found is DISCOVERY.manifest else EVALUATION
+        raise error
+
+    def manifests(self, kind: Kind[Any, Any]) -> list[Manifest]:
+        """The manifests that can be read, ascending, repaired where possible."""
+        found: list[Manifest] = []
+        for version in versions(self.storage):
+            name = manifest_name(version)
+            self.seen.add(name)
+            try:
+                found.append(read_version(self.storage, version, kind.manifest))
+            except ArchiveError as error:
+                self.damaged[name] = str(error)
+                if self._repaired_manifest(version, kind):
+                    found.append(read_version(self.storage, version, kind.manifest))
+        return found
+
+    def check(self, files: Iterable[StoredFile]) -> None:
+        """Verify files that were not seen yet, and repair those that are damaged."""
+        new = {each.file: each for each in files if each.file not in self.seen}
+        self.seen |= new.keys()
+        self.without_hash |= {name for name, each in new.items() if each.hash is None}
+        every = list(new.values())
+        faults = run_tasks(self.executor, _fault, every, self.storage, lambda each: each.file, self.progress)
+        for stored, fault in zip(every, faults, strict=True):
+            if fault is not None:
+                self.damaged[stored.file] = fault
+                self._repair(stored)
+
+    def read_contents(self, archive: StoredArchive | StoredDiscovery) -> None:
+        """Read all of an archive, for files that have no hashes to tell damage by."""
+        try:
+            if isinstance(archive, StoredDiscovery):
+                _check_discovery(archive)
+                return
+            _check_reference(archive)
+            cells = [cell for run in archive.runs for cell in archive.cells(run.system, ROWS_PER_TASK)]
+        except ArchiveError as error:
+            self.damaged[_file_of(error, self.storage)] = str(error)
+            return
+        for fault in run_tasks(self.executor, _cell_fault, cells, None, lambda each: each.source, self.progress):
+            if fault is not None:
+                self.damaged[_file_of(fault, self.storage)] = str(fault)
+
+    def _repaired_manifest(self, version: int, kind: Kind[Any, Any]) -> bool:
+        if self.copy is None:
+            return False
+        try:
+            read_version(self.copy, version, kind.manifest)
+            content = self.copy.read(manifest_name(version))
+        except (ArchiveError, OSError):
+            return False
+        self._replace(manifest_name(version), content)
+        return True
+
+    def _repair(self, stored: StoredFile) -> None:
+        if self.copy is None or stored.hash is None or _fault(stored, self.copy) is not None:
+            return
+        self._replace(stored.file, self.copy.read(stored.file))
+
+    def _replace(self, name: str, content: bytes) -> None:
+        self.storage.replace(name, content)
+        self.repaired.append(name)
+        del self.damaged[name]
+
+
+def _fault(stored: StoredFile, storage: Storage) -> str | None:
+    """What is found in place of a file; None if it is what was written, as far as is known."""
+    try:
+        parts = storage.open_parts(stored.file)
+        return stored.fault(parts.read(0, parts.size))
+    except FileNotFoundError:
+        return "none"
+    except (OSError, ArchiveError) as error:
+        return str(error)
+
+
+def _entry_files(
+    storage: Storage, kind: Kind[Any, Any], manifest: Manifest, run: _Verification
+) -> Iterator[StoredFile]:
+    try:
+        entries = kind.entries(storage, manifest)
+    except ArchiveError as error:
+        run.damaged[manifest.tables[kind.table].file] = str(error)
+        return
+    for entry in entries.values():
+        yield from kind.files(entry)
+
+
+def _opened(storage: Storage, kind: Kind[Any, Any], manifest: Any) -> StoredArchive | StoredDiscovery:
+    return StoredArchive(storage, manifest) if kind is EVALUATION else StoredDiscovery(storage, manifest)
+
+
+def _cell_fault(cell: StoredCell, _: None) -> ArchiveError | None:
+    try:
+        cell.read(DETECTIONS.names)
+    except ArchiveError as error:
+        return error
+    return None
+
+
+def _file_of(error: ArchiveError, storage: Storage) -> str:
+    """The file that an error of reading names."""
+    return str(error).removeprefix(f"{storage.url}/").split(": ", 1)[0].split(", system", 1)[0]
+
+
+def _check_reference(archive: StoredArchive) -> None:
+    """Raise `ArchiveError` if tables cannot be read or are not those that were ingested."""
+    # Parquet names the fields inside a map as it likes.
+    queries = archive.queries.cast(QUERIES.with_metadata(archive.queries.schema.metadata))
+    inputs = ReferenceTables(archive.documents, queries, archive.words, archive.segments).inputs
+    _ = archive.stored_occurrences
+    EVALUATION.check_same_inputs(archive.storage, archive.inputs, inputs)
+
+
+def _check_discovery(archive: StoredDiscovery) -> None:
+    """Raise `ArchiveError` if tables cannot be read or are not those that were ingested."""
+    tables = archive.tables
+    inputs = {role: content_of(getattr(tables, role)) for role in archive.inputs}
+    DISCOVERY.check_same_inputs(archive.storage, archive.inputs, inputs)
+    for each in archive.systems:
+        file = archive.read_classes(each.system)
+        if content_of(file.classes, file.fragments) != each.content:
+            raise ArchiveError(
+                f"{archive.storage.url}/{each.fragments.file}: expected what was ingested of {each.system!r}; found "
+                "other classes or fragments."
+            )
+
+
+def _adopt(storage: Storage, kind: Kind[Any, Any]) -> int:
+    """Make a version whose files all have hashes; its number."""
+    with leased(storage) as lease:
+        change = Change(kind, lease, None, {}, replace=True)
+        while True:
+            current, version = latest(storage, kind.manifest)
+            assert current is not None
+            entries = {system: _adopted(storage, entry) for system, entry in kind.entries(storage, current).items()}
+            tables = {name: _described(storage, file) for name, file in current.tables.items()}
+            if change.made(replace(current, tables=tables), entries, version=version) is not None:
+                return version
+
+
+def _described(storage: Storage, stored: StoredFile) -> StoredFile:
+    return stored if stored.hash is not None else StoredFile.of(stored.file, read_file(storage, stored))
+
+
+def _adopted(storage: Storage, entry: StoredRun | StoredSystem) -> StoredRun | StoredSystem:
+    if isinstance(entry, StoredSystem):
+        return replace(
+            entry, classes=_described(storage, entry.classes), fragments=_described(storage, entry.fragments)
+        )
+    fragments = []
+    for each in entry.fragments:
+        if each.parts is None:
+            parts = storage.open_parts(each.file.file)
+            content = parts.read(0, parts.size)
+            each = replace(each, file=StoredFile.of(each.file.file, content), parts=hash_parts(content))
+        fragments.append(each)
+    return replace(entry, fragments=tuple(fragments))

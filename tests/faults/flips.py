@@ -1,0 +1,70 @@
+"""One bit of one file of an archive flipped, and files and row groups exchanged."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from swsdask.archive.cells import chunk_range
+from swsdask.archive.store import open_archive
+from tests.faults.samples import IDENTICAL, REFUSED, Outcome, Sample
+
+
+def files_of(folder: Path) -> list[Path]:
+    """All files of an archive, relative to it."""
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+
+
+def flipped(sample: Sample, copy: Path, seed: int) -> tuple[Path, Outcome]:
+    """Flip a bit of a file, chosen by the seed, in a copy of an archive that is as the sample; then mend it."""
+    chance = random.Random(seed)
+    kinds: dict[str, list[Path]] = {}
+    for file in files_of(copy):
+        kinds.setdefault(file.name.split("-")[0] if file.parts[0] != "detections" else "fragment", []).append(file)
+    file = chance.choice(kinds[chance.choice(sorted(kinds))])
+    whole = (copy / file).read_bytes()
+    damaged = bytearray(whole)
+    place = chance.randrange(len(damaged))
+    damaged[place] ^= 1 << chance.randrange(8)
+    (copy / file).write_bytes(damaged)
+    outcome = sample.outcome(copy)
+    (copy / file).write_bytes(whole)
+    return file, outcome
+
+
+def is_right(file: Path, outcome: Outcome) -> bool:
+    """Whether damage of a file changed nothing, or was refused with the file named."""
+    return outcome.kind == IDENTICAL or (outcome.kind == REFUSED and file.name in outcome.message)
+
+
+def exchanged(folder: Path) -> Iterator[tuple[str, str]]:
+    """Exchange the first files of two systems, then two row groups of one, and mend it: what was done, in which file.
+
+    The exchanged file stands where the archive is told of the other, with a footer of its own; of the row groups, the
+    bytes of a column are exchanged as far as they go.
+    """
+    runs = open_archive(str(folder)).stored_runs
+    one, other = (folder / run.fragments[0].file.file for run in runs[:2])
+    contents = one.read_bytes(), other.read_bytes()
+    one.write_bytes(contents[1])
+    other.write_bytes(contents[0])
+    yield "files of two systems", one.name
+    one.write_bytes(contents[0])
+    other.write_bytes(contents[1])
+    metadata = pq.read_metadata(one)
+    column = metadata.schema.names.index("score")
+    (begin, length), (later, other_length) = (
+        chunk_range(metadata.row_group(group).column(column)) for group in range(2)
+    )
+    length = min(length, other_length)
+    damaged = bytearray(contents[0])
+    damaged[begin : begin + length], damaged[later : later + length] = (
+        damaged[later : later + length],
+        damaged[begin : begin + length],
+    )
+    one.write_bytes(damaged)
+    yield "scores of two row groups", one.name
+    one.write_bytes(contents[0])

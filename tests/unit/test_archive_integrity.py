@@ -1,0 +1,214 @@
+"""Damage of an archive changes no number: it is refused with the file named; hashes, verification, repair, adoption."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import swsdask as sws
+from swsdask.archive.lease import leased
+from swsdask.archive.storage import Storage
+from swsdask.archive.store import open_archive
+from swsdask.archive.versions import table_name
+from swsdask.model.errors import ArchiveError
+from tests.archives import without_hashes
+from tests.faults.flips import exchanged, files_of, flipped, is_right
+from tests.faults.hostile import cases
+from tests.faults.samples import IDENTICAL, REFUSED, Sample, discovery, evaluation
+
+FLIPS = 40
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sample]:
+    folder = tmp_path_factory.mktemp("samples")
+    return {"evaluation": evaluation(folder / "evaluation"), "discovery": discovery(folder / "discovery")}
+
+
+@pytest.fixture(params=["evaluation", "discovery"])
+def sample(samples: dict[str, Sample], request: pytest.FixtureRequest) -> Sample:
+    return samples[request.param]
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Callable[[Sample], Path]:
+    return lambda sample: Path(shutil.copytree(sample.folder, tmp_path / "copy"))
+
+
+def test_a_flipped_bit_changes_nothing_or_is_refused(sample: Sample, copied: Callable[[Sample], Path]) -> None:
+    copy = copied(sample)
+    found = [flipped(sample, copy, seed) for seed in range(FLIPS)]
+    assert [(str(file), outcome) for file, outcome in found if not is_right(file, outcome)] == []
+    assert sum(outcome.kind == REFUSED for _, outcome in found) > FLIPS / 2
+
+
+def test_exchanged_files_and_row_groups_are_refused(
+    samples: dict[str, Sample], copied: Callable[[Sample], Path]
+) -> None:
+    copy = copied(samples["evaluation"])
+    for what, file in exchanged(copy):
+        outcome = samples["evaluation"].outcome(copy)
+        assert (outcome.kind, file in outcome.message) == (REFUSED, True), what
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_hostile_archives_are_refused(samples: dict[str, Sample], tmp_path: Path, part: int) -> None:
+    """Some of the cases of `make faults`."""
+    sample = samples["evaluation"]
+    for number, (name, case) in list(enumerate(cases()))[part::32]:
+        copy = tmp_path / str(number)
+        shutil.copytree(sample.folder, copy)
+        case(copy)
+        assert sample.outcome(copy).kind in (REFUSED, IDENTICAL), name
+
+
+def test_verify_lists_what_is_damaged_and_repairs_it(
+    sample: Sample, copied: Callable[[Sample], Path], tmp_path: Path
+) -> None:
+    copy = copied(sample)
+    files = files_of(copy)
+    for file in files:
+        whole = (copy / file).read_bytes()
+        (copy / file).write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+        assert list(sws.verify(copy).damaged) == [str(file)]
+        (copy / file).write_bytes(whole)
+    assert sws.verify(copy) == sws.Verified(len(files), 0, {})
+    for file in files:
+        (copy / file).write_bytes(b"nothing")
+    found = sws.verify(copy, repair=sample.folder)
+    assert sorted(found.repaired) == [str(file) for file in files]
+    assert not found.damaged
+    assert all((copy / file).read_bytes() == (sample.folder / file).read_bytes() for file in files)
+
+
+def test_a_copy_that_is_damaged_too_repairs_nothing(
+    sample: Sample, copied: Callable[[Sample], Path], tmp_path: Path
+) -> None:
+    copy = copied(sample)
+    other = Path(shutil.copytree(sample.folder, tmp_path / "other"))
+    file = next(file for file in files_of(copy) if file.name.startswith("words"))
+    for folder, content in ((copy, b"x"), (other, b"y")):
+        (folder / file).write_bytes(content)
+    found = sws.verify(copy, repair=other)
+    assert (list(found.damaged), found.repaired) == ([str(file)], ())
+    assert (copy / file).read_bytes() == b"x"
+
+
+def test_an_archive_without_hashes_is_read_with_a_note_and_adopts_them(
+    sample: Sample, copied: Callable[[Sample], Path]
+) -> None:
+    copy = copied(sample)
+    without_hashes(copy)
+    outcome = sample.outcome(copy)
+    assert outcome.kind == IDENTICAL
+    assert "carry no hashes" in " ".join(notes_of(copy))
+    found = sws.verify(copy)
+    assert found.without_hash
+    assert found.adopted is None
+    assert sws.verify(copy, adopt=True).adopted == 3
+    assert "carry no hashes" not in " ".join(notes_of(copy))
+    assert sample.outcome(copy).kind == IDENTICAL
+    assert [is_right(*flipped(sample, copy, seed)) for seed in range(10)] == [True] * 10
+
+
+def notes_of(folder: Path) -> tuple[str, ...]:
+    if (folder / "detections").exists():
+        return sws.open(folder).notes
+    return sws.discover(archive=folder, measures="coverage").notes
+
+
+def test_damage_is_not_adopted(samples: dict[str, Sample], copied: Callable[[Sample], Path]) -> None:
+    copy = copied(samples["evaluation"])
+    dict(cases())["query = -1 in row 17, without hashes"](copy)
+    found = sws.verify(copy, adopt=True)
+    assert found.adopted is None
+    assert [name.split("/")[0] for name in found.damaged] == ["detections"]
+
+
+def test_verification_can_be_left_out_and_results_say_so(
+    samples: dict[str, Sample], copied: Callable[[Sample], Path]
+) -> None:
+    copy = copied(samples["evaluation"])
+    assert sws.score(sws.open(copy), ["atwv"]).manifest["run"]["verification"] == "on"
+    stored = open_archive(str(copy)).manifest.tables["words"]
+    file = copy / stored.file
+    file.write_bytes(file.read_bytes() + b"PAR1")
+    with pytest.raises(ArchiveError, match=f"{file.name}: .* bytes instead of {stored.size:,}"):
+        sws.open(copy).archive.words  # noqa: B018
+    unverified = sws.open(copy, verify=False)
+    with pytest.raises(ArchiveError, match="cannot be read"):
+        unverified.archive.words  # noqa: B018
+    shutil.copy(samples["evaluation"].folder / stored.file, file)
+    assert sws.score(sws.open(copy, verify=False), ["atwv"]).manifest["run"]["verification"] == "off"
+
+
+def test_a_manifest_says_what_its_name_says(samples: dict[str, Sample], copied: Callable[[Sample], Path]) -> None:
+    copy = copied(samples["evaluation"])
+    shutil.copy(copy / "manifest-00000001.json", copy / "manifest-00000003.json")
+    with pytest.raises(ArchiveError, match=r"manifest-00000003.json: .* found that of version 1"):
+        open_archive(str(copy))
+    said = json.loads((copy / "manifest-00000002.json").read_bytes())
+    assert all(set(each) == {"file", "size", "hash"} for each in said["tables"].values())
+
+
+def test_vacuum_leaves_the_files_of_a_writer_at_work(sample: Sample, copied: Callable[[Sample], Path]) -> None:
+    copy = copied(sample)
+    before = files_of(copy)
+    storage = Storage(str(copy))
+    table = write_of_nothing(storage, "0" * 16)
+    with leased(storage) as lease:
+        ours = write_of_nothing(storage, lease.writer)
+        assert sws.vacuum(copy, dry_run=True) == [table]
+        assert sws.vacuum(copy) == [table]
+        assert sws.vacuum(copy) == []
+        assert (copy / ours).exists()
+        lease.check()
+        assert sorted(sws.vacuum(copy, older_than_s=-10)) == sorted([ours, f"{lease.folder}/lease"])
+        with pytest.raises(ArchiveError, match="Nothing was committed"):
+            lease.check()
+    assert files_of(copy) == before
+    assert sample.outcome(copy).kind == IDENTICAL
+
+
+def write_of_nothing(storage: Storage, writer: str) -> str:
+    name = table_name("orphan", writer)
+    storage.write(name, b"")
+    return name
+
+
+def test_vacuum_takes_what_writers_left(sample: Sample, copied: Callable[[Sample], Path]) -> None:
+    copy = copied(sample)
+    before = files_of(copy)
+    left = [
+        "manifest-00000009.json.0123456789abcdef.part",
+        "probe-0123456789abcdef",
+        "tables/old-0123456789abcdef.parquet",
+    ]
+    for name in (*left, "notes.txt"):
+        (copy / name).write_bytes(b"x")
+    (copy / "detections" / "empty").mkdir(parents=True)
+    outside = copy.parent / "outside"
+    outside.mkdir()
+    (outside / "kept").write_bytes(b"x")
+    (copy / "tables" / "link").symlink_to(outside)
+    assert sws.vacuum(copy) == []
+    assert sws.vacuum(copy, older_than_s=-10) == sorted([*left, "tables/link"])
+    assert files_of(copy) == sorted([*before, Path("notes.txt")])
+    assert not (copy / "detections" / "empty").exists()
+    assert (outside / "kept").exists()
+
+
+def test_vacuum_removes_nothing_where_a_version_cannot_be_read(
+    sample: Sample, copied: Callable[[Sample], Path]
+) -> None:
+    copy = copied(sample)
+    write_of_nothing(Storage(str(copy)), "0" * 16)
+    before = files_of(copy)
+    (copy / "manifest-00000001.json").write_bytes(b"{")
+    with pytest.raises(ArchiveError, match=r"manifest-00000001.json"):
+        sws.vacuum(copy)
+    assert files_of(copy) == before
