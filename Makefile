@@ -8,7 +8,7 @@ NEWEST ?= $(shell .ci/newest-python)
 PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
 
-.PHONY: help demo test test-lowest test-newest fuzz lint wheel bench clean
+.PHONY: help demo test test-lowest test-newest fuzz faults bounds lint wheel bench clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,12 @@ fuzz: $(VENV)/.installed  ## try the property tests at random, FUZZ_RUNS times, 
 		echo "make fuzz: run $$run of $(FUZZ_RUNS): pytest -m hypothesis --hypothesis-profile fuzz --hypothesis-seed $$seed"; \
 		$(BIN)/python -m pytest -m hypothesis --timeout 3600 --hypothesis-profile fuzz --hypothesis-seed $$seed || exit 1; \
 	done
+
+faults: $(VENV)/.installed  ## try flipped bits and hostile archives, and write docs/reliability.md
+	$(BIN)/python -m tests.faults
+
+bounds: $(VENV)/.installed  ## the tests of archives with every index of the kernels checked (compiles them anew)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$$(mktemp -d) $(BIN)/python -m pytest tests/unit/test_archive_integrity.py
 
 lint: $(VENV)/.installed  ## ruff, mypy --strict and the layers
 	$(BIN)/ruff format --check .
