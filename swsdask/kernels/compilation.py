@@ -48,7 +48,9 @@ class _Announcement(_event.Listener):  # type: ignore[misc]
     def on_start(self, event: object) -> None:  # noqa: ARG002
         if not self._said:
             self._said = True
-            logging.getLogger("swsdask").warning("swsdask: compiling kernels, once per installation: half a minute")
+            logging.getLogger("swsdask").warning(
+                "swsdask: compiling kernels, once per installation: one to several minutes"
+            )
 
     def on_end(self, event: object) -> None:
         """Nothing."""

@@ -146,5 +146,5 @@ def test_compiling_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
             announcement.on_start(None)
             announcement.on_end(None)
     assert [record.message for record in caplog.records] == [
-        "swsdask: compiling kernels, once per installation: half a minute"
+        "swsdask: compiling kernels, once per installation: one to several minutes"
     ]
