@@ -144,6 +144,7 @@ def score(
         manifest["overridden"] = {
             each.setting: {"kept": each.kept, "used": each.used} for each in evaluation.overridden
         }
+        manifest["notes"] = tables.notes_of
         manifest["collection"] = collection_statistics(archive.queries, reference)
         manifest["run"] = {
             "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),

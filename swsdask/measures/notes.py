@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,14 @@ from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.moments import Moments
 from swsdask.statistics.onsets import onset_counts
 from swsdask.statistics.ranks import EventHits, EventQueryRanks, QueryRanks
+
+
+class Note(NamedTuple):
+    """A sentence about one system, and the same without its numbers: what systems that share it have in common."""
+
+    text: str
+    summary: str
+
 
 LISTED = 20
 """How many ids a note spells out; the others are counted."""
@@ -41,9 +50,9 @@ def interpretation(reference: Reference, settings: EvaluationSettings) -> tuple[
     )
 
 
-def system_notes(scored: Scored) -> tuple[str, ...]:
+def system_notes(scored: Scored) -> tuple[Note, ...]:
     """What is particular to one system."""
-    by_counts: tuple[str, ...] = ()
+    by_counts: tuple[Note, ...] = ()
     if Counts in scored:
         by_counts = (
             *_undecided(scored[Counts]),
@@ -54,7 +63,7 @@ def system_notes(scored: Scored) -> tuple[str, ...]:
     return (*by_counts, *_averaged(scored), *_duplicates(scored))
 
 
-def _averaged(scored: Scored) -> Iterator[str]:
+def _averaged(scored: Scored) -> Iterator[Note]:
     if not (QueryRanks in scored or EventQueryRanks in scored):
         return
     queries = ranked_queries(scored, scored.populations[0])
@@ -64,64 +73,71 @@ def _averaged(scored: Scored) -> Iterator[str]:
         if number
     ]
     if left_out:
-        yield f"MAP averages {counted(queries.n_averaged, 'queries')}; left out: {', '.join(left_out)}."
+        yield Note(
+            f"MAP averages {counted(queries.n_averaged, 'queries')}; left out: {', '.join(left_out)}.",
+            "MAP leaves out queries without targets or without trials.",
+        )
 
 
-def _duplicates(scored: Scored) -> Iterator[str]:
+def _duplicates(scored: Scored) -> Iterator[Note]:
     if EventHits not in scored or not scored[EventHits].further:
         return
+    trial = scored.settings.trials
+    what, which = {
+        "ignore": ("Rankings leave out", "near occurrences that others are mapped to."),
+        "first": ("Rankings leave out", f"behind the first one of a {trial} in the run's files."),
+        "false-positive": ("Rankings count as false alarms", f"beside the best one of a {trial}."),
+    }[str(scored.reference.ranking.duplicates)]
     further = counted(scored[EventHits].further, "detections")
-    match scored.reference.ranking.duplicates:
-        case "ignore":
-            yield f"Rankings leave out {further} near occurrences that others are mapped to."
-        case "first":
-            yield f"Rankings leave out {further} behind the first one of a {scored.settings.trials} in the run's files."
-        case "false-positive":
-            yield f"Rankings count as false alarms {further} beside the best one of a {scored.settings.trials}."
+    yield Note(f"{what} {further} {which}", f"{what} detections {which}")
 
 
-def _undecided(counts: Counts) -> Iterator[str]:
+def _undecided(counts: Counts) -> Iterator[Note]:
     if counts.has_decisions:
         return
     without = int(counts.mapped[..., -1].sum() + counts.unmapped[..., -1].sum())
     every = int(counts.mapped.sum() + counts.unmapped.sum())
-    yield (
-        f"{without:,} of {counted(every, 'trials')} without a YES/NO decision: ATWV and what else depends on decisions "
-        "is not defined."
-    )
+    undefined = "without a YES/NO decision: ATWV and what else depends on decisions is not defined."
+    yield Note(f"{without:,} of {counted(every, 'trials')} {undefined}", f"Trials {undefined}")
 
 
-def _unexplained(scored: Scored) -> Iterator[str]:
+def _unexplained(scored: Scored) -> Iterator[Note]:
     min_yes, max_no = decision_bounds(scored, scored.populations[0])
     if scored[Counts].has_decisions and min_yes < max_no:
-        yield (
-            f"No single threshold explains the YES/NO decisions: the lowest YES, {min_yes:.6g}, lies below the highest "
-            f"NO, {max_no:.6g}. `actual_threshold` is not defined, and NIST's KWSEval does not score such a run."
+        what = "No single threshold explains the YES/NO decisions: the lowest YES"
+        undefined = "`actual_threshold` is not defined, and NIST's KWSEval does not score such a run."
+        yield Note(
+            f"{what}, {min_yes:.6g}, lies below the highest NO, {max_no:.6g}. {undefined}",
+            f"{what} lies below the highest NO. {undefined}",
         )
 
 
-def _imputed(scored: Scored) -> Iterator[str]:
+def _imputed(scored: Scored) -> Iterator[Note]:
     trials = censored(scored, scored.populations[0])
     n_imputed = int(trials.imputed_target.sum() + trials.imputed_nontarget.sum())
     lowest = float(scored[Counts].lowest.min(initial=np.inf))
     if Entropy in scored and n_imputed and trials.score > lowest:
-        yield (
+        yield Note(
             f"The imputed score, {trials.score:.6g}, lies above the run's lowest, {lowest:.6g}: "
-            f"{counted(n_imputed, 'trials')} not given rank above some that are."
+            f"{counted(n_imputed, 'trials')} not given rank above some that are.",
+            "The imputed score lies above the run's lowest: trials not given rank above some that are.",
         )
 
 
-def _recalibrated(scored: Scored) -> Iterator[str]:
+def _recalibrated(scored: Scored) -> Iterator[Note]:
     if Moments not in scored:
         return
     gamma = whole_gamma(scored)
     if gamma < 0.0:
-        yield (
-            f"The best affine map of the scores falls, gamma = {gamma:.6g}: high scores speak against an occurrence. "
-            "C_nxe_min of a map that rises or is flat: nonnegative_gamma = true."
+        falls = "The best affine map of the scores falls"
+        meaning = (
+            "high scores speak against an occurrence. C_nxe_min of a map that rises or is flat: nonnegative_gamma = "
+            "true."
         )
+        yield Note(f"{falls}, gamma = {gamma:.6g}: {meaning}", f"{falls}: {meaning}")
     elif gamma == np.inf:
-        yield "The scores separate targets from non-targets, or all but those at one score: no affine map is the best."
+        separated = "The scores separate targets from non-targets, or all but those at one score"
+        yield Note(f"{separated}: no affine map is the best.", f"{separated}: no affine map is the best.")
 
 
 def _costs(whole: Population, point: Weights, settings: EvaluationSettings) -> Iterator[str]:
@@ -151,7 +167,7 @@ def _costs(whole: Population, point: Weights, settings: EvaluationSettings) -> I
 def _left_out(reference: Reference, whole: Population, settings: EvaluationSettings) -> Iterator[str]:
     without = [reference.query_ids[q] for q in np.flatnonzero(reference.targets.sum(axis=1) == 0)]
     if without:
-        who = f"{counted(len(without), 'queries')} without target trials ({_listed(without)})"
+        who = f"{counted(len(without), 'queries')} without target trials ({listed(without)})"
         if settings.no_targets == "false_alarms_only":
             yield f"Left out of the average P_miss: {who}."
         elif settings.average_precision.no_relevant == "exclude":
@@ -166,16 +182,17 @@ def _left_out(reference: Reference, whole: Population, settings: EvaluationSetti
     if full:
         yield (
             f"Left out of the average P_fa: {counted(len(full), 'queries')} without non-target trials, and so without "
-            f"P_fa ({_listed(full)}). What is spoken there counts in C_nxe of all queries."
+            f"P_fa ({listed(full)}). What is spoken there counts in C_nxe of all queries."
         )
     silent = [
         reference.query_ids[q] for q in np.flatnonzero(whole.queries & (onset_counts(reference).sum(axis=1) == 0))
     ]
     if silent:
         without_onsets = counted(len(silent), "queries")
-        yield f"Left out of mGAP: {without_onsets} without onsets, and so without GAP ({_listed(silent)})."
+        yield f"Left out of mGAP: {without_onsets} without onsets, and so without GAP ({listed(silent)})."
 
 
-def _listed(ids: Sequence[str]) -> str:
-    more = len(ids) - LISTED
-    return ", ".join(ids[:LISTED]) + (f" and {more} more" if more > 0 else "")
+def listed(ids: Sequence[str], most: int = LISTED) -> str:
+    """The first ids, and how many more there are."""
+    more = len(ids) - most
+    return ", ".join(ids[:most]) + (f" and {more} more" if more > 0 else "")

@@ -2,99 +2,43 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.protocols import Archive, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
-from swsdask.execution.executor import Executor, Progress, Unseen
-from swsdask.measures import curves, system_notes
+from swsdask.execution.executor import Executor, Progress, Unseen, run_tasks
 from swsdask.measures.averages import counts_present_only
-from swsdask.measures.measure import Measure, Scored
-from swsdask.measures.names import family_name
+from swsdask.measures.measure import Measure
+from swsdask.measures.notes import Note, listed
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import ArchiveError
 from swsdask.model.resources import SECONDS_PER_HOUR
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
 from swsdask.model.settings import EngineSettings, Settings
-from swsdask.model.trials import F64, I64, Reference
+from swsdask.model.trials import Reference
 from swsdask.scoring.alignment_table import align_systems, check_complete
+from swsdask.scoring.result_tables import CountedSystem, label_of, results_of
 from swsdask.scoring.rounds import Found, Round, groups, merge, rounds, statistics_of, tasks
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
 
 
-def score_table(system: str, scored: Scored, measures: Sequence[Measure], names: Sequence[str] | None) -> pa.Table:
-    """The numbers of one system as rows of `SCORES`; of `names` only, None: all that the measures yield.
-
-    The name `twv@` stands for `twv@0.5` and all others. Ordered by condition, then the numbers over all queries before
-    those of each query in the order of the list, then by measure in the order of `measures`.
-    """
-    conditions = [condition.name for condition in scored.reference.conditions]
-    requested = None if names is None else {*names}
-    columns: list[tuple[str, int, I64, F64]] = [
-        (name, conditions.index(values.condition), _OVERALL if values.queries is None else values.queries, column)
-        for measure in measures
-        for values in measure.values(scored)
-        for name, column in values.columns.items()
-        if requested is None or name in requested or family_name(name) in requested
-    ]
-    lengths = [len(column) for *_, column in columns]
-    condition = np.repeat(np.array([at for _, at, _, _ in columns], np.int64), lengths)
-    query = np.concatenate([_OVERALL[:0], *(queries for _, _, queries, _ in columns)])
-    order = np.argsort(condition * (len(scored.reference.query_ids) + 1) + query, kind="stable")
-    query = query[order]
-    return pa.table(
-        [
-            pa.array([system]).take(pa.array(np.zeros(len(order), np.int64))),
-            pa.array(conditions, pa.string()).take(pa.array(condition[order])),
-            pa.array(scored.reference.query_ids, pa.string()).take(pa.array(query, mask=query < 0)),
-            _repeated([name for name, *_ in columns], lengths).take(pa.array(order)),
-            np.concatenate([np.empty(0), *(column for *_, column in columns)])[order],
-        ],
-        schema=SCORES,
-    )
-
-
-_OVERALL = np.array([-1])
-"""Stands for the numbers of queries where a number is over all of them."""
-
-
-def curve_table(system: str, scored: Scored) -> pa.Table:
-    """The curves of one system as rows of `CURVES`: of each kind by condition, those whose statistics were found."""
-    drawn = list(curves(scored))
-    points = [len(curve.threshold) for curve in drawn]
-    return pa.table(
-        [
-            _repeated([system] * len(drawn), points),
-            _repeated([curve.condition for curve in drawn], points),
-            _repeated([curve.curve for curve in drawn], points),
-            *(
-                np.concatenate([getattr(curve, axis) for curve in drawn] or [np.empty(0)])
-                for axis in ("threshold", "x", "y")
-            ),
-        ],
-        schema=CURVES,
-    )
-
-
-def _repeated(texts: Sequence[str], times: Sequence[int]) -> pa.Array:
-    return pa.array(texts, pa.string()).take(pa.array(np.repeat(np.arange(len(texts)), times)))
-
-
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What scoring gives: tables of `model.results`, the alignment if it was asked for, and notes on systems."""
+    """The results of some systems: tables of `model.results`, the alignment if it was requested, and notes.
+
+    `notes` are those to read, a line for many systems; `notes_of` are all of them, by system.
+    """
 
     scores: pa.Table
     curves: pa.Table
     alignment: pa.Table | None
     notes: tuple[str, ...]
+    notes_of: dict[str, list[str]]
 
 
 def score_archive(
@@ -109,49 +53,96 @@ def score_archive(
     alignment: bool = False,
     progress: Progress | None = None,
 ) -> Tables:
-    """The numbers of some systems of an archive, in the order of `systems`.
+    """Score some systems of an archive.
 
-    `measures` are the names that are asked for (None: all that `families` yield). Raises what `score_systems` does,
-    and `InputError` for a run that leaves out trials where `impute` calls that an error.
+    The client merges no numbers: each system is a task of its own, from its statistics to its tables.
+
+    Parameters
+    ----------
+    archive
+        What holds the runs.
+    systems
+        Which of them, in the order of the results.
+    reference
+        What was spoken and what a trial is.
+    families
+        The measures, with the statistics that they need.
+    settings
+        Those of the evaluation and of the engine.
+    executor
+        Where cells are counted and numbers computed.
+    measures
+        The names of the requested numbers; None: all of `families`.
+    alignment
+        Whether the alignment of every system is requested.
+    progress
+        What is told how far the work is.
+
+    Raises
+    ------
+    InputError
+        For a run that leaves out trials where `impute` calls that an error.
+    ArchiveError, ExecutionError, ClusterError
+        As `score_systems` does.
     """
-    scores, curves, notes = [SCORES.empty_table()], [CURVES.empty_table()], []
-    runs = {run.system: run for run in archive.runs}
-    for system, found in score_systems(
-        archive,
-        systems,
-        reference,
-        families,
-        executor,
-        settings.engine,
-        progress or Unseen(),
-        beside=(Counts,) if counts_present_only(settings.evaluation) else (),
-    ):
-        if settings.evaluation.impute == "error" and Counts in found:
-            check_complete(archive, runs[system], found[Counts], reference)
-        scored = Scored(found, reference, settings.evaluation)
-        its_families = [of_run(family, runs[system], archive) for family in families]
-        scores.append(score_table(system, scored, its_families, measures))
-        curves.append(curve_table(system, scored))
-        notes += [(system, note) for note in system_notes(scored)]
+    shown = progress or Unseen()
+    scores, curves = [SCORES.empty_table()], [CURVES.empty_table()]
+    notes: dict[str, tuple[Note, ...]] = {}
+    runs = {run.system: run for run in runs_of(archive, systems)}
+    shared = executor.share(reference), executor.share((settings.evaluation, measures))
+    beside = (Counts,) if counts_present_only(settings.evaluation) else ()
+    rows = {label_of(system): run.rows for system, run in runs.items()}
+    done = 0
+    for group in _counted_groups(archive, runs, reference, families, executor, settings.engine, shown, beside):
+        waiting = [
+            CountedSystem(system, found, [of_run(family, runs[system], archive) for family in families])
+            for system, found in group.items()
+        ]
+        for each in waiting:
+            if settings.evaluation.impute == "error" and Counts in each.statistics:
+                check_complete(archive, runs[each.system], each.statistics[Counts], reference)
+        shown.begin(f"{_which(done + 1, len(waiting), len(runs))}numbers", sum(runs[name].rows for name in group))
+        every = run_tasks(executor, results_of, waiting, shared, str, lambda label: shown.advance(rows[label]))
+        for each, results in zip(waiting, every, strict=True):
+            scores.append(results.scores.cast(SCORES))
+            curves.append(results.curves.cast(CURVES))
+            notes[each.system] = results.notes
+        done += len(waiting)
     aligned = None
     if alignment:
-        rows = align_systems(archive, systems, reference, executor, settings.engine, progress or Unseen())
-        aligned = pa.concat_tables([ALIGNMENT.empty_table(), *rows]).combine_chunks()
+        parts = align_systems(archive, systems, reference, executor, settings.engine, shown)
+        aligned = pa.concat_tables([ALIGNMENT.empty_table(), *parts]).combine_chunks()
     return Tables(
         scores=pa.concat_tables(scores).combine_chunks(),
         curves=pa.concat_tables(curves).combine_chunks(),
         alignment=aligned,
-        notes=_told(notes, len(systems)),
+        notes=tuple(dict.fromkeys(_joined(notes))),
+        notes_of={system: [note.text for note in own] for system, own in notes.items() if own},
     )
 
 
-def _told(notes: Sequence[tuple[str, str]], n_systems: int) -> tuple[str, ...]:
-    """The notes of systems in their order; what is so for all of several is said once."""
-    times = Counter(note for _, note in notes)
-    everywhere = {note for note, number in times.items() if number == n_systems > 1}
-    return tuple(
-        dict.fromkeys(f"all systems: {note}" if note in everywhere else f"{system}: {note}" for system, note in notes)
-    )
+FEW_SYSTEMS = 3
+"""A note is repeated for so many systems; what holds for more of them is one line."""
+
+
+def _joined(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
+    """A line for every note of a system, the same line for what holds for many systems or, word by word, for all."""
+    holders: dict[str, list[str]] = {}
+    texts: dict[str, set[str]] = {}
+    for system, own in notes.items():
+        for note in own:
+            holders.setdefault(note.summary, []).append(system)
+            texts.setdefault(note.summary, set()).add(note.text)
+    for system, own in notes.items():
+        for note in own:
+            who, same = holders[note.summary], len(texts[note.summary]) == 1
+            if same and len(who) == len(notes) > 1:
+                yield f"all systems: {note.text}"
+            elif len(who) <= FEW_SYSTEMS:
+                yield f"{system}: {note.text}"
+            else:
+                what = note.text if same else note.summary
+                yield f"{len(who)} of {len(notes)} systems ({listed(who, FEW_SYSTEMS)}): {what}"
 
 
 def score_systems(
@@ -162,19 +153,33 @@ def score_systems(
     executor: Executor,
     settings: EngineSettings,
     progress: Progress,
-    *,
-    beside: Sequence[type[Statistic]] = (),
 ) -> Iterator[tuple[str, Found]]:
-    """Each system with the merged statistics that the measures need, and those `beside`, in the order of `systems`.
+    """Each system with the merged statistics that the measures need, in the order of `systems`.
 
     Raises `ArchiveError` for a system without a run, `ExecutionError` naming cell, system and file where a task fails,
     the `SwsdaskError` that reading or alignment raised, `ClusterError` where the cluster is lost.
     """
+    runs = {run.system: run for run in runs_of(archive, systems)}
+    for group in _counted_groups(archive, runs, reference, families, executor, settings, progress):
+        yield from group.items()
+
+
+def _counted_groups(
+    archive: Archive,
+    runs: Mapping[str, Run],
+    reference: Reference,
+    families: Sequence[Measure],
+    executor: Executor,
+    settings: EngineSettings,
+    progress: Progress,
+    beside: Sequence[type[Statistic]] = (),
+) -> Iterator[dict[str, Found]]:
+    """Group by group, the merged statistics that the measures need, and those `beside`, of each system in `runs`."""
     order = rounds((*beside, *(needed for family in families for needed in family.needs)))
     known_everywhere = executor.share(reference)
     workers = executor.workers
     first = 1
-    for group in groups(runs_of(archive, systems), workers, settings.rows_per_task):
+    for group in groups(runs.values(), workers, settings.rows_per_task):
         scores = {run.system: run.scores for run in group}
         found: dict[str, dict[type, object]] = {run.system: {} for run in group}
         for number, statistics in enumerate(order, 1):
@@ -182,7 +187,7 @@ def score_systems(
             needing = [run for run in group if run.system in this.prepared]
             if not needing:
                 continue
-            phase = _phase(first, len(group), len(systems), number, len(order))
+            phase = f"{_which(first, len(group), len(runs))}round {number} of {len(order)}"
             progress.begin(phase, sum(run.rows for run in needing))
             merged = executor.map_reduce(
                 statistics_of,
@@ -194,7 +199,7 @@ def score_systems(
             for name, values in (merged or {}).items():
                 found[name].update(values)
         first += len(group)
-        yield from found.items()
+        yield dict(found)
 
 
 def runs_of(archive: Archive, systems: Sequence[str]) -> list[Run]:
@@ -214,7 +219,7 @@ def of_run(family: Measure, run: Run, archive: Archive) -> Measure:
     return ProcessingLoad(run.resources, Fraction(half_ticks, HALF_TICKS_PER_SECOND * SECONDS_PER_HOUR))
 
 
-def _phase(first: int, count: int, every: int, number: int, of: int) -> str:
+def _which(first: int, count: int, every: int) -> str:
+    """Which of the systems a phase of the work is about; nothing where it is about all of them."""
     some = f"system {first}" if count == 1 else f"systems {first}-{first + count - 1}"
-    which = "" if count == every else f"{some} of {every}, "
-    return f"{which}round {number} of {of}"
+    return "" if count == every else f"{some} of {every}, "

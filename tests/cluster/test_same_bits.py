@@ -13,10 +13,13 @@ import pytest
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.local import SerialExecutor, ThreadExecutor
 from swsdask.measures import select
+from swsdask.measures.averages import Values
+from swsdask.measures.measure import Scored
 from swsdask.model.errors import ExecutionError, InputError
 from swsdask.model.retrieval import RankRule
 from swsdask.scoring import rounds
 from swsdask.scoring.score import score_archive
+from swsdask.statistics.counts import Counts
 from tests import engines
 from tests.cluster import cells
 from tests.cluster.conftest import killing
@@ -74,6 +77,24 @@ def test_workers_killed_in_the_middle_of_a_round(
         found = engines.score(archive, evaluated, executor, engines.settings(30))
     assert len(set(dead)) == killed
     assert found == whole
+
+
+def test_a_measure_of_ones_own_is_computed_by_workers(executor: DaskExecutor, evaluated: Any) -> None:
+    class Mapped:
+        names = ("n_mapped",)
+        needs = (Counts,)
+
+        def values(self, scored: Scored) -> Iterator[Values]:
+            for population in scored.populations:
+                yield population.overall({"n_mapped": population.total(scored[Counts].mapped.sum(axis=(1, 2)))})
+
+    cut = engines.archive_of(SYSTEMS, random.Random(9))
+    tables = [
+        score_archive(cut, list(SYSTEMS), evaluated, [Mapped()], engines.settings(40), each)
+        for each in (executor, SerialExecutor())
+    ]
+    assert tables[0].scores.equals(tables[1].scores)
+    assert tables[0].scores.num_rows == len(SYSTEMS) * len(evaluated.conditions)
 
 
 RULES = {

@@ -35,7 +35,7 @@ def scored(rows: Sequence[Row], bare: Reference, **asked: Any) -> dict[tuple[str
 def notes(rows: Sequence[Row], bare: Reference, **asked: Any) -> str:
     asked_for = settings(**{"operating_point": EVEN, **asked})
     reference = with_thresholds(bare, asked_for)
-    return " ".join(system_notes(Scored(statistics([rows], reference), reference, asked_for)))
+    return " ".join(note.text for note in system_notes(Scored(statistics([rows], reference), reference, asked_for)))
 
 
 def one_condition(targets: Sequence[int], n_trials: int) -> Reference:

@@ -103,7 +103,7 @@ def test_who_is_left_out() -> None:
 
 def test_absent_decisions_are_told() -> None:
     found = statistics([[(0, 0, 1.0, 1, True), (0, 0, 1.0, -1, False)]], REFERENCE)
-    assert "1 of 2 trials without a YES/NO decision" in system_notes(Scored(found, REFERENCE, settings()))[0]
+    assert "1 of 2 trials without a YES/NO decision" in system_notes(Scored(found, REFERENCE, settings()))[0].text
     nothing = {Counts: Counts.from_trials(make_trials([]), REFERENCE, None)}
     assert system_notes(Scored(nothing, REFERENCE, settings())) == ()
     assert system_notes(Scored({}, REFERENCE, settings())) == ()

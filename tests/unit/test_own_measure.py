@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +50,15 @@ def test_a_measure_of_ones_own_alone(files: Files, own: sws.Measure) -> None:
 def test_a_name_that_is_taken_is_refused(files: Files, own: sws.Measure) -> None:
     with pytest.raises(sws.SettingsError, match="'f2' is the name of another measure"):
         sws.score(files.reference, [own, own], runs=files.run)
+
+
+def test_a_measure_that_fails_is_named_with_its_system(files: Files) -> None:
+    class Broken:
+        names = ("broken",)
+        needs = ()
+
+        def values(self, scored: sws.Scored) -> Iterator[sws.Values]:
+            yield scored.populations[0].overall({"broken": 1 // len(self.needs)})
+
+    with pytest.raises(sws.ExecutionError, match=r"^system \w+: ZeroDivisionError: "):
+        sws.score(files.reference, Broken(), runs=files.run)

@@ -157,6 +157,7 @@ def test_progress_tells_every_round_and_reaches_its_end() -> None:
     assert seen.phases == [
         ["round 1 of 2", 9, 9],
         ["round 2 of 2", 9, 9],
+        ["numbers", 9, 9],
         ["alignment of a", 3, 3],
         ["alignment of b", 3, 3],
         ["alignment of c", 3, 3],
@@ -173,5 +174,7 @@ def test_progress_tells_which_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert [phase for phase, _, _ in seen.phases] == [
         "systems 1-2 of 3, round 1 of 1",
+        "systems 1-2 of 3, numbers",
         "system 3 of 3, round 1 of 1",
+        "system 3 of 3, numbers",
     ]

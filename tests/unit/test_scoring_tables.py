@@ -14,7 +14,8 @@ from swsdask.measures.measure import Scored
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.results import CURVES, SCORES
-from swsdask.scoring.score import curve_table, score_archive, score_systems, score_table
+from swsdask.scoring.result_tables import curve_table, score_table
+from swsdask.scoring.score import score_archive, score_systems
 from swsdask.statistics.counts import Counts
 from tests import engines
 
@@ -64,7 +65,7 @@ def test_order_of_rows() -> None:
         ("all", "q2", "a"),
         ("first group", None, "a"),
     ]
-    assert table.schema == SCORES
+    assert table.cast(SCORES).num_rows == len(table)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_only_what_was_asked_for(names: list[str], kept: list[str]) -> None:
     measure = Given(values("all", None, **{"a": [1.0], "b@0.5": [2.0]}))
     table = score_table("s", Scored({}, REFERENCE, SETTINGS.evaluation), [measure], names)
     assert table["measure"].to_pylist() == kept
-    assert table.schema == SCORES
+    assert table.cast(SCORES).num_rows == len(table)
 
 
 def scored(*measures: str) -> Any:
@@ -116,6 +117,26 @@ def test_systems_stay_in_the_given_order_and_notes_name_them() -> None:
     tables = score_archive(archive, ["z", "a"], REFERENCE, select(["atwv"]), SETTINGS, SerialExecutor())
     assert list(dict.fromkeys(tables.scores["system"].to_pylist())) == ["z", "a"]
     assert [note.split(":")[0] for note in tables.notes] == ["a"]
+
+
+def noted(n_undecided: int, n_decided: int, *, alike: bool) -> Any:
+    """Notes on systems without a decision at all, or at one of their trials."""
+    undecided = [[(*row[:6], -1, row[7]) for row in ROWS[: 3 if alike else 1 + number % 2]] for number in range(5)]
+    systems = {f"u{number}": undecided[number] for number in range(n_undecided)}
+    systems |= {f"d{number}": ROWS for number in range(n_decided)}
+    archive: Any = engines.archive_of(systems)
+    return score_archive(archive, list(systems), REFERENCE, select(["atwv"]), SETTINGS, SerialExecutor())
+
+
+def test_notes_on_many_systems_are_one_line() -> None:
+    undefined = "without a YES/NO decision: ATWV and what else depends on decisions is not defined."
+    assert noted(3, 1, alike=True).notes == tuple(f"u{number}: 3 of 3 trials {undefined}" for number in range(3))
+    assert noted(4, 0, alike=True).notes == (f"all systems: 3 of 3 trials {undefined}",)
+    assert noted(5, 1, alike=True).notes == (f"5 of 6 systems (u0, u1, u2 and 2 more): 3 of 3 trials {undefined}",)
+    apart = noted(5, 1, alike=False)
+    assert apart.notes == (f"5 of 6 systems (u0, u1, u2 and 2 more): Trials {undefined}",)
+    assert list(apart.notes_of) == ["u0", "u1", "u2", "u3", "u4"]
+    assert apart.notes_of["u1"] == [f"2 of 2 trials {undefined}"]
 
 
 def test_every_measure_is_in_the_table() -> None:

@@ -1,0 +1,128 @@
+"""The results of one system, computed by whoever has its statistics: numbers and curves as tables, and notes.
+
+In these tables names are codes of a dictionary, so that they travel in a third of the bytes; cast to `SCORES` and
+`CURVES` they are strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from swsdask.measures import curves, system_notes
+from swsdask.measures.measure import Measure, Scored
+from swsdask.measures.names import family_name
+from swsdask.measures.notes import Note
+from swsdask.model.results import CURVES, SCORES
+from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import F64, I64, Reference
+from swsdask.scoring.rounds import Found
+
+
+@dataclass(frozen=True, eq=False)
+class CountedSystem:
+    """A system whose trials are counted: its merged statistics, and the measures to compute."""
+
+    system: str
+    statistics: Found
+    measures: Sequence[Measure]
+
+    def __str__(self) -> str:
+        return label_of(self.system)
+
+
+def label_of(system: str) -> str:
+    """What the computation of a system's results is called, in errors and to see how far it is."""
+    return f"system {system}"
+
+
+@dataclass(frozen=True, eq=False)
+class SystemResults:
+    """The results of one system: rows of `SCORES` and of `CURVES`, with coded names, and notes."""
+
+    scores: pa.Table
+    curves: pa.Table
+    notes: tuple[Note, ...]
+
+
+def results_of(
+    counted: CountedSystem, shared: tuple[Reference, tuple[EvaluationSettings, Sequence[str] | None]]
+) -> SystemResults:
+    """Compute the results of one system.
+
+    Parameters
+    ----------
+    counted
+        The system.
+    shared
+        The reference; the settings and the names of the requested measures (None: all).
+    """
+    reference, (settings, names) = shared
+    scored = Scored(counted.statistics, reference, settings)
+    return SystemResults(
+        scores=score_table(counted.system, scored, counted.measures, names),
+        curves=curve_table(counted.system, scored),
+        notes=system_notes(scored),
+    )
+
+
+def score_table(system: str, scored: Scored, measures: Sequence[Measure], names: Sequence[str] | None) -> pa.Table:
+    """The numbers of one system as coded rows of `SCORES`; of `names` only, None: all that the measures yield.
+
+    The name `twv@` stands for `twv@0.5` and all others. Ordered by condition, then the numbers over all queries before
+    those of each query in the order of the list, then by measure in the order of `measures`.
+    """
+    conditions = [condition.name for condition in scored.reference.conditions]
+    requested = None if names is None else {*names}
+    columns: list[tuple[str, int, I64, F64]] = [
+        (name, conditions.index(values.condition), _OVERALL if values.queries is None else values.queries, column)
+        for measure in measures
+        for values in measure.values(scored)
+        for name, column in values.columns.items()
+        if requested is None or name in requested or family_name(name) in requested
+    ]
+    lengths = [len(column) for *_, column in columns]
+    condition = np.repeat(np.array([at for _, at, _, _ in columns], np.int64), lengths)
+    query = np.concatenate([_OVERALL[:0], *(queries for _, _, queries, _ in columns)])
+    order = np.argsort(condition * (len(scored.reference.query_ids) + 1) + query, kind="stable")
+    return pa.table(
+        [
+            _coded([system], np.zeros(len(order), np.int64)),
+            _coded(conditions, condition[order]),
+            _coded(scored.reference.query_ids, query[order]),
+            _coded([name for name, *_ in columns], np.repeat(np.arange(len(columns)), lengths)[order]),
+            np.concatenate([np.empty(0), *(column for *_, column in columns)])[order],
+        ],
+        names=SCORES.names,
+    )
+
+
+_OVERALL = np.array([-1])
+"""Stands for the numbers of queries where a number is over all of them."""
+
+
+def curve_table(system: str, scored: Scored) -> pa.Table:
+    """The curves of one system as coded rows of `CURVES`: of each kind by condition, those whose statistics it has."""
+    drawn = list(curves(scored))
+    number = np.repeat(np.arange(len(drawn)), [len(curve.threshold) for curve in drawn])
+    return pa.table(
+        [
+            _coded([system], np.zeros(len(number), np.int64)),
+            _coded([curve.condition for curve in drawn], number),
+            _coded([curve.curve for curve in drawn], number),
+            *(
+                np.concatenate([getattr(curve, axis) for curve in drawn] or [np.empty(0)])
+                for axis in ("threshold", "x", "y")
+            ),
+        ],
+        names=CURVES.names,
+    )
+
+
+def _coded(names: Sequence[str], code: I64) -> pa.Array:
+    """A column of names as codes: int64, negative where there is no name."""
+    narrow = code.astype(np.int8 if len(names) <= 128 else np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(narrow, mask=code < 0), pa.array(names, pa.string()))
