@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import random
-import shutil
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.faults import flips, hostile, samples
+from tests.faults import hostile, samples
+from tests.faults.attempts import flip_discovery, flip_evaluation, try_hostile
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reliability.md"
 SECONDS = 60
@@ -31,41 +30,6 @@ Hung: more than a minute.
 """
 
 Attempt = Callable[[str, int], tuple[str, str]]
-
-
-def flip_evaluation(folder: str, seed: int) -> tuple[str, str]:
-    """Flip a bit of an archive of detections."""
-    return _flip(samples.evaluation, folder, seed)
-
-
-def flip_discovery(folder: str, seed: int) -> tuple[str, str]:
-    """Flip a bit of an archive of term discovery."""
-    return _flip(samples.discovery, folder, seed)
-
-
-def try_hostile(folder: str, number: int) -> tuple[str, str]:
-    """Score a hostile archive, the one of that number."""
-    sample = _made(samples.evaluation, folder)[0]
-    name, case = list(hostile.cases())[number]
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        copy = Path(shutil.copytree(sample.folder, Path(place) / "copy"))
-        case(copy)
-        outcome = sample.outcome(copy)
-    return outcome.kind, f"{name}: {outcome.message}"
-
-
-@cache
-def _made(make: Callable[[Path], samples.Sample], folder: str) -> tuple[samples.Sample, Path]:
-    place = Path(tempfile.mkdtemp(dir=folder))
-    sample = make(place / "sample")
-    return sample, Path(shutil.copytree(sample.folder, place / "copy"))
-
-
-def _flip(make: Callable[[Path], samples.Sample], folder: str, seed: int) -> tuple[str, str]:
-    sample, copy = _made(make, folder)
-    file, outcome = flips.flipped(sample, copy, seed)
-    kind = samples.UNCLEAR if outcome.kind == samples.REFUSED and not flips.is_right(file, outcome) else outcome.kind
-    return kind, f"{file}: {outcome.message}"
 
 
 def campaign(what: str, attempt: Attempt, numbers: Sequence[int]) -> Counter[str]:

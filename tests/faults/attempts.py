@@ -1,0 +1,46 @@
+"""Single attempts, by number, as `python -m tests.faults` makes them in processes of their own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from tests.faults import flips, hostile, samples
+
+
+def flip_evaluation(folder: str, seed: int) -> tuple[str, str]:
+    """Flip a bit of an archive of detections."""
+    return _flip(samples.evaluation, folder, seed)
+
+
+def flip_discovery(folder: str, seed: int) -> tuple[str, str]:
+    """Flip a bit of an archive of term discovery."""
+    return _flip(samples.discovery, folder, seed)
+
+
+def try_hostile(folder: str, number: int) -> tuple[str, str]:
+    """Score a hostile archive, the one of that number."""
+    sample = _made(samples.evaluation, folder)[0]
+    name, case = list(hostile.cases())[number]
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        copy = Path(shutil.copytree(sample.folder, Path(place) / "copy"))
+        case(copy)
+        outcome = sample.outcome(copy)
+    return outcome.kind, f"{name}: {outcome.message}"
+
+
+@cache
+def _made(make: Callable[[Path], samples.Sample], folder: str) -> tuple[samples.Sample, Path]:
+    place = Path(tempfile.mkdtemp(dir=folder))
+    sample = make(place / "sample")
+    return sample, Path(shutil.copytree(sample.folder, place / "copy"))
+
+
+def _flip(make: Callable[[Path], samples.Sample], folder: str, seed: int) -> tuple[str, str]:
+    sample, copy = _made(make, folder)
+    file, outcome = flips.flipped(sample, copy, seed)
+    kind = samples.UNCLEAR if outcome.kind == samples.REFUSED and not flips.is_right(file, outcome) else outcome.kind
+    return kind, f"{file}: {outcome.message}"
