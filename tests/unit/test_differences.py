@@ -14,7 +14,7 @@ from swsdask.model.discovery_settings import DiscoverySettings
 from swsdask.model.settings import build_settings, load_preset
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-SECTION = README[README.index("## What differs from the official tools") : README.index("## What a system took")]
+SECTION = README[README.index("## What differs from the official tools") : README.index("## Processing load")]
 ROWS = [line for line in SECTION.splitlines() if line.startswith("| ")][1:]
 COMMANDS = [command for row in ROWS for command in re.findall(r"`([^`]*--[^`]*)`", row.rpartition(" | ")[2])]
 
