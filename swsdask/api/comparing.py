@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from swsdask.api.arguments import Location, Runs, as_names
 from swsdask.api.opening import Evaluation
+from swsdask.api.opening import open as open_evaluation
 from swsdask.execution.executor import Executor, Progress
 from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from swsdask.comparison.compare import Samples
+    from swsdask.comparison.resampling import Sample
 else:
     pd = LateImport("pandas")
 
@@ -64,7 +66,10 @@ def rank_correlation(
     return frame
 
 
-DEFAULT_MEASURES = ("atwv", "otwv", "stwv", "map")
+ByCondition = Mapping[str, Mapping[str, "Sample"]]
+"""What a measure is resampled from, by condition and system."""
+
+DEFAULT_MEASURES = ("atwv", "mtwv", "otwv", "stwv", "map")
 """What an evaluation is compared by where no measures are named."""
 
 
@@ -92,8 +97,9 @@ def compare(
         What `score` returns, or a directory that ``swsdask score --out`` wrote: its numbers by query are resampled. Or
         what `open` returns, an archive or a reference directory: its runs are scored first.
     measures : str or iterable of str, optional
-        Averages over queries: "atwv", "otwv", "stwv", "map", "r_precision", "p_miss", "p_fa" and others. Default: the
-        first four of an evaluation; of a result, the requested ones that have an order of merit.
+        Averages over queries: "atwv", "otwv", "stwv", "map", "r_precision", "p_miss", "p_fa" and others; of an
+        evaluation "mtwv" too, its threshold sought again in every replicate. Default: "atwv", "mtwv", "otwv", "stwv"
+        and "map" of an evaluation; of a result, the requested ones that have an order of merit.
     pair : (str, str), optional
         Compare these two systems. Default: every two.
     baseline : str, optional
@@ -125,7 +131,7 @@ def compare(
     Raises
     ------
     SettingsError
-        A measure is no average over queries, a system is unknown, or an argument is out of its range.
+        A measure cannot be resampled, a system is unknown, or an argument is out of its range.
     InputError, ArchiveError, ClusterError
         As `open` and `score` raise them.
 
@@ -142,9 +148,25 @@ def compare(
 
     how = Resampling(seed, replicates, level, interval, adjust)
     _check(how, pair, baseline)
-    result, names = _scored(source, as_names(measures), runs, by, executor, progress)
-    samples, n_queries = _samples(result, names)
+    names = as_names(measures)
+    if not isinstance(source, Result | Evaluation) and is_result(source):
+        from swsdask.render.outputs import read_outputs
+
+        source = read_outputs(Path(os.fspath(source)))
+    if isinstance(source, Result):
+        if runs or as_names(by):
+            raise SettingsError("A result has its runs and conditions: name runs and `by` when it is scored.")
+        result = source
+        samples, n_queries = _samples(result, names, {})
+    else:
+        evaluation = source if isinstance(source, Evaluation) else open_evaluation(source)
+        result, samples, n_queries = sample_evaluation(evaluation, names, runs, by, executor, progress)
     return compared(samples, n_queries, how, pair, baseline, signature=str(result.manifest.get("signature", "")))
+
+
+def is_result(place: Location) -> bool:
+    """Whether a place is a directory that `swsdask score --out` wrote."""
+    return (Path(os.fspath(place)) / "scores.parquet").is_file()
 
 
 def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) -> None:
@@ -158,47 +180,52 @@ def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) ->
         raise SettingsError("Give two systems or a baseline, not both.")
 
 
-def _scored(
-    source: Result | Evaluation | Location,
-    names: list[str] | None,
-    runs: Runs,
-    by: str | Iterable[str],
-    executor: Executor | None,
-    progress: Progress | None,
-) -> tuple[Result, list[str] | None]:
-    """The result to resample, as it is, read from its directory, or scored; and its measures to compare by."""
-    if not isinstance(source, Result | Evaluation) and (Path(os.fspath(source)) / "scores.parquet").is_file():
-        from swsdask.render.outputs import read_outputs
-
-        source = read_outputs(Path(os.fspath(source)))
-    if isinstance(source, Result):
-        if runs or as_names(by):
-            raise SettingsError("A result has its runs and conditions: name runs and `by` when it is scored.")
-        return source, names
-    from swsdask.api.scoring import score
+def sample_evaluation(
+    evaluation: Evaluation,
+    names: list[str] | None = None,
+    runs: Runs = None,
+    by: str | Iterable[str] = (),
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> tuple[Result, Samples, dict[str, int]]:
+    """The scores of an evaluation, what its measures are resampled from, and the queries of each condition."""
+    from swsdask.api.scoring import score_observed
     from swsdask.comparison.averages import needed_for
+    from swsdask.measures.resampling import BestThresholds, covers
 
-    names = list(DEFAULT_MEASURES) if names is None else names
-    return score(source, needed_for(names), runs=runs, by=by, executor=executor, progress=progress), names
+    covered = covers(evaluation.settings.evaluation)
+    names = [name for name in DEFAULT_MEASURES if name != "mtwv" or covered] if names is None else names
+    if "mtwv" in names and not covered:
+        compat, no_targets = evaluation.settings.evaluation.compat, evaluation.settings.evaluation.no_targets
+        raise SettingsError(f"mtwv cannot be resampled with compat={compat}, no_targets={no_targets}. Name others.")
+    observer = BestThresholds() if "mtwv" in names else None
+    result = score_observed(
+        evaluation, needed_for(names), runs, by, executor=executor, progress=progress, observer=observer
+    )
+    return result, *_samples(result, names, {} if observer is None else observer.by_condition)
 
 
-def _samples(result: Result, names: list[str] | None) -> tuple[Samples, dict[str, int]]:
+def _samples(result: Result, names: list[str] | None, thresholds: ByCondition) -> tuple[Samples, dict[str, int]]:
     """The measures by condition and system, and how many queries each condition has."""
     from swsdask.comparison.averages import candidates, needed_for, query_numbers
 
     wanted = candidates(result) if names is None else names
-    samples, n_queries = {}, {}
+    samples: dict[str, dict[str, Mapping[str, Sample]]] = {}
+    n_queries = {}
     for condition in result.table["condition"].unique().to_pylist():
         numbers = query_numbers(result, condition, needed_for(wanted))
-        found = {measure: numbers.averages(measure) for measure in wanted}
-        samples[condition] = {measure: own for measure, own in found.items() if own is not None}
+        own: dict[str, Mapping[str, Sample] | None] = {measure: numbers.averages(measure) for measure in wanted}
+        if thresholds:
+            own["mtwv"] = numbers.where_defined("mtwv", thresholds[condition])
+        samples[condition] = {measure: by_system for measure, by_system in own.items() if by_system}
         n_queries[condition] = len(numbers.queries)
-    there = {measure for own in samples.values() for measure in own}
+    there = {measure for found in samples.values() for measure in found}
     missing = [measure for measure in names or () if measure not in there]
     if missing or not there:
         possible = ", ".join(measure for measure in candidates(result) if measure in there) or "none"
+        archive = " MTWV can be resampled from an archive, or a reference and runs." if "mtwv" in missing else ""
         raise SettingsError(
             f"measure {', '.join(missing) or 'any'} cannot be resampled: the result has no numbers by query that it is "
-            f"the average of. Those that can be: {possible}."
+            f"the average of. Those that can be: {possible}.{archive}"
         )
     return samples, n_queries

@@ -24,7 +24,7 @@ from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Result
 from swsdask.model.settings import Settings
-from swsdask.scoring.score import score_archive
+from swsdask.scoring.score import Observer, score_archive
 
 Measures = str | Measure | Iterable[str | Measure] | None
 """Names of measures, user-defined measures, or both; None for every measure."""
@@ -113,9 +113,25 @@ def score(
     >>> list(result.scores["condition"].unique())
     ['all', 'oov=false', 'oov=true']
     """
+    encoding = Encoding(frame_shift, negate_scores)
+    return score_observed(evaluation, measures, runs, by, encoding, executor, alignment, buckets, progress)
+
+
+def score_observed(
+    evaluation: Evaluation | Location,
+    measures: Measures,
+    runs: Runs,
+    by: str | Iterable[str],
+    encoding: Encoding | None = None,
+    executor: Executor | None = None,
+    alignment: bool = False,
+    buckets: int | None = None,
+    progress: Progress | None = None,
+    observer: Observer | None = None,
+) -> Result:
+    """`score`, with an observer of every system."""
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
     given, by = named_runs(runs, evaluation.systems, judged=evaluation.judged), as_names(by) or []
-    encoding = Encoding(frame_shift, negate_scores)
     began = time.time()
     names, families, settings = requested(measures, evaluation.settings)
     with ExitStack() as stack:
@@ -139,6 +155,7 @@ def score(
             measures=names,
             alignment=alignment,
             progress=progress,
+            observer=observer,
         )
         manifest = manifest_of(archive, systems, settings, names, by)
         manifest["overridden"] = {

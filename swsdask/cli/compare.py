@@ -14,7 +14,7 @@ from swsdask.cli.options import engine_options, explicit_settings, given_runs, s
 @click.argument("where")
 @click.argument("names", nargs=-1, metavar="[A B | RUN...]")
 @settings_options
-@click.option("--measures", metavar="A,B", help="Only these measures: atwv, otwv, stwv, map and other averages.")
+@click.option("--measures", metavar="A,B", help="Only these measures: atwv, mtwv, otwv, stwv, map and others.")
 @click.option("--baseline", metavar="A", help="Compare each of the others with this system.")
 @click.option("--by", multiple=True, metavar="KEY[,KEY]", help="Conditions, as for `swsdask score`. Repeatable.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, help="Another seed, other replicates (0).")
@@ -58,10 +58,11 @@ def command(
     without them every two are compared. Or it is a reference directory: then RUNs are files, as for `swsdask score`.
     """
     import swsdask as sws
+    from swsdask.api.comparing import is_result as found_result
     from swsdask.cli.progress import progress
     from swsdask.render.comparison import comparison_json, print_comparison, write_comparison
 
-    is_result = (Path(where) / "scores.parquet").is_file()
+    is_result = found_result(where)
     explicit = explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task)
     if is_result and (preset or compat or explicit or by):
         raise click.UsageError(f"{where} has been scored: settings and --by go with an archive or a reference.")

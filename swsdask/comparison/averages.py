@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.comparison.resampling import Averages
+from swsdask.comparison.resampling import Averages, Sample
 from swsdask.model.measures import BALANCED, better, named
 from swsdask.model.results import Result
 from swsdask.model.trials import F64
@@ -23,9 +23,9 @@ _HAIR = 1e-9
 
 
 def needed_for(measures: Iterable[str]) -> list[str]:
-    """What must be scored so that measures can be resampled: themselves, and what they average."""
+    """What must be scored so that measures can be resampled: themselves, what they average, and who is averaged."""
     names = [name for measure in measures for name in (measure, *AVERAGED.get(measure, ()))]
-    return list(dict.fromkeys([*names, "beta"]))
+    return list(dict.fromkeys([*names, "beta", "n_target"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,11 @@ class QueryNumbers:
                 return None
             found[system] = sample
         return found or None
+
+    def where_defined(self, measure: str, samples: Mapping[str, Sample]) -> dict[str, Sample]:
+        """The samples of the systems that have the measure, by name."""
+        numbers = {system: self.overall.get((system, measure), math.nan) for system in self.systems}
+        return {system: samples[system] for system, value in numbers.items() if not math.isnan(value)}
 
     def _forms(self, system: str, measure: str) -> Iterator[Averages]:
         """The ways in which a measure may be averages."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from swsdask.comparison.resampling import Sample, bootstrap_weights, left_out_weights, random_signs
+from swsdask.comparison.resampling import Averages, Sample, bootstrap_weights, left_out_weights, random_signs
 from swsdask.comparison.significance import (
     bca_interval,
     holm,
@@ -31,7 +31,7 @@ from swsdask.comparison.significance import (
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.measures import better
 from swsdask.model.results import DIFFERENCES, INTERVALS, Comparison, Resampling
-from swsdask.model.trials import F64, I8, I32, Bool
+from swsdask.model.trials import F64, I8, I32
 
 FEW_QUERIES = 10
 """With fewer queries than this, intervals and tests are noted to say little."""
@@ -91,14 +91,6 @@ class _Resampled:
     @cached_property
     def left_out(self) -> F64:
         return self.sample.replicates(self.draws.left_out)
-
-    @cached_property
-    def counts(self) -> Bool | None:
-        parts = self.sample.parts
-        return None if parts is None else ~np.isnan(parts)
-
-    def of(self, queries: Bool) -> _Resampled:
-        return _Resampled(self.sample.of(queries), self.draws)
 
     def interval(self) -> tuple[float, float]:
         left_out = self.left_out if self.draws.how.interval == "bca" else None
@@ -163,14 +155,16 @@ def _pairs(systems: Sequence[str], pair: tuple[str, str] | None, baseline: str |
 
 def _paired(a: str, b: str, resampled: Mapping[str, _Resampled]) -> _Pair:
     one, other = resampled[a], resampled[b]
-    only_one = 0
-    if one.counts is not None and other.counts is not None and (one.counts != other.counts).any():
-        only_one = int(np.count_nonzero(one.counts != other.counts))
-        both = one.counts & other.counts
-        one, other = one.of(both), other.of(both)
-    parts = None
-    if one.sample.parts is not None and other.sample.parts is not None:
-        parts = np.nan_to_num(one.sample.parts - other.sample.parts)
+    parts, only_one = None, 0
+    if isinstance(one.sample, Averages) and isinstance(other.sample, Averages):
+        parts = one.sample.parts - other.sample.parts
+        only_one = int(np.count_nonzero(np.isnan(one.sample.parts) != np.isnan(other.sample.parts)))
+        if only_one:
+            both = ~np.isnan(parts)
+            of_both = one.sample.of(both), other.sample.of(both)
+            parts = of_both[0].parts - of_both[1].parts
+            one, other = (_Resampled(each, one.draws) for each in of_both)
+        parts = np.nan_to_num(parts)
     left_out = one.left_out - other.left_out if one.draws.how.interval == "bca" else None
     return _Pair(a, b, one.value - other.value, one.replicates - other.replicates, left_out, parts, only_one)
 

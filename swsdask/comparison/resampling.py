@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 
@@ -82,20 +82,8 @@ class Sample(Protocol):
         """The measure."""
         ...
 
-    @property
-    def parts(self) -> F64 | None:
-        """What each query adds to the measure, less what is the same for all systems: float64 [n_queries].
-
-        NaN for a query that has no part in it; None where the measure is no sum over queries.
-        """
-        ...
-
     def replicates(self, weights: I32) -> F64:
         """The measure with the weights of each replicate, NaN where it is not defined: float64 [replicates]."""
-        ...
-
-    def of(self, queries: Bool) -> Self:
-        """The same of some of the queries only, bool [n_queries]; the others have no part in it."""
         ...
 
 
@@ -118,14 +106,14 @@ class Averages:
 
     @property
     def parts(self) -> F64:
-        """See `Sample`."""
+        """What each query adds to the measure beside the constant, NaN for one that has no part in it: [n_queries]."""
         there = ~np.isnan(self.columns)
         factors = np.array(self.factors) / np.maximum(there.sum(axis=1), 1)
         added: F64 = (np.where(there, self.columns, 0.0) * factors[:, np.newaxis]).sum(axis=0)
         return np.where(there.any(axis=0), added, np.nan)
 
     def replicates(self, weights: I32) -> F64:
-        """See `Sample`. An average of no query is not defined."""
+        """The measure with the weights of each replicate; an average of no query is not defined (NaN)."""
         total = np.full(weights.shape[1], self.constant)
         for factor, column in zip(self.factors, self.columns, strict=True):
             there = ~np.isnan(column)
@@ -135,5 +123,5 @@ class Averages:
         return total
 
     def of(self, queries: Bool) -> Averages:
-        """See `Sample`."""
+        """The same of some of the queries only, bool [n_queries]; the others have no part in it."""
         return replace(self, columns=np.where(queries, self.columns, np.nan))

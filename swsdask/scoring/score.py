@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from swsdask.archive.protocols import Archive, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, Unseen, run_tasks
 from swsdask.measures.averages import counts_present_only
-from swsdask.measures.measure import Measure
+from swsdask.measures.measure import Measure, Scored
 from swsdask.measures.notes import Note, listed
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import ArchiveError
@@ -41,6 +42,16 @@ class Tables:
     notes_of: dict[str, list[str]]
 
 
+class Observer(Protocol):
+    """Takes what it needs of every system while that is scored."""
+
+    needs: ClassVar[tuple[type[Statistic], ...]]
+
+    def see(self, system: str, scored: Scored) -> None:
+        """Take it. Called once per system."""
+        ...
+
+
 def score_archive(
     archive: Archive,
     systems: Sequence[str],
@@ -52,6 +63,7 @@ def score_archive(
     measures: Sequence[str] | None = None,
     alignment: bool = False,
     progress: Progress | None = None,
+    observer: Observer | None = None,
 ) -> Tables:
     """Score some systems of an archive.
 
@@ -77,6 +89,8 @@ def score_archive(
         Whether the alignment of every system is requested.
     progress
         What is told how far the work is.
+    observer
+        What is shown each system, in the client.
 
     Raises
     ------
@@ -90,7 +104,10 @@ def score_archive(
     notes: dict[str, tuple[Note, ...]] = {}
     runs = {run.system: run for run in runs_of(archive, systems)}
     shared = executor.share(reference), executor.share((settings.evaluation, measures))
-    beside = (Counts,) if counts_present_only(settings.evaluation) else ()
+    beside = (
+        *((Counts,) if counts_present_only(settings.evaluation) else ()),
+        *(() if observer is None else observer.needs),
+    )
     rows = {label_of(system): run.rows for system, run in runs.items()}
     done = 0
     for group in _counted_groups(archive, runs, reference, families, executor, settings.engine, shown, beside):
@@ -101,6 +118,8 @@ def score_archive(
         for each in waiting:
             if settings.evaluation.impute == "error" and Counts in each.statistics:
                 check_complete(archive, runs[each.system], each.statistics[Counts], reference)
+            if observer is not None:
+                observer.see(each.system, Scored(each.statistics, reference, settings.evaluation))
         shown.begin(f"{_which(done + 1, len(waiting), len(runs))}numbers", sum(runs[name].rows for name in group))
         every = run_tasks(executor, results_of, waiting, shared, str, lambda label: shown.advance(rows[label]))
         for each, results in zip(waiting, every, strict=True):

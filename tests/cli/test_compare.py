@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,6 +59,9 @@ def test_an_archive_and_files_give_the_numbers_of_a_result(
     swsdask: Callable[..., Outcome], folder: Path, results: Path, tmp_path: Path
 ) -> None:
     options = (*FEW, "--measures", "atwv", "--format", "json")
+    mtwv = json.loads(swsdask("compare", folder, folder / "runs", *FEW, "--measures", "mtwv", "--format", "json").out)
+    assert [math.isnan(row["standard_error"]) for row in mtwv["intervals"]] == [False] * 3
+    assert [row["p_sign"] for row in mtwv["differences"]] == [None] * 3
     of_result = swsdask("compare", results, *options).out
     assert swsdask("compare", folder, folder / "runs", *options).out == of_result
     assert swsdask("ingest", tmp_path / "archive", folder, "--run", folder / "runs").code == 0
@@ -69,7 +73,7 @@ def test_an_archive_and_files_give_the_numbers_of_a_result(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--measures", "mtwv"], "measure mtwv cannot be resampled"),
+        (["--measures", "mtwv"], "MTWV can be resampled from an archive, or a reference and runs."),
         (["--baseline", "nobody"], "'nobody' is none of the systems"),
         (["one"], "Name two systems"),
         (["--by", "oov"], "has been scored"),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdask.statistics.counts import Counts, class_layers, class_targets, members
-from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
+from swsdask.statistics.ladder import Hits, Ladder, QueryLadder, StratumLadder
 from tests.engines import plain
 from tests.property.worlds import World, cells, worlds
 from tests.worlds import statistics
@@ -73,6 +73,20 @@ def test_ladder(world: World) -> None:
         for each in range(n_layers):
             assert ladder.highest[each, slot] == max((s for n, s in inside if layer[n] == each), default=-math.inf)
         low = high
+
+
+@given(worlds())
+def test_stratum_ladder(world: World) -> None:
+    found = statistics([world.rows], world.reference)
+    ladder: StratumLadder = found[StratumLadder]
+    rungs = ladder.rungs.tolist()
+    assert rungs == sorted({*found[Ladder].rungs.tolist(), *found[Counts].highest[np.isfinite(found[Counts].highest)]})
+    slots = [
+        ((q * world.reference.n_groups + g) * len(rungs) + sum(rung <= score for rung in rungs))
+        for q, g, score, _, _ in world.rows
+    ]
+    assert ladder.cells.tolist() == sorted(set(slots))
+    assert ladder.counts.tolist() == [slots.count(cell) for cell in sorted(set(slots))]
 
 
 @given(worlds())

@@ -1,0 +1,60 @@
+"""MTWV of a replicate against its definition: every score of the queries drawn tried as a threshold, exactly."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdask.measures.measure import Scored
+from swsdask.measures.resampling import best_threshold
+from tests.property.worlds import World, worlds
+from tests.worlds import settings as evaluation
+from tests.worlds import statistics, with_thresholds
+
+
+@settings(max_examples=200)
+@given(
+    worlds(no_targets=True),
+    st.sampled_from([0.1, 3.0, 50.0]),
+    st.sampled_from(["none", "kwseval"]),
+    st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=4),
+)
+def test_mtwv(world: World, beta: float, compat: str, drawn: list[list[int]]) -> None:
+    asked = evaluation(operating_point={"beta": beta}, compat=compat)
+    reference = with_thresholds(world.reference, asked)
+    scored = Scored(statistics([world.rows], reference), reference, asked)
+    for population in scored.populations:
+        queries = np.flatnonzero(population.queries).tolist()
+        weights = np.array([row[: len(queries)] for row in drawn], np.int32).T
+        sample = best_threshold(scored, population)
+        for times, value in zip(
+            weights.T.tolist(), sample.replicates(np.ascontiguousarray(weights)).tolist(), strict=True
+        ):
+            exact = literal_mtwv(world, population.condition, dict(zip(queries, times, strict=True)), beta, compat)
+            assert value == pytest.approx(exact, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+def literal_mtwv(world: World, condition: object, times: dict[int, int], beta: float, compat: str) -> float:
+    n_act = world.reference.condition_targets(condition)  # type: ignore[arg-type]
+    groups, n_trials = condition.groups, condition.n_trials  # type: ignore[attr-defined]
+    rows = [(q, s, mapped) for q, g, s, _, mapped in world.rows if times.get(q, 0) and groups[g]]
+    with_targets = sum(k for q, k in times.items() if n_act[q])
+    every = sum(times.values())
+    if not with_targets or not every:
+        return math.nan
+    losses = []
+    scores = {s for _, s, _ in rows}
+    for threshold in scores | ({math.inf} if compat == "none" or not scores else set()):
+        miss = alarm = Fraction(0)
+        for q, k in times.items():
+            accepted = [mapped for p, s, mapped in rows if p == q and s >= threshold]
+            if n_act[q]:
+                miss += k * Fraction(int(n_act[q]) - sum(accepted), int(n_act[q]))
+            alarm += k * Fraction(len(accepted) - sum(accepted), n_trials - int(n_act[q]))
+        losses.append(miss / with_targets + Fraction(beta) * alarm / every)
+    return float(1 - min(losses))
