@@ -173,6 +173,10 @@ def explicit_settings(
         table[last] = _value(text)
     if executor and cluster:
         raise SettingsError("--executor and --cluster exclude each other.")
+    if cluster:
+        from swsdask.execution.clusters import describe
+
+        describe(cluster, workers)
     engine = {"executor": cluster or executor, "workers": workers, "rows_per_task": rows_per_task}
     chosen = {key: value for key, value in engine.items() if value is not None}
     if chosen:

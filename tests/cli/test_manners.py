@@ -156,6 +156,13 @@ def test_a_cluster_that_is_waited_for_is_named(swsdask: Call, files: Files) -> N
     assert "swsdask: waiting for a scheduler to write nowhere.json, 0.2 seconds at most\n" in outcome.err
 
 
+def test_a_cluster_that_is_not_there_is_told_before_the_work(swsdask: Call, files: Files) -> None:
+    outcome = swsdask("score", files.reference, files.run, "--cluster", "nosuch", "--dry-run")
+    assert outcome.code == 2
+    assert "'nosuch' is neither" in outcome.err
+    assert outcome.out == ""
+
+
 def test_a_run_can_be_renamed_when_two_have_one_name(swsdask: Call, files: Files) -> None:
     other = files.write("other.kwslist.xml", RUN)
     outcome = swsdask("score", files.reference, files.run, other)
