@@ -38,12 +38,14 @@ def matches(printed: str, shown: str) -> bool:
     return re.fullmatch(pattern, "\n".join(outline(printed)), re.DOTALL) is not None
 
 
-def test_commands(folder: Path) -> None:
-    consoles = re.findall(r"```console\n\$ (.+)\n((?:.*\n)*?)```", README)
-    assert len(consoles) == 9
-    for command, shown in consoles:
-        printed = run(folder, command.split())
-        assert matches(printed, shown), f"{command}\n{printed}"
+CONSOLES = re.findall(r"```console\n\$ (.+)\n((?:.*\n)*?)```", README)
+
+
+@pytest.mark.parametrize(("command", "shown"), CONSOLES)
+def test_commands(folder: Path, command: str, shown: str) -> None:
+    """One after the other, as a reader runs them: some need the files that others made."""
+    printed = run(folder, command.split())
+    assert matches(printed, shown), printed
 
 
 PYTHON = re.findall(r"```python\n((?:.*\n)*?)```\n\n```\n((?:.*\n)*?)```", README)
@@ -59,9 +61,13 @@ def test_python(folder: Path, script: str, shown: str) -> None:
     assert matches(run(folder, ["python", "-c", script]), shown)
 
 
-def test_first_screen_and_other_commands(folder: Path) -> None:
+@pytest.mark.parametrize("command", re.findall(r"^swsdask score .*$", README, re.MULTILINE))
+def test_other_commands(folder: Path, command: str) -> None:
+    run(folder, command.split())
+
+
+def test_first_screen() -> None:
+    assert len(CONSOLES) == 9
     first = README.splitlines()[:24]
     assert any(line.startswith("make demo") for line in first)
     assert any(line.startswith("make test") for line in first)
-    for command in re.findall(r"^swsdask score .*$", README, re.MULTILINE):
-        run(folder, command.split())
