@@ -22,7 +22,7 @@ from swsdask.archive.run_table import HASH_BYTES, Fragment
 from swsdask.archive.storage import Parts, Storage, Whole
 from swsdask.archive.tables import damaged, digest, unreadable
 from swsdask.model.errors import ArchiveError
-from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS
+from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS, INSIDE
 from swsdask.model.trials import Detections
 from swsdask.model.units import MAX_TICKS
 
@@ -59,7 +59,7 @@ class Bounds(NamedTuple):
             "duration": (0, MAX_TICKS),
             "score": self.scores,
             "decision": (0, 1) if self.decided else (-1, -1),
-            "inside": (0, 2),
+            "inside": (0, max(INSIDE["exact"])),
         }
 
 

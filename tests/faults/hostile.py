@@ -17,7 +17,7 @@ from swsdask.archive.run_table import Fragment, StoredRun, read_runs_table, writ
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.archive.tables import StoredFile
-from swsdask.model.schemas import DETECTIONS
+from swsdask.model.schemas import DETECTIONS, INSIDE
 from tests.archives import rewritten, without_hashes
 from tests.faults.samples import N_DOCUMENTS, N_QUERIES
 
@@ -31,7 +31,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "duration": (-1, LEAST),
     "score": (float("nan"), float("inf"), float("-inf"), 1e300, -1e300),
     "decision": (-1, 2, -2, 127),
-    "inside": (-1, 3, 127),
+    "inside": (-1, max(INSIDE["exact"]) + 1, 127),
 }
 """Values that no run of the sample has, by column."""
 
