@@ -142,6 +142,14 @@ def sync(path: str) -> None:
         os.close(descriptor)
 
 
+def names(folder: str) -> list[str]:
+    """The names of all that stands in a folder, whatever it is; none if there is no such folder."""
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 def remove(path: str) -> None:
     """Remove a file or a link, or a folder with everything in it; links are not followed."""
     if os.path.isdir(path) and not os.path.islink(path):

@@ -163,6 +163,13 @@ class Storage:
             found = filesystem.find(root, maxdepth=None if below else 1)
         return sorted(path.removeprefix(root).lstrip("/") for path in found)
 
+    def names(self) -> list[str]:
+        """The names of all that stands in the folder itself, folders too where a store has them."""
+        if not self.is_local:
+            return self.files(below=False)
+        with self._explained("listed"):
+            return local.names(self._opened[1])
+
     def modified(self, folder: str = "") -> dict[str, float]:
         """The time of the last change of every file in the folder, or in one below it, in seconds since 1970."""
         filesystem, root = self._opened

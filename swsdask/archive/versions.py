@@ -260,8 +260,8 @@ def _damaged(where: str, found: str) -> ArchiveError:
 
 
 def versions(storage: Storage) -> list[int]:
-    """The versions that have a manifest, whole or not, ascending."""
-    found = (manifest_version(name) for name in storage.files(below=False))
+    """The versions that have a manifest, whole or not, ascending. One that is no file counts too: it is damaged."""
+    found = (manifest_version(name) for name in storage.names())
     return sorted(version for version in found if version is not None)
 
 

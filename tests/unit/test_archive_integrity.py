@@ -155,6 +155,15 @@ def test_a_manifest_says_what_its_name_says(samples: dict[str, Sample], copied: 
     assert all(set(each) == {"file", "size", "hash"} for each in said["tables"].values())
 
 
+def test_a_folder_in_place_of_a_manifest_is_refused(sample: Sample, copied: Callable[[Sample], Path]) -> None:
+    """The version before is another archive."""
+    copy = copied(sample)
+    (copy / "manifest-00000002.json").unlink()
+    (copy / "manifest-00000002.json").mkdir()
+    outcome = sample.outcome(copy)
+    assert (outcome.kind, "manifest-00000002.json" in outcome.message) == (REFUSED, True)
+
+
 def test_vacuum_leaves_the_files_of_a_writer_at_work(sample: Sample, copied: Callable[[Sample], Path]) -> None:
     copy = copied(sample)
     before = files_of(copy)
