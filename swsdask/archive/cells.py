@@ -35,7 +35,7 @@ _FOOTERS = 64
 _footers: dict[tuple[str, str, bytes], pq.FileMetaData] = {}
 
 _CHECKED = 1 << 16
-"""How many column chunks are remembered as checked, by their hashes: later rounds need not check them again."""
+"""How many column chunks are remembered as checked, by their hashes, so that later rounds need not check them again."""
 
 _checked: dict[tuple[bytes, str, tuple[float, float] | None], None] = {}
 
@@ -273,9 +273,9 @@ class _Reader:
         key = (verified, name, self.ranges.get(name))
         if key not in _checked:
             self._check(name, values, where)
+            if len(_checked) >= _CHECKED:
+                _checked.clear()
             _checked[key] = None
-            while len(_checked) > _CHECKED:
-                _checked.pop(next(iter(_checked)), None)
 
     def _check(self, name: str, values: NDArray[Any], where: str) -> None:
         """Raise `_Mismatch` for values that no run of this archive has. A NaN is in no range."""
