@@ -223,7 +223,7 @@ def test_an_operating_point_from_data_needs_data(swsdask: Call, files: Files) ->
         "--set",
         "operating_point.from_data=sws2012",
     )
-    refused(outcome, "from_data", "no reference")
+    refused(outcome, "from_data", "needs a reference")
 
 
 def test_help_says_what_happens_to_decisions(swsdask: Call) -> None:

@@ -13,6 +13,15 @@ import pytest
 
 pytestmark = pytest.mark.cluster
 
+HEEDING_SIGNALS = """
+import os, signal, sys
+
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, "-m", "swsdask", *sys.argv[1:]])
+"""
+"""The command as a terminal starts it, also where the tests were started with signals ignored (nohup, a batch job)."""
+
 
 @pytest.mark.parametrize(
     ("number", "when", "times", "line"),
@@ -26,7 +35,7 @@ def test_a_signal_to_the_whole_group(tmp_path: Path, number: signal.Signals, whe
     """As a terminal sends Ctrl-C, and a batch system SIGTERM."""
     command = ["simulate", "gap", "--replicates", "5000", "--executor", "processes", "--workers", "2"]
     begun = subprocess.Popen(
-        [sys.executable, "-m", "swsdask", *command],
+        [sys.executable, "-c", HEEDING_SIGNALS, *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -83,7 +83,7 @@ def test_exemplars(world: World) -> None:
         )
         order = sorted(means, key=lambda c: (sign * round(means[c], 9), -len(classes[c]), c))[: looks.SHOWN]
         assert [each.cluster for each in kind] == order
-    for each in whole.told(corpus, found)["best"]:
+    for each in whole.report(corpus, found)["best"]:
         rows = classes[found.classes.index(each["class"])]
         spelled = Counter(" ".join(told[row]) for row in rows)
         assert each["transcriptions"] == len(spelled)
