@@ -70,7 +70,7 @@ def main() -> None:
         ("hostile archives", campaign("hostile", try_hostile, range(len(list(hostile.cases()))))),
     ]
     table = [
-        "| what | tried | the same numbers | an error that names the file | silent | unclear | crashed | hung |",
+        "| what | tried | the same numbers | an error (of flips: with the file) | silent | unclear | crashed | hung |",
         "|---|---|---|---|---|---|---|---|",
         *(
             f"| {what} | {' | '.join(f'{count:,}' for count in (found.total(), *(found[kind] for kind in KINDS)))} |"
