@@ -7,10 +7,10 @@ The examples of this package read the files that ``swsdask demo --out demo --hou
 >>> import swsdask as sws
 >>> evaluation = sws.open("demo/files", preset="sws2013")
 >>> result = sws.score(evaluation, ["atwv", "mtwv"], runs="demo/files/runs")
->>> result.scores.head(2)
-       system condition query measure     value
-0  calibrated       all   NaN    atwv  0.504763
-1  calibrated       all   NaN    mtwv  0.556420
+>>> result.scores[["system", "measure", "value"]].head(2)
+       system measure     value
+0  calibrated    atwv  0.504763
+1  calibrated    mtwv  0.556420
 """
 
 from __future__ import annotations

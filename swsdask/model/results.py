@@ -99,10 +99,10 @@ class Result:
     >>> result = sws.score("demo/archive", "atwv", runs="calibrated")
     >>> result
     <Result: 1 system, 20 numbers; swsdask 0.1.0 outside=false_alarm p_target=0.00015 c_miss=100.0 c_fa=1.0 ...>
-    >>> result.scores.head(2)
-           system condition     query measure     value
-    0  calibrated       all       NaN    atwv  0.504763
-    1  calibrated       all  sim-0001    atwv  0.907344
+    >>> result.scores[["system", "measure", "value"]].head(2)
+           system measure     value
+    0  calibrated    atwv  0.504763
+    1  calibrated    atwv  0.907344
     """
 
     table: pa.Table
