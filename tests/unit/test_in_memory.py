@@ -100,6 +100,16 @@ def test_no_setting_of_the_term_finder_moves_an_occurrence(filters: list[str], c
     }
 
 
+def test_occurrences_that_are_given_twice_are_noted() -> None:
+    twice = pd.concat([OCCURRENCES, OCCURRENCES[:1]])
+    for compat, targets, fate in (("none", 3, "they count once"), ("kwseval", 4, "compat=kwseval counts them again")):
+        evaluation = sws.open(documents=DOCUMENTS, occurrences=twice, queries=QUERIES, compat=compat)
+        result = sws.score(evaluation, ["n_target"], runs=RUN)
+        assert result.scores["value"][0] == targets
+        assert f"The reference repeats 1 record of words: {fate}." in result.notes
+    assert not [note for note in sws.score(in_memory(), runs=RUN).notes if "repeats" in note]
+
+
 def test_a_million_rows() -> None:
     times = 250_000
     many = RUN.loc[RUN.index.repeat(times)]

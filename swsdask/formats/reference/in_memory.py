@@ -3,7 +3,7 @@
 - documents: `document`, `duration` or `end`, and optionally `channel` (absent: 1), `start` (absent: 0), `source_type`,
   `language`. A row is an evaluated excerpt, as in an ECF.
 - occurrences: `query`, `document`, `start`, `duration` or `end`, and optionally `channel`, `speaker`. A row is a place
-  where a query was spoken, as it is: no words are searched, so settings of the term finder have no effect.
+  where a query was spoken, as it is: no words are searched. Rows that are equal count once, with a note.
 - queries: `query`, and optionally attributes in further columns, which conditions can be made of; or ids alone. Absent:
   the queries of the occurrences, sorted.
 
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdask.formats.in_memory import Table, as_arrow, is_table
+from swsdask.formats.reference.rttm import repeated
 from swsdask.formats.runs.arrow import RowFaults, Rows, read_rows
 from swsdask.formats.runs.table import check_type
 from swsdask.formats.values import FormatError, shown
@@ -77,8 +78,10 @@ def read_occurrences(
             word,
             pa.array(["lex"] * len(good), pa.string()),
         ],
-        schema=WORDS.with_metadata({"rounded": str(int(rows.rounded.sum()))}),
+        schema=WORDS,
     )
+    said = {"rounded": str(int(rows.rounded.sum())), "repeated": str(repeated(words) or "")}
+    words = words.replace_schema_metadata({name: value for name, value in said.items() if value})
     return listed.set_column(1, QUERIES.field("text"), pa.array(tokens, pa.string())), words, SEGMENTS.empty_table()
 
 

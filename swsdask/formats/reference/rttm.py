@@ -217,7 +217,7 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
         problems.add(url, 1, "at least one record", "none", "List what was spoken.")
     unknown = Counter({name: count for name, count in skipped.items() if not RTTM_TYPE.fullmatch(name)})
     counted = {"skipped": str(skipped.total()), "skipped_types": _listed(skipped)}
-    rare = {"unknown_types": _listed(unknown), "repeated": str(_repeated(words) or "")}
+    rare = {"unknown_types": _listed(unknown), "repeated": str(repeated(words.drop_columns(list(_NOT_COMPARED))) or "")}
     return (
         _as(WORDS, words, counted | {name: value for name, value in rare.items() if value}),
         _as(SEGMENTS, segments, {}),
@@ -233,9 +233,9 @@ def _as(schema: pa.Schema, records: pa.Table, metadata: dict[str, str]) -> pa.Ta
     return records.select(schema.names).cast(schema.with_metadata({"rounded": rounded, **metadata}))
 
 
-def _repeated(records: pa.Table) -> int:
-    """How many records were there before."""
-    candidates = records.take(pa.array(_starting_together(records))).drop_columns(list(_NOT_COMPARED))
+def repeated(records: pa.Table) -> int:
+    """The number of records that equal an earlier one in every column."""
+    candidates = records.take(pa.array(_starting_together(records)))
     return len(candidates) - len(candidates.group_by(candidates.column_names).aggregate([]))
 
 
