@@ -38,6 +38,9 @@ from swsdask.formats.validate import Report as Report
 from swsdask.measures.averages import Values as Values
 from swsdask.measures.measure import Measure as Measure
 from swsdask.measures.measure import Scored as Scored
+from swsdask.model.comparison import Comparison as Comparison
+from swsdask.model.comparison import Failure as Failure
+from swsdask.model.comparison import Resampling as Resampling
 from swsdask.model.corpus import Definition as Definition
 from swsdask.model.errors import ArchiveError as ArchiveError
 from swsdask.model.errors import ClusterError as ClusterError
@@ -46,8 +49,6 @@ from swsdask.model.errors import InputError as InputError
 from swsdask.model.errors import Problem as Problem
 from swsdask.model.errors import SettingsError as SettingsError
 from swsdask.model.errors import SwsdaskError as SwsdaskError
-from swsdask.model.results import Comparison as Comparison
-from swsdask.model.results import Resampling as Resampling
 from swsdask.model.results import Result as Result
 from swsdask.model.settings import EvaluationSettings as EvaluationSettings
 from swsdask.model.settings import Settings as Settings

@@ -11,14 +11,16 @@ from swsdask.api.arguments import Location, Runs, as_names
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.execution.executor import Executor, Progress
+from swsdask.model.comparison import Comparison, Resampling
 from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
-from swsdask.model.results import Comparison, Resampling, Result
+from swsdask.model.results import Result
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from swsdask.comparison.compare import Samples
+    from swsdask.comparison.gates import Gate
     from swsdask.comparison.resampling import Sample
 else:
     pd = LateImport("pandas")
@@ -86,6 +88,7 @@ def compare(
     level: float = 0.95,
     interval: Literal["percentile", "bca"] = "percentile",
     adjust: Literal["holm", "max-t"] = "holm",
+    fail_if: str | Iterable[str] = (),
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -118,6 +121,10 @@ def compare(
         Quantiles of the replicates, or bias-corrected and accelerated ones.
     adjust : {"holm", "max-t"}
         How `p_adjusted` takes the number of pairs into account.
+    fail_if : str or iterable of str, optional
+        Gates, such as "atwv drops .005 with p < .05": see `comparison.gates`. Of a `pair` (a, b) the system a is
+        compared with b, else the others with `baseline`. What fails is in `failures`. Without `measures`, those of the
+        gates are compared.
     executor : Executor, optional
         Where an evaluation is scored, as for `score`.
     progress : Progress, optional
@@ -126,7 +133,8 @@ def compare(
     Returns
     -------
     Comparison
-        The DataFrames `intervals` and `differences`, and `notes`: who is tied with the best, what was left out.
+        The DataFrames `intervals` and `differences`, `notes`: who is tied with the best, what was left out; and
+        `failures` of gates.
 
     Raises
     ------
@@ -148,7 +156,10 @@ def compare(
 
     how = Resampling(seed, replicates, level, interval, adjust)
     _check(how, pair, baseline)
+    gates = _gates(fail_if, pair, baseline)
     names = as_names(measures)
+    if gates:
+        names = list(dict.fromkeys([*(names or ()), *(gate.measure for gate in gates)]))
     if not isinstance(source, Result | Evaluation) and is_result(source):
         from swsdask.render.outputs import read_outputs
 
@@ -161,7 +172,9 @@ def compare(
     else:
         evaluation = source if isinstance(source, Evaluation) else open_evaluation(source)
         result, samples, n_queries = sample_evaluation(evaluation, names, runs, by, executor, progress)
-    return compared(samples, n_queries, how, pair, baseline, signature=str(result.manifest.get("signature", "")))
+    systems = result.table["system"].unique().to_pylist()
+    signature = str(result.manifest.get("signature", ""))
+    return compared(samples, n_queries, systems, how, pair, baseline, gates, signature)
 
 
 def is_result(place: Location) -> bool:
@@ -178,6 +191,15 @@ def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) ->
         raise SettingsError(f"level is {how.level}; expected a number between 0 and 1, such as 0.95.")
     if pair is not None and baseline is not None:
         raise SettingsError("Give two systems or a baseline, not both.")
+
+
+def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str | None) -> list[Gate]:
+    from swsdask.comparison.gates import parse_gate
+
+    gates = [parse_gate(text) for text in ([texts] if isinstance(texts, str) else texts)]
+    if gates and pair is None and baseline is None:
+        raise SettingsError(f"gate {gates[0].text!r}: name two systems, the second as the baseline, or a baseline.")
+    return gates
 
 
 def sample_evaluation(

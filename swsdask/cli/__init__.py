@@ -83,7 +83,7 @@ def cli() -> None:
     """Score spoken term detection: ATWV, MTWV, DET curves and everything beside them, equal to the official tools.
 
     Numbers go to stdout, progress and log to stderr. Exit codes: 0 fine, 1 a fault of ours, 2 bad input or settings,
-    3 a regression found, 4 the cluster failed (run the command again).
+    3 a gate failed (--fail-if), 4 the cluster failed (run the command again).
     """
 
 

@@ -22,6 +22,14 @@ from swsdask.cli.options import engine_options, explicit_settings, given_runs, s
 @click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, help="Of intervals.")
 @click.option("--interval", type=click.Choice(["percentile", "bca"]), default="percentile", help="How they are made.")
 @click.option("--adjust", type=click.Choice(["holm", "max-t"]), default="holm", help="How p of many pairs is adjusted.")
+@click.option(
+    "--fail-if",
+    "gates",
+    metavar="GATE",
+    multiple=True,
+    help="End with exit code 3 if A is worse than B, or another than the baseline: 'atwv drops .005 with p < .05', "
+    "'cnxe rises .01 in CONDITION'. Repeatable.",
+)
 @engine_options
 @click.option(
     "--out",
@@ -45,6 +53,7 @@ def command(
     level: float,
     interval: Literal["percentile", "bca"],
     adjust: Literal["holm", "max-t"],
+    gates: tuple[str, ...],
     executor: str | None,
     cluster: str | None,
     workers: int | None,
@@ -56,10 +65,13 @@ def command(
 
     WHERE is a directory that `swsdask score --out` wrote, or an archive: then A and B are two of its systems, and
     without them every two are compared. Or it is a reference directory: then RUNs are files, as for `swsdask score`.
+
+    Exit code 3: a gate of --fail-if failed; stderr names the systems, the measure and the numbers.
     """
     import swsdask as sws
     from swsdask.api.comparing import is_result as found_result
     from swsdask.cli.progress import progress
+    from swsdask.model.errors import GateError
     from swsdask.render.comparison import comparison_json, print_comparison, write_comparison
 
     is_result = found_result(where)
@@ -83,6 +95,7 @@ def command(
             level=level,
             interval=interval,
             adjust=adjust,
+            fail_if=gates,
             progress=shown,
         )
     if form == "json":
@@ -93,3 +106,5 @@ def command(
         written = write_comparison(found, out)
         if form == "text":
             click.echo(f"\nWritten to {out}: {', '.join(written)}")
+    if found.failures:
+        raise GateError("\n".join(map(str, found.failures)))

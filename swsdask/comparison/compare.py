@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from swsdask.comparison.gates import Gate, failures
 from swsdask.comparison.resampling import Averages, Sample, bootstrap_weights, left_out_weights, random_signs
 from swsdask.comparison.significance import (
     bca_interval,
@@ -28,9 +29,9 @@ from swsdask.comparison.significance import (
     percentile_interval,
     standard_error,
 )
+from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.measures import better
-from swsdask.model.results import DIFFERENCES, INTERVALS, Comparison, Resampling
 from swsdask.model.trials import F64, I8, I32
 
 FEW_QUERIES = 10
@@ -100,20 +101,25 @@ class _Resampled:
 def compare(
     samples: Samples,
     n_queries: Mapping[str, int],
+    systems: Iterable[str],
     how: Resampling,
     pair: tuple[str, str] | None = None,
     baseline: str | None = None,
-    notes: Iterable[str] = (),
+    gates: Iterable[Gate] = (),
     signature: str = "",
 ) -> Comparison:
-    """Intervals of all samples, and the differences of all pairs, of one `pair`, or of all others and a `baseline`.
+    """Intervals of all samples, the differences of all pairs, of one `pair`, or of all others and a `baseline`.
 
-    `n_queries` are the queries of each condition. Raises `SettingsError` for a system that has no sample, and for two
-    equal ones.
+    `n_queries` are the queries of each condition. `gates` are applied to every pair, the second of which is the
+    baseline. Raises `SettingsError` for an unknown system, for two equal ones, and for a gate without values.
     """
-    systems = sorted({system for own in samples.values() for by_system in own.values() for system in by_system})
+    systems = sorted(systems)
     pairs = _pairs(systems, pair, baseline)
-    intervals, differences, told = [], [], list(notes)
+    intervals: list[tuple[str, str, str, float, float, float, float]] = []
+    differences: list[tuple[Any, ...]] = []
+    told: list[str] = []
+    values: dict[tuple[str, str], dict[str, float]] = {}
+    tested: dict[tuple[str, str], dict[tuple[str, str], tuple[float, float]]] = {}
     for condition, by_measure in samples.items():
         draws = _Draws(how, n_queries[condition])
         if n_queries[condition] < FEW_QUERIES:
@@ -131,13 +137,22 @@ def compare(
                         f"{condition}, {measure}: not defined in {counted(undefined, 'replicates')} of {system}, "
                         "which are left out."
                     )
+            told += _without_notes(condition, measure, [system for system in systems if system not in resampled])
             found = [_paired(a, b, resampled) for a, b in pairs if a in resampled and b in resampled]
             told += _left_out_notes(condition, measure, found)
-            differences += [
-                (p.a, p.b, condition, measure, *row) for p, row in zip(found, _tests(found, draws), strict=True)
-            ]
+            rows = dict(zip(((p.a, p.b) for p in found), _tests(found, draws), strict=True))
+            differences += [(*names, condition, measure, *row) for names, row in rows.items()]
             told += _ties(condition, measure, resampled, differences, how)
-    return Comparison(_table(intervals, INTERVALS), _table(differences, DIFFERENCES), how, tuple(told), signature)
+            values[condition, measure] = {system: each.value for system, each in resampled.items()}
+            tested[condition, measure] = {names: (row[0], row[-1]) for names, row in rows.items()}
+    return Comparison(
+        _table(intervals, INTERVALS),
+        _table(differences, DIFFERENCES),
+        how,
+        tuple(told),
+        signature,
+        tuple(failures(gates, pairs, values, tested)),
+    )
 
 
 def _pairs(systems: Sequence[str], pair: tuple[str, str] | None, baseline: str | None) -> list[tuple[str, str]]:
@@ -195,6 +210,11 @@ def _interval(value: float, replicates: F64, left_out: F64 | None, how: Resampli
     if left_out is None:
         return percentile_interval(replicates, how.level)
     return bca_interval(value, replicates, left_out, how.level)
+
+
+def _without_notes(condition: str, measure: str, systems: Sequence[str]) -> list[str]:
+    """Which systems cannot be compared because they lack a measure."""
+    return [f"{condition}, {measure}: not defined for {', '.join(systems)}."] if systems else []
 
 
 def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair]) -> list[str]:

@@ -1,7 +1,7 @@
 """Errors that users see: each says where, what was expected, what was found and what to do.
 
-`exit_code` of a class is that of the command line: 1 a fault of swsdask, 2 bad input or settings, 3 a regression
-found, 4 the cluster failed (the work can be resumed). `Problems` collects what is wrong with a file before one error
+`exit_code` of a class is that of the command line: 1 a fault of swsdask, 2 bad input or settings, 3 a gate
+failed, 4 the cluster failed (the work can be resumed). `Problems` collects what is wrong with a file before one error
 is raised; `counted` writes numbers of things in sentences.
 """
 
@@ -120,6 +120,12 @@ class ClusterError(SwsdaskError):
     """The cluster could not be reached or lost its workers. What was done is not lost: run the command again."""
 
     exit_code = 4
+
+
+class GateError(SwsdaskError):
+    """A system is worse than a gate of the command line allows."""
+
+    exit_code = 3
 
 
 class InsecureConnection(UserWarning):

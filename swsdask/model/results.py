@@ -1,4 +1,4 @@
-"""Results: scores in long form, curves, rank correlations, comparisons, and the study of GAP's penalty functions."""
+"""Results: scores in long form, curves, rank correlations, and the study of GAP's penalty functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -303,76 +303,6 @@ class RankCorrelation:
             self.tau_ap_symmetric.ravel(),
         ]
         return pa.table(columns, schema=RANK_CORRELATION)
-
-
-INTERVALS = pa.schema(
-    [
-        pa.field("system", pa.string(), nullable=False),
-        pa.field("condition", pa.string(), nullable=False),
-        pa.field("measure", pa.string(), nullable=False),
-        pa.field("value", pa.float64(), nullable=False),
-        pa.field("low", pa.float64(), nullable=False),
-        pa.field("high", pa.float64(), nullable=False),
-        pa.field("standard_error", pa.float64(), nullable=False),
-    ]
-)
-"""One row per number over all queries, with its confidence interval. NaN where something is not defined."""
-
-DIFFERENCES = pa.schema(
-    [
-        pa.field("a", pa.string(), nullable=False),
-        pa.field("b", pa.string(), nullable=False),
-        pa.field("condition", pa.string(), nullable=False),
-        pa.field("measure", pa.string(), nullable=False),
-        pa.field("difference", pa.float64(), nullable=False),
-        pa.field("low", pa.float64(), nullable=False),
-        pa.field("high", pa.float64(), nullable=False),
-        pa.field("p_bootstrap", pa.float64(), nullable=False),
-        pa.field("p_randomization", pa.float64(), nullable=False),
-        pa.field("p_sign", pa.float64(), nullable=False),
-        pa.field("p_adjusted", pa.float64(), nullable=False),
-    ]
-)
-"""One row per pair of systems: a - b over the queries that count for both, its interval, and p values: of the
-bootstrap, of approximate randomization and of the sign test (NaN where the measure is no sum over queries), and that of
-the bootstrap adjusted for all pairs of the condition and measure."""
-
-
-@dataclass(frozen=True)
-class Resampling:
-    """How systems are compared: what a comparison depends on beside the scores.
-
-    `interval` is "percentile" or "bca"; `adjust` is how p values of several pairs are adjusted, "holm" or "max-t".
-    """
-
-    seed: int = 0
-    replicates: int = 10_000
-    level: float = 0.95
-    interval: Literal["percentile", "bca"] = "percentile"
-    adjust: Literal["holm", "max-t"] = "holm"
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Systems compared: rows of `INTERVALS` and `DIFFERENCES`, how they were made, and what a reader must be told."""
-
-    interval_table: pa.Table
-    difference_table: pa.Table
-    how: Resampling
-    notes: tuple[str, ...] = ()
-    signature: str = ""
-
-    @property
-    def intervals(self) -> pd.DataFrame:
-        """Every number with its interval: system, condition, measure, value, low, high, standard_error."""
-        frame: pd.DataFrame = self.interval_table.to_pandas()
-        return frame
-
-    @property
-    def differences(self) -> pd.DataFrame:
-        """Every pair: a, b, condition, measure, difference (a - b), low, high and p values."""
-        frame: pd.DataFrame = self.difference_table.to_pandas()
-        return frame
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from swsdask.model.comparison import Comparison
 from swsdask.model.errors import counted
 from swsdask.model.measures import better, describe, written
-from swsdask.model.results import Comparison
 from swsdask.render.writing import together
 
 _P = ("p_bootstrap", "p_randomization", "p_sign", "p_adjusted")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.model.results import DIFFERENCES, INTERVALS
+from swsdask.model.comparison import DIFFERENCES, INTERVALS
 from swsdask.simulate.evaluation import simulate
 from swsdask.simulate.files import write
 from swsdask.simulate.systems import SYSTEMS
@@ -70,9 +70,32 @@ def test_an_archive_and_files_give_the_numbers_of_a_result(
     assert pair["differences"] == json.loads(swsdask("compare", results, C, A, *options).out)["differences"]
 
 
+def test_a_gate_that_fails_ends_with_code_3(swsdask: Callable[..., Outcome], results: Path) -> None:
+    rows = json.loads(swsdask("compare", results, *FEW, "--measures", "atwv", "--format", "json").out)["intervals"]
+    worst, *_, best = sorted(rows, key=lambda row: row["value"])
+    gates = ("--fail-if", "atwv drops .01 with p < .5", "--fail-if", "atwv drops 1000")
+    failed = swsdask("compare", results, worst["system"], best["system"], *FEW, *gates)
+    assert failed.code == 3
+    assert failed.out.startswith("all  ATWV\n")
+    (line,) = failed.err.splitlines()
+    assert line.startswith(f"swsdask: gate 'atwv drops .01 with p < .5' failed: atwv of {worst['system']} is ")
+    assert f"of {best['system']} {best['value']:.4f}" in line
+    assert swsdask("compare", results, best["system"], worst["system"], *FEW, *gates).code == 0
+    both = swsdask("compare", results, "--baseline", best["system"], *FEW, "--fail-if", "atwv drops")
+    assert (both.code, len(both.err.splitlines())) == (3, 2)
+
+
+def test_a_gate_is_checked_before_the_work(swsdask: Callable[..., Outcome], folder: Path) -> None:
+    ended = swsdask("compare", folder, folder / "runs", "--baseline", A, "--fail-if", "atvw drops .01")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "swsdask: gate 'atvw drops .01': measure 'atvw' is unknown. Nearest: atwv.\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--fail-if", "atwv drops .1"], "name two systems, the second as the baseline, or a baseline"),
+        (["--baseline", A, "--fail-if", "atwv drops in x"], "condition 'x' is unknown. Nearest: "),
         (["--measures", "mtwv"], "MTWV can be resampled from an archive, or a reference and runs."),
         (["--baseline", "nobody"], "'nobody' is none of the systems"),
         (["one"], "Name two systems"),

@@ -1,0 +1,131 @@
+"""Systems compared: intervals, differences, failed gates, and how they were made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from swsdask.model.late_import import LateImport
+from swsdask.model.measures import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = LateImport("pandas")
+
+
+INTERVALS = pa.schema(
+    [
+        pa.field("system", pa.string(), nullable=False),
+        pa.field("condition", pa.string(), nullable=False),
+        pa.field("measure", pa.string(), nullable=False),
+        pa.field("value", pa.float64(), nullable=False),
+        pa.field("low", pa.float64(), nullable=False),
+        pa.field("high", pa.float64(), nullable=False),
+        pa.field("standard_error", pa.float64(), nullable=False),
+    ]
+)
+"""One row per number over all queries, with its confidence interval. NaN where something is not defined."""
+
+DIFFERENCES = pa.schema(
+    [
+        pa.field("a", pa.string(), nullable=False),
+        pa.field("b", pa.string(), nullable=False),
+        pa.field("condition", pa.string(), nullable=False),
+        pa.field("measure", pa.string(), nullable=False),
+        pa.field("difference", pa.float64(), nullable=False),
+        pa.field("low", pa.float64(), nullable=False),
+        pa.field("high", pa.float64(), nullable=False),
+        pa.field("p_bootstrap", pa.float64(), nullable=False),
+        pa.field("p_randomization", pa.float64(), nullable=False),
+        pa.field("p_sign", pa.float64(), nullable=False),
+        pa.field("p_adjusted", pa.float64(), nullable=False),
+    ]
+)
+"""One row per pair of systems: a - b over the queries that count for both, its interval, and p values: of the
+bootstrap, of approximate randomization and of the sign test (NaN where the measure is no sum over queries), and that of
+the bootstrap adjusted for all pairs of the condition and measure."""
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How systems are compared: what a comparison depends on beside the scores.
+
+    `interval` is "percentile" or "bca"; `adjust` is how p values of several pairs are adjusted, "holm" or "max-t".
+    """
+
+    seed: int = 0
+    replicates: int = 10_000
+    level: float = 0.95
+    interval: Literal["percentile", "bca"] = "percentile"
+    adjust: Literal["holm", "max-t"] = "holm"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A gate that failed: in which condition and measure, of which system against which, and the numbers.
+
+    Attributes
+    ----------
+    gate : str
+        The gate as it was written.
+    system, baseline, condition, measure : str
+        What was compared.
+    value, baseline_value, difference : float
+        The measure of both, and system - baseline over the queries that count for both. `value` and `difference` are
+        NaN for a system that lacks the measure.
+    p : float
+        The adjusted p value of the difference; NaN for a gate that asks for none.
+    """
+
+    gate: str
+    system: str
+    baseline: str
+    condition: str
+    measure: str
+    value: float
+    baseline_value: float
+    difference: float
+    p: float = math.nan
+
+    def __str__(self) -> str:
+        value, old = written(self.measure, self.value), written(self.measure, self.baseline_value)
+        told = f"{written(self.measure, abs(self.difference))} {'lower' if self.difference < 0 else 'higher'}"
+        if math.isnan(self.difference):
+            told = "it has none"
+        p = "" if math.isnan(self.p) else f", p = {self.p:.4f}"
+        where = "" if self.condition == "all" else f" in {self.condition}"
+        return (
+            f"gate {self.gate!r} failed: {self.measure} of {self.system}{where} is {value}, "
+            f"of {self.baseline} {old}: {told}{p}."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Systems compared: rows of `INTERVALS` and `DIFFERENCES`, how they were made, and what a reader must be told.
+
+    `failures` are those of the gates that the comparison was made with.
+    """
+
+    interval_table: pa.Table
+    difference_table: pa.Table
+    how: Resampling
+    notes: tuple[str, ...] = ()
+    signature: str = ""
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def intervals(self) -> pd.DataFrame:
+        """Every number with its interval: system, condition, measure, value, low, high, standard_error."""
+        frame: pd.DataFrame = self.interval_table.to_pandas()
+        return frame
+
+    @property
+    def differences(self) -> pd.DataFrame:
+        """Every pair: a, b, condition, measure, difference (a - b), low, high and p values."""
+        frame: pd.DataFrame = self.difference_table.to_pandas()
+        return frame
