@@ -12,7 +12,7 @@ from swsdask.api.manifest import manifest_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import rows_to_score, with_runs, working
-from swsdask.archive.check_runs import check_runs, check_words, collection_statistics
+from swsdask.archive.check_runs import check_reference, check_runs, collection_statistics
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_reference
 from swsdask.execution.executor import Executor, Progress
@@ -140,7 +140,7 @@ def score_observed(
         archive, systems = stack.enter_context(with_runs(evaluation, given, workers, buckets, encoding))
         held = [run for run in archive.runs if run.system in systems]
         notes = [
-            *check_words(archive.words, settings.evaluation),
+            *check_reference(archive.words, archive.segments, settings.evaluation),
             *check_runs(held, settings.evaluation),
             *_missing_loads(held, names),
         ]
@@ -223,7 +223,10 @@ def plan(
     encoding = Encoding(frame_shift, negate_scores)
     with with_runs(evaluation, given, SerialExecutor(), None, encoding) as (archive, systems):
         held = [run for run in archive.runs if run.system in systems]
-        notes = (*check_words(archive.words, settings.evaluation), *check_runs(held, settings.evaluation))
+        notes = (
+            *check_reference(archive.words, archive.segments, settings.evaluation),
+            *check_runs(held, settings.evaluation),
+        )
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
         listed = [name for family in families for name in family.names] if names is None else names
         lines = [

@@ -41,17 +41,24 @@ def check_runs(runs: Iterable[Run], settings: EvaluationSettings) -> tuple[str, 
     return tuple(notes)
 
 
-def check_words(words: pa.Table, settings: EvaluationSettings) -> tuple[str, ...]:
-    """Sentences about the words of the reference that belong beside the numbers."""
-    said = {name.decode(): value.decode() for name, value in (words.schema.metadata or {}).items()}
+def check_reference(words: pa.Table, segments: pa.Table, settings: EvaluationSettings) -> tuple[str, ...]:
+    """Sentences about the words and segments of the reference that belong beside the numbers."""
+    said = _metadata(words)
     notes = []
-    if "repeated" in said:
-        own = FindRule.of(settings).finder == "own"
-        fate = "they count once" if own else f"compat={settings.compat} counts them again"
-        notes.append(f"The reference repeats {counted(int(said['repeated']), 'records of words')}: {fate}.")
+    if "encoding" in said:
+        notes.append(f"The RTTM was read as {said['encoding']}, the encoding that the query list declares.")
+    own = FindRule.of(settings).finder == "own"
+    fate = "they count once" if own else f"compat={settings.compat} counts them again"
+    for things, table in {"records of words": words, "records of segments": segments}.items():
+        if repeated := _metadata(table).get("repeated"):
+            notes.append(f"The reference repeats {counted(int(repeated), things)}: {fate}.")
     if "unknown_types" in said:
         notes.append(f"Passed over in the reference, of types that RTTM does not have: {said['unknown_types']}.")
     return tuple(notes)
+
+
+def _metadata(table: pa.Table) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
 
 
 def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:

@@ -19,7 +19,7 @@ from swsdask.formats.in_memory import Table, TableRun
 from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.formats.reference.in_memory import read_documents, read_occurrences
-from swsdask.formats.reference.queries import read_queries, text_encoding
+from swsdask.formats.reference.queries import read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import split_run
@@ -163,7 +163,7 @@ def read_reference(files: ReferenceFiles | JudgedFiles) -> ReferenceTables:
         return judged
     documents = read_ecf(files.ecf, problems)
     queries = read_queries(files.queries, problems)
-    words, segments = read_rttm(files.rttm, problems, text_encoding(queries))
+    words, segments = read_rttm(files.rttm, problems, spoken_encoding(queries, files.queries, files.rttm))
     problems.raise_if_any()
     return ReferenceTables(documents, queries, words, segments)
 

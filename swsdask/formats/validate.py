@@ -20,7 +20,7 @@ from swsdask.formats.reference.files import (
     kind_by_content,
     reference_candidates,
 )
-from swsdask.formats.reference.queries import read_queries, text_encoding
+from swsdask.formats.reference.queries import read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.trec import read_judgments
 from swsdask.formats.runs.read import read_run
@@ -117,7 +117,8 @@ def _known(reference: ReferenceFiles) -> _Known | None:
     documents = read_ecf(reference.ecf, problems)["document"].to_pylist()
     if problems:
         return None
-    return _Known(frozenset(queries["query"].to_pylist()), frozenset(documents), text_encoding(queries))
+    spoken = spoken_encoding(queries, reference.queries, reference.rttm)
+    return _Known(frozenset(queries["query"].to_pylist()), frozenset(documents), spoken)
 
 
 def _roles(reference: ReferenceFiles) -> dict[str, Format | None]:
@@ -156,7 +157,7 @@ def _check_ecf(file: str, problems: Problems) -> dict[str, int]:
 def _check_rttm(file: str, known: _Known | None, problems: Problems) -> dict[str, int]:
     words, segments = read_rttm(file, problems, known.encoding if known else "utf-8")
     documents = words["document"].value_counts().to_pylist()
-    repeated = _counted(words, "repeated")
+    repeated = _counted(words, "repeated") + _counted(segments, "repeated")
     outside = sum(each["counts"] for each in documents if known and each["values"] not in known.documents)
     return {
         "words": len(words),

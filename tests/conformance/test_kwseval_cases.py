@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import swsdask as sws
+from swsdask.formats.validate import validate
 from tests.conformance.printed import as_printed, kwseval_conditions, kwseval_queries, kwseval_summary
 from tests.conformance.test_kwseval import SUMMARY, overall, per_query, scored
 
@@ -75,6 +76,17 @@ def test_what_the_reference_repeats_is_noted(own_cases: Path) -> None:
     result = sws.score(own, runs=str(folder / "kwslist.xml"))
     assert "The reference repeats 1 record of words: they count once." in result.notes
     assert (overall(result)["n_target"], overall(scored(folder))["n_target"]) == (9, 10)
+
+
+def test_repeated_segments_are_noted_too(own_cases: Path, tmp_path: Path) -> None:
+    folder = own_cases / "kwseval/segments"
+    text = (folder / "ref.rttm").read_text()
+    line = next(line for line in text.splitlines(keepends=True) if line.startswith("SPEAKER"))
+    (tmp_path / "ref.rttm").write_text(text + line)
+    own = sws.open(ecf=folder / "ecf.xml", rttm=tmp_path / "ref.rttm", queries=folder / "kwlist.xml")
+    result = sws.score(own, runs=str(folder / "kwslist.xml"))
+    assert "The reference repeats 1 record of segments: they count once." in result.notes
+    assert any(check.counts.get("repeated records") == 1 for check in validate([str(tmp_path / "ref.rttm")]).files)
 
 
 def test_types_that_rttm_does_not_have_and_decisions_without_a_threshold_are_noted(

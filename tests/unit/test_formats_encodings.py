@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 import pytest
@@ -26,16 +27,55 @@ def reference(folder: Path, encoding: str, *, prolog: str = "", spoken_in: str |
     return folder
 
 
+def run(folder: Path) -> Path:
+    """One detection, of what `reference` has."""
+    path = folder / "run.tsv"
+    path.write_text("query\tdocument\tstart\tduration\tscore\tdecision\nq\ta\t1\t0.2\t1\tYES\n")
+    return path
+
+
 @pytest.mark.parametrize("prolog", ["", '<?xml version="1.0"?>\n<!-- what was searched -->\n'])
 @pytest.mark.parametrize("encoding", TEXTS)
 def test_the_list_tells_the_encoding_of_both(tmp_path: Path, encoding: str, prolog: str) -> None:
     evaluation = sws.open(reference(tmp_path, encoding, prolog=prolog))
     assert evaluation.archive.queries["text"].to_pylist() == [TEXTS[encoding]]
-    run = tmp_path / "run.tsv"
-    run.write_text("query\tdocument\tstart\tduration\tscore\tdecision\nq\ta\t1\t0.2\t1\tYES\n")
-    table = sws.score(evaluation, ["n_hit", "n_target"], runs=run).table.to_pylist()
+    table = sws.score(evaluation, ["n_hit", "n_target"], runs=run(tmp_path)).table.to_pylist()
     assert {row["measure"]: row["value"] for row in table if row["query"] is None}["n_hit"] == 1.0
     assert not any(validate([str(tmp_path)]).problems)
+
+
+@pytest.mark.parametrize("encoding", [name for name in TEXTS if name != "UTF-8"])
+def test_without_the_attribute_the_xml_declaration_tells_it(tmp_path: Path, encoding: str) -> None:
+    folder = reference(tmp_path, encoding, prolog=f'<?xml version="1.0" encoding="{encoding}"?>\n')
+    path = folder / "t.kwlist.xml"
+    path.write_bytes(path.read_bytes().replace(f'<kwlist encoding="{encoding}"'.encode(), b"<kwlist"))
+    result = sws.score(sws.open(folder), ["n_target"], runs=run(tmp_path))
+    assert result.table["value"][0].as_py() == 1.0
+    assert [note for note in result.notes if note.startswith("The RTTM was read as ")] == [
+        f"The RTTM was read as {codecs.lookup(encoding).name}, the encoding that the query list declares."
+    ]
+    assert not any(validate([str(tmp_path)]).problems)
+
+
+def test_the_attribute_comes_before_the_xml_declaration(tmp_path: Path) -> None:
+    folder = reference(tmp_path, "GB2312", prolog='<?xml version="1.0" encoding="GB2312"?>\n')
+    path = folder / "t.kwlist.xml"
+    listed = path.read_bytes()
+    path.write_bytes(listed.replace(b'<kwlist encoding="GB2312"', b'<kwlist encoding="UTF-8"'))
+    with pytest.raises(InputError, match="expected text in UTF-8"):
+        sws.open(folder)
+    path.write_bytes(listed.replace(b'<kwlist encoding="GB2312"', b"<kwlist"))
+    assert sws.open(folder).archive.words["word"].to_pylist() == ["听到", "啊"]
+
+
+@pytest.mark.parametrize("declared", ["UTF-16", "ISO-8859-1"])
+def test_an_rttm_in_utf_8_is_read_as_such_whatever_the_list_is_in(tmp_path: Path, declared: str) -> None:
+    folder = reference(tmp_path, "UTF-8", prolog=f'<?xml version="1.0" encoding="{declared}"?>\n')
+    path = folder / "t.kwlist.xml"
+    path.write_bytes(path.read_text().replace(' encoding="UTF-8"', "").encode(declared, "xmlcharrefreplace"))
+    result = sws.score(sws.open(folder), ["n_target"], runs=run(tmp_path))
+    assert result.table["value"][0].as_py() == 1.0
+    assert not [note for note in result.notes if "RTTM" in note]
 
 
 def test_a_byte_that_is_not_of_the_encoding_is_told_with_its_line(tmp_path: Path) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdask.formats.files import noted
-from swsdask.formats.runs.text import known_encoding
+from swsdask.formats.files import noted, open_bytes
+from swsdask.formats.runs.text import declared_encoding, known_encoding, read_blocks, utf8_blocks
 from swsdask.formats.sniff import Format, expect
-from swsdask.formats.values import shown
+from swsdask.formats.values import FormatError, shown
 from swsdask.formats.xml_stream import End, Start, read_elements
-from swsdask.model.errors import Problems
+from swsdask.model.errors import InputError, Problems
 from swsdask.model.schemas import QUERIES
 from swsdask.model.units import id_fault
 
@@ -62,12 +63,30 @@ def read_queries(url: str, problems: Problems) -> pa.Table:
     return queries.table(header)
 
 
-def text_encoding(queries: pa.Table) -> str:
-    """The encoding of the text that a list searches, as Python's codecs name it: that of the RTTM beside it (KWSEval).
+def spoken_encoding(queries: pa.Table, url: str, rttm: str) -> str:
+    """The encoding of the RTTM beside a query list that was read from `url`, as Python's codecs name it.
 
-    It is the root element's attribute `encoding`, "utf-8" without one that is known.
+    It is what the list's attribute `encoding` says (KWSEval). Without one it is UTF-8, unless the RTTM is not UTF-8 and
+    the list's XML declaration names another encoding: STDEval's lists say it there only.
     """
-    return known_encoding((queries.schema.metadata or {}).get(b"encoding", b"").decode())
+    said = (queries.schema.metadata or {}).get(b"encoding", b"").decode()
+    if said:
+        return known_encoding(said)
+    try:
+        with open_bytes(url) as source:
+            declared = declared_encoding(next(read_blocks(source)))
+        return "utf-8" if declared.startswith("utf") or _is_utf8(rttm) else declared
+    except (InputError, FormatError):
+        return "utf-8"  # what is wrong with the files is said by who reads them
+
+
+def _is_utf8(url: str) -> bool:
+    try:
+        with open_bytes(url) as source:
+            deque(utf8_blocks(read_blocks(source), xml=False), maxlen=0)
+    except FormatError:
+        return False
+    return True
 
 
 def _check_normalization(url: str, line: int, header: dict[str, str], problems: Problems) -> None:

@@ -198,9 +198,10 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
     """The words and the segments (`model.schemas.WORDS`, `SEGMENTS`), in file order; faults are added to `problems`.
 
     Times in ticks; start and end are each rounded once, half to even. In the metadata, `rounded` counts those that
-    were, and (of the words) `skipped` and `skipped_types` the records of other types. Where there are any,
-    `unknown_types` are those that RTTM does not have, and `repeated` the records that repeat another's document,
-    channel, time, word, subtype and speaker: whether these count depends on the finder (`archive.occurrences`).
+    were. Where there are any, `repeated` counts the records that repeat another's document, channel, time, word,
+    subtype and speaker: whether they count depends on the finder (`archive.occurrences`). The metadata of the words
+    also have `skipped` and `skipped_types`, the records of other types; `unknown_types`, those that RTTM does not have;
+    and `encoding`, if the text was not read as UTF-8.
     """
     parts = {kind: [COLUMNS.empty_table()] for kind in (WORD, SEGMENT)}
     skipped: Counter[str] = Counter()
@@ -217,20 +218,20 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
         problems.add(url, 1, "at least one record", "none", "List what was spoken.")
     unknown = Counter({name: count for name, count in skipped.items() if not RTTM_TYPE.fullmatch(name)})
     counted = {"skipped": str(skipped.total()), "skipped_types": _listed(skipped)}
-    rare = {"unknown_types": _listed(unknown), "repeated": str(repeated(words.drop_columns(list(_NOT_COMPARED))) or "")}
-    return (
-        _as(WORDS, words, counted | {name: value for name, value in rare.items() if value}),
-        _as(SEGMENTS, segments, {}),
-    )
+    rare = {"unknown_types": _listed(unknown), "encoding": "" if encoding == "utf-8" else encoding}
+    return _as(WORDS, words, counted, rare), _as(SEGMENTS, segments, {}, {})
 
 
 def _listed(types: Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(types.items()))
 
 
-def _as(schema: pa.Schema, records: pa.Table, metadata: dict[str, str]) -> pa.Table:
+def _as(schema: pa.Schema, records: pa.Table, counted: dict[str, str], rare: dict[str, str]) -> pa.Table:
+    """Records as a table with metadata: all of `counted`, and what of `rare` says anything."""
     rounded = str(pc.sum(records["rounded"]).as_py() or 0)
-    return records.select(schema.names).cast(schema.with_metadata({"rounded": rounded, **metadata}))
+    rare = {"repeated": str(repeated(records.drop_columns(list(_NOT_COMPARED))) or ""), **rare}
+    said = {"rounded": rounded, **counted, **{name: value for name, value in rare.items() if value}}
+    return records.select(schema.names).cast(schema.with_metadata(said))
 
 
 def repeated(records: pa.Table) -> int:

@@ -103,6 +103,15 @@ def _declared(first: bytes) -> str:
     return encoding
 
 
+def declared_encoding(first: bytes) -> str:
+    """The encoding, as Python's codecs name it, that an XML file which begins with `first` is in.
+
+    It is "utf-8" where the file declares none. Raises `FormatError` if a declared encoding is unknown.
+    """
+    marked = _marked(first)
+    return marked[1] if marked else _declared(first)
+
+
 def known_encoding(name: str) -> str:
     """The encoding that a query list declares, as Python's codecs name it; "utf-8" if it is not one of text."""
     found = _python_name(name)
