@@ -12,6 +12,7 @@ from swsdask.archive.memory import RunFile
 from swsdask.formats.files import file_size, is_local
 from swsdask.formats.find import find_runs
 from swsdask.formats.in_memory import Table, TableRun, as_arrow, is_table
+from swsdask.formats.pipes import readable
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.model.errors import SettingsError
 
@@ -25,8 +26,8 @@ def as_names(given: str | Iterable[str] | None) -> list[str] | None:
 
 
 def locations(given: Location | Iterable[Location]) -> list[str]:
-    """One place or several as strings."""
-    return [os.fspath(given)] if isinstance(given, str | os.PathLike) else [os.fspath(place) for place in given]
+    """One place or several as strings. Pipes are read."""
+    return [readable(given)] if isinstance(given, str | os.PathLike) else [readable(place) for place in given]
 
 
 Runs = Location | Table | Iterable[Location | Table] | Mapping[str, Location | Table] | None
@@ -66,7 +67,7 @@ def named_runs(runs: Runs, held: Sequence[str] = (), *, judged: bool = False) ->
 
 def _run(run: Location | Table, name: str, system: str | None, judged: bool) -> str | TableRun:
     if isinstance(run, str | os.PathLike):
-        return os.fspath(run)
+        return readable(run)
     return TableRun(name, as_arrow(run, name), system, judged=judged)
 
 

@@ -18,6 +18,7 @@ from swsdask.execution.executor import Progress
 from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
+from swsdask.formats.pipes import readable
 from swsdask.formats.reference.files import is_folder
 from swsdask.model.corpus import Corpus, Definition, Fragments
 from swsdask.model.errors import SettingsError
@@ -133,7 +134,7 @@ def discovery_inputs(
 
     `corpus` has the roles of `CorpusFiles`. Raises `SettingsError` if both are given, or neither.
     """
-    named = {role: os.fspath(place) for role, place in corpus.items() if place is not None}
+    named = {role: readable(place) for role, place in corpus.items() if place is not None}
     if archive is not None:
         if named:
             raise SettingsError(f"An archive has its corpus: leave {', '.join(named)} out.")
@@ -162,7 +163,7 @@ def class_files(given: Classes) -> dict[str, str]:
     if given is None:
         return {}
     if isinstance(given, Mapping):
-        return {system: os.fspath(url) for system, url in given.items()}
+        return {system: readable(url) for system, url in given.items()}
     files: dict[str, str] = {}
     places = locations(given)
     for place in places:
@@ -261,7 +262,7 @@ def ingest_discovery(
     (1, [2])
     """
     roles = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
-    named = {role: os.fspath(place) for role, place in roles.items() if place is not None}
+    named = {role: readable(place) for role, place in roles.items() if place is not None}
     files = class_files(classes)
     tables = read_corpus_files(corpus_files(named)) if named else None
     if tables is not None:

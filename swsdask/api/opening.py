@@ -14,6 +14,7 @@ from swsdask.archive.protocols import Archive
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.archive.tables import NO_HASHES
 from swsdask.formats.in_memory import Judged, Table, as_judgments
+from swsdask.formats.pipes import readable
 from swsdask.formats.reference.files import ReferenceFiles, find_reference
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.layers import Layers, Override, Settled
@@ -191,7 +192,7 @@ def judged_files(qrels: Location | Judged, runs: Runs, others: Iterable[Any]) ->
     """Judgments as a reference, with the runs of its collection. Raises `SettingsError` where `others` are given."""
     if any(other is not None for other in others):
         raise SettingsError("qrels are a complete reference: do not give another one.")
-    judgments = os.fspath(qrels) if isinstance(qrels, str | os.PathLike) else as_judgments(qrels)
+    judgments = readable(qrels) if isinstance(qrels, str | os.PathLike) else as_judgments(qrels)
     return JudgedFiles(judgments, tuple(sources_of(run_files(named_runs(runs, judged=True)))))
 
 
@@ -207,5 +208,5 @@ def reference_files(
     if source is not None and not any((ecf, rttm, queries)):
         return find_reference(os.fspath(source))
     if source is None and ecf and rttm and queries:
-        return ReferenceFiles(os.fspath(ecf), os.fspath(rttm), os.fspath(queries))
+        return ReferenceFiles(readable(ecf), readable(rttm), readable(queries))
     raise SettingsError("Give a reference directory, or all three of ecf, rttm and queries.")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from swsdask.api.arguments import Location, locations
 from swsdask.api.discovery_inputs import corpus_files
 from swsdask.formats.discovery.corpus import CorpusFiles, roles
+from swsdask.formats.pipes import readable
 from swsdask.formats.reference.files import find_reference
 from swsdask.formats.sniff import Format
 from swsdask.formats.validate import MOST_PROBLEMS, Report
@@ -64,7 +65,7 @@ def validate(
     131
     """
     given = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
-    named = {role: os.fspath(place) for role, place in given.items() if place is not None}
+    named = {role: readable(place) for role, place in given.items() if place is not None}
     corpus = corpus_files(named) if named else None
     report = validate_files(locations(paths), find_reference(os.fspath(reference)) if reference else None, corpus)
     faulty = {problem.file for problem in report.problems}

@@ -163,7 +163,7 @@ class Calibration(Checked):
             held = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise _fault(file, "nothing there", "Check the path.") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise _fault(file, " ".join(str(error).split()), "Check that it is a calibration file.") from None
         version = held.get("version")
         if version != VERSION:

@@ -18,8 +18,10 @@ def command(run: str, target: str, system: str | None, frame_shift: float | None
     *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Times and scores keep every digit; a
     table in text that stays one keeps its columns and quotes too.
     """
+    from swsdask.formats.pipes import readable
     from swsdask.formats.runs.encoding import Encoding
     from swsdask.formats.runs.write import convert
     from swsdask.model.errors import counted
 
-    click.echo(f"{target}: {counted(convert(run, target, system, Encoding(frame_shift, negate_scores)), 'detections')}")
+    rows = convert(readable(run), target, system, Encoding(frame_shift, negate_scores))
+    click.echo(f"{target}: {counted(rows, 'detections')}")

@@ -34,8 +34,9 @@ def writable_directory(ctx: click.Context, param: click.Parameter, value: str | 
 def given_runs(given: Sequence[str]) -> list[str] | dict[str, str]:
     """RUNs as they are given, or, where they are NAME=FILE, each file by its name. What is there is no NAME=FILE.
 
-    Raises `click.UsageError` where only some are named, or two by one name.
+    Pipes are read. Raises `click.UsageError` where only some are named, or two by one name.
     """
+    from swsdask.formats.pipes import readable
     from swsdask.model.units import id_fault
 
     named: dict[str, str] = {}
@@ -44,11 +45,11 @@ def given_runs(given: Sequence[str]) -> list[str] | dict[str, str]:
         if equals and file and not id_fault(name) and not os.path.exists(each) and not glob(each):
             if name in named:
                 raise click.UsageError(f"{name} names two RUNs: {named[name]} and {file}. Give each its own name.")
-            named[name] = file
+            named[name] = readable(file)
     if named and len(named) < len(given):
         name, file = next(iter(named.items()))
         raise click.UsageError(f"Give all RUNs as NAME=FILE, as {name}={file}, or none.")
-    return named or list(given)
+    return named or [readable(each) for each in given]
 
 
 def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -188,5 +189,5 @@ def _value(text: str) -> Any:
     """A TOML value if it is one, else the text itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text

@@ -92,13 +92,14 @@ def command(
     if dry_run and form == "json":
         raise click.UsageError("--dry-run tells the plan in words: leave --format json out.")
     reference, runs = _reference_and_runs(paths, given=any((ecf, rttm, queries, qrels)))
+    given = given_runs(runs)
     evaluation = sws.open(
         reference,
         ecf=ecf,
         rttm=rttm,
         queries=queries,
         qrels=qrels,
-        collection=given_runs(runs) if qrels else None,
+        collection=given if qrels else None,
         preset=preset,
         compat=compat,
         settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),
@@ -108,7 +109,7 @@ def command(
         raise click.UsageError("--mediaeval-output goes with document trials: --preset quesst2014, or trials=document.")
     asked: dict[str, Any] = {
         "measures": _names(measures, mediaeval_output) if measures else None,
-        "runs": given_runs(runs) or None,
+        "runs": given or None,
         "by": by,
         "frame_shift": frame_shift,
         "negate_scores": negate_scores,

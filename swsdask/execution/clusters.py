@@ -310,11 +310,11 @@ def describe(where: str, workers: int | None = None) -> Cluster:
     path = _cluster_file(where)
     try:
         return _CLUSTER.validate_python({**tomllib.loads(path.read_text(encoding="utf-8")), **given})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"{path}: the cluster file cannot be read: {error}") from None
     except ValidationError as error:
         faults = "\n".join(f"{path}: {'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors())
         raise SettingsError(faults) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise SettingsError(f"{path}: the cluster file cannot be read: {error}") from None
 
 
 def _cluster_file(where: str) -> Path:

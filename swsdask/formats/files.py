@@ -20,15 +20,39 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdask.formats.runs.text import decoded_blocks, read_blocks
+from swsdask.formats.pipes import Pipe, open_local
+from swsdask.formats.runs.text import decoded_blocks, read_blocks, with_newlines
 from swsdask.formats.values import FormatError
-from swsdask.model.errors import InputError, Problem, Problems
+from swsdask.model.errors import InputError, Problem, Problems, SettingsError
 
 _STEP = 1 << 16
 """Most bytes that one `read` gives, and so that are lost where compressed data break off."""
 
 COMPRESSED_ENDINGS = {".gz": "gzip", ".zst": "zstd"}
 """What the name of a file that is written ends in, if it is to be compressed, and how."""
+
+EXPANDED_AT_EASE = 256 << 20
+"""Bytes that a file may expand to however small it is."""
+
+MAX_EXPANSION = 200.0
+"""How many times its size a file may otherwise expand to; `SWSDASK_MAX_EXPANSION` in the environment replaces it.
+
+Lists of detections expand 5 to 40 times."""
+
+
+def check_expansion(url: str, stored: int, expanded: int) -> None:
+    """Raises `InputError` for a file of which `stored` bytes expand to too many."""
+    said = os.environ.get("SWSDASK_MAX_EXPANSION") or MAX_EXPANSION
+    try:
+        most = float(said)
+    except ValueError:
+        raise SettingsError(f"SWSDASK_MAX_EXPANSION: expected a number; found {said!r}.") from None
+    if expanded > max(EXPANDED_AT_EASE, most * stored):
+        expected = f"data that expand at most {most:g} times, or to {EXPANDED_AT_EASE >> 20} MiB"
+        found = f"{stored:,} bytes that expand to {expanded:,} or more"
+        remedy = "If the file may be trusted, set SWSDASK_MAX_EXPANSION to a larger number."
+        raise InputError(Problem(url, None, expected, found, remedy))
+
 
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -39,11 +63,11 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
 
     It cannot be sought in, and a `read` may give fewer bytes than it was asked for: none only at the end. Raises
     `InputError`, here or from a later `read`, for a file that is not there, is a folder, may not be read, is empty, or
-    whose compressed data are damaged or break off.
+    whose compressed data are damaged, break off, or expand beyond `check_expansion`.
     """
     with ExitStack() as stack:
         try:
-            plain = stack.enter_context(io.BufferedReader(_opened(url)))
+            plain = stack.enter_context(io.BufferedReader(open_plain(url)))
             head = plain.peek(4)
         except Exception as error:
             raise storage_fault(url, error) from None
@@ -51,14 +75,14 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
         compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), None)
         if compression:
             stream = stack.enter_context(pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), compression))
-        yield cast(BinaryIO, _Source(url, stream, compression))
+        yield cast(BinaryIO, _Source(url, stream, compression, plain))
 
 
 def file_size(url: str) -> int:
     """How many bytes a file has as it is stored. Raises `InputError` if it is not there."""
     try:
         if is_local(url):
-            return os.stat(url).st_size
+            return os.stat(url.copy if isinstance(url, Pipe) else url).st_size
         from fsspec.core import url_to_fs
 
         filesystem, path = url_to_fs(url)
@@ -74,6 +98,8 @@ def is_local(url: str) -> bool:
 
 def storage_fault(url: str, error: Exception) -> InputError:
     """What to tell the user when a path or URL cannot be listed, opened or read."""
+    if isinstance(error, InputError):
+        return error
     if isinstance(error, FileNotFoundError):
         return InputError(Problem(url, None, "a file or folder", "nothing there", "Check the path."))
     if isinstance(error, IsADirectoryError):
@@ -86,9 +112,10 @@ def storage_fault(url: str, error: Exception) -> InputError:
     return InputError(Problem(url, None, "a readable file or folder", found, "Check the path and the access to it."))
 
 
-def _opened(url: str) -> Any:
+def open_plain(url: str) -> Any:
+    """Open a file as it is stored, to read and seek in. Raises what the storage raises, and `InputError`."""
     if is_local(url):
-        return open(url, "rb", buffering=0)
+        return open_local(url)
     from fsspec.core import url_to_fs
 
     filesystem, path = url_to_fs(url)
@@ -98,11 +125,12 @@ def _opened(url: str) -> Any:
 class _Source(io.RawIOBase):
     """A stream whose faults are `InputError`s; one without a single byte is a fault."""
 
-    def __init__(self, url: str, stream: Any, compression: str | None) -> None:
+    def __init__(self, url: str, stream: Any, compression: str | None, plain: BinaryIO) -> None:
         self._url = url
         self._stream = stream
         self._compression = compression
-        self._empty = True
+        self._plain = plain
+        self._given = 0
 
     def readable(self) -> bool:
         return True
@@ -114,10 +142,12 @@ class _Source(io.RawIOBase):
             data: bytes = self._stream.read(min(size, _STEP))
         except Exception as error:
             raise self._fault(error) from None
-        if self._empty and not data and size:
+        if not self._given and not data and size:
             remedy = "Was it written to its end? Write or copy it again."
             raise InputError(Problem(self._url, None, "a file with content", "an empty file", remedy))
-        self._empty = False
+        self._given += len(data)
+        if self._compression and self._given > EXPANDED_AT_EASE:
+            check_expansion(self._url, self._plain.tell(), self._given)
         return data
 
     def readinto(self, buffer: Any, /) -> int:
@@ -211,6 +241,8 @@ class Lines(NamedTuple):
 def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
     """The lines of a text file in order, at most about 2 MiB at a time. A byte order mark is passed over.
 
+    Lines may end in carriage returns alone, see `with_newlines`.
+
     Raises `InputError` behind the last good line: where a line is longer than `MAX_LINE` (found without reading it
     whole), where a byte is not of the encoding, and as `open_bytes` does, then with the line that was reached.
     """
@@ -218,7 +250,7 @@ def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
     with open_bytes(url) as source:
         try:
             blocks = read_blocks(source)
-            for block in blocks if encoding == "utf-8" else decoded_blocks(blocks, encoding):
+            for block in with_newlines(blocks if encoding == "utf-8" else decoded_blocks(blocks, encoding)):
                 held += block if line > 1 or held else block.removeprefix(codecs.BOM_UTF8)
                 if len(held) > MAX_LINE and held.find(b"\n", 0, MAX_LINE + 1) < 0:
                     remedy = "Is this the file that was meant? End every record by a newline."

@@ -146,6 +146,7 @@ def _text_format(text: str) -> Format | None:
     """The format by the first line that is neither blank nor a comment; folds also by the empty line between them."""
     if _RESOURCES.match(text):
         return Format.RESOURCES
+    text = text if "\n" in text else text.replace("\r", "\n")
     lines = (line.strip() for line in text.split("\n"))
     first = next((line for line in lines if line and not line.startswith(";;")), None)
     if first is None:

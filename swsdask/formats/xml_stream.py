@@ -12,7 +12,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from swsdask.formats.files import open_bytes, reached
-from swsdask.formats.runs.text import read_blocks, utf8_blocks
+from swsdask.formats.runs.text import read_blocks, utf8_blocks, with_newlines
 from swsdask.formats.values import FormatError
 from swsdask.model.errors import InputError, Problem
 
@@ -51,7 +51,7 @@ def read_elements(url: str) -> Iterator[Start | End]:
     with open_bytes(url) as source:
         parser = _Parser(url)
         try:
-            for block in utf8_blocks(read_blocks(source), xml=True):
+            for block in with_newlines(utf8_blocks(read_blocks(source), xml=True)):
                 for begin in range(0, len(block), _STEP):
                     yield from parser.feed(block[begin : begin + _STEP])
             yield from parser.close()

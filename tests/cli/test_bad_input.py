@@ -117,6 +117,7 @@ def test_nothing_there(swsdask: Call, files: Files, tmp_path: Path) -> None:
         (("--by", "no_such_attribute"), "no_such_attribute"),
         (("--executor", "serial", "--cluster", "tcp://127.0.0.1:1"), "exclude"),
         (("--executor", "quick"), "quick"),
+        (("--set", f"tolerance_s={'9' * 5000}"), "tolerance_s"),
     ],
 )
 def test_bad_settings(swsdask: Call, files: Files, arguments: tuple[str, ...], part: str) -> None:
@@ -126,3 +127,11 @@ def test_bad_settings(swsdask: Call, files: Files, arguments: tuple[str, ...], p
 def test_every_problem_is_reported_not_only_the_first(swsdask: Call, files: Files) -> None:
     bad = RUN.replace('score="0.2"', 'score="x"').replace('score="0.6"', 'score="y"')
     refused(swsdask("score", files.reference, files.write("first.kwslist.xml", bad)), ":4:", ":8:")
+
+
+@pytest.mark.parametrize("content", [f"tolerance_s = {'9' * 5000}", f"x = {'[' * 5000}"], ids=["digits", "depth"])
+def test_settings_files_without_end(swsdask: Call, files: Files, content: str) -> None:
+    bad = files.write("bad.toml", f"[evaluation]\n{content}\n")
+    refused(swsdask("score", files.reference, files.run, "--settings", bad), "bad.toml: not a TOML file")
+    refused(swsdask("calibrate", "--apply", bad, files.run, "--out", files.folder / "out"), "bad.toml: expected")
+    refused(swsdask("score", files.reference, files.run, "--cluster", bad), "bad.toml: the cluster file")

@@ -272,3 +272,19 @@ def test_what_is_so_for_all_systems_is_said_once(swsdask: Call, files: Files) ->
     assert outcome.out.count("MAP averages") == 1
     assert "Note: all systems: MAP averages 2 queries; left out: 1 query without targets.\n" in outcome.out
     assert "Note: two: 1 of 1 trial without" in outcome.out
+
+
+def test_pipes_are_read_as_files_are(swsdask: Call, files: Files) -> None:
+    expected = swsdask("score", files.reference, files.run, "--measures", "atwv", "--format", "json")
+    reference = " ".join(
+        f"{option} <(cat {files.reference}/x.{name})"
+        for option, name in (("--ecf", "ecf.xml"), ("--rttm", "rttm"), ("--queries", "kwlist.xml"))
+    )
+    command = f"{sys.executable} -m swsdask score {reference} /dev/stdin --measures atwv --format json"
+    with open(files.run, "rb") as run:
+        cat = subprocess.Popen(["cat"], stdin=run, stdout=subprocess.PIPE)
+        found = subprocess.run(["bash", "-c", command], stdin=cat.stdout, capture_output=True, text=True, check=False)
+        cat.wait()
+        assert cat.stdout
+        cat.stdout.close()
+    assert (found.returncode, found.stdout) == (0, expected.out), found.stderr

@@ -29,6 +29,15 @@ def test_lines_are_numbered_whatever_the_blocks(tmp_path: Path, monkeypatch: pyt
     assert numbered(path) == expected
 
 
+def test_lines_that_end_in_carriage_returns_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"\xef\xbb\xbfa\r\rb\xc3\xa4\rlast")
+    expected = [(1, b"a"), (2, b""), (3, b"b\xc3\xa4"), (4, b"last")]
+    assert numbered(path) == expected
+    monkeypatch.setattr(text, "BLOCK", 5)
+    assert numbered(path) == expected
+
+
 @pytest.mark.parametrize("excess", [-1, 0, 1])
 def test_the_longest_line(tmp_path: Path, excess: int) -> None:
     path = tmp_path / "x"

@@ -3,14 +3,16 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import fsspec
 import pytest
 import zstandard
 
+from swsdask.formats import files
 from swsdask.formats.files import open_bytes
-from swsdask.model.errors import InputError
+from swsdask.model.errors import InputError, SettingsError
 
 TEXT = b"one line\nand another\n" * 500
 COMPRESSED = {"gzip": gzip.compress(TEXT, mtime=0), "zstd": zstandard.compress(TEXT)}
@@ -87,6 +89,31 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_urls(kind: str) -> None:
     fsspec.filesystem("memory").pipe("/opening/x", COMPRESSED[kind])
     assert read("memory://opening/x") == TEXT
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+def test_a_bomb_is_left_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(files, "EXPANDED_AT_EASE", 1 << 20)
+    path = tmp_path / "x"
+    path.write_bytes(compress(b"\n" * (3 << 20)))
+    found = r"expand at most 200 times, or to 1 MiB; found [0-9,]+ bytes that expand to 1,[0-9,]+ or more"
+    with pytest.raises(InputError, match=found):
+        read(path)
+    monkeypatch.setenv("SWSDASK_MAX_EXPANSION", "100_000")
+    assert read(path) == b"\n" * (3 << 20)
+    monkeypatch.setenv("SWSDASK_MAX_EXPANSION", "much")
+    with pytest.raises(SettingsError, match="SWSDASK_MAX_EXPANSION: expected a number; found 'much'"):
+        read(path)
+
+
+def test_what_expands_as_text_does_is_read_however_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "EXPANDED_AT_EASE", 1 << 20)
+    path = tmp_path / "x"
+    text = b"".join(b"%d\n" % (number * 7919 % 1_000_003) for number in range(500_000))
+    path.write_bytes(gzip.compress(text))
+    assert read(path) == text
 
 
 def test_reading_in_small_pieces(tmp_path: Path) -> None:

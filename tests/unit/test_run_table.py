@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from swsdask.formats import files
 from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import RunPiece
@@ -278,3 +279,13 @@ def test_metadata_of_parquet_are_the_header(tmp_path: Path) -> None:
     assert piece.header.system == "s"
     assert piece.header.declared_scores == (-2.0, 2.0)
     assert piece.header.attributes == {"a": "b"}
+
+
+def test_many_equal_rows_in_a_small_file_are_left_unread(read_parquet: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    same = {name: pa.array(["a"] * 100) for name in ("query", "document")}
+    numbers = {name: pa.array(np.zeros(100)) for name in ("start", "duration", "score")}
+    monkeypatch.setattr(files, "EXPANDED_AT_EASE", 1000)
+    monkeypatch.setenv("SWSDASK_MAX_EXPANSION", "0.1")
+    pieces, (problem,) = read_parquet({**same, **numbers})
+    assert not pieces
+    assert problem.found.endswith(" bytes that expand to 4,000 or more")

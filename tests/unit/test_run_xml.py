@@ -291,3 +291,22 @@ def test_many_documents_and_lists(read: Read) -> None:
     assert piece.documents == tuple(f"d{number}" for number in range(35_000))
     assert piece.document.tolist() == list(range(35_000))
     assert piece.query.tolist() == [number // 7 for number in range(35_000)]
+
+
+@pytest.mark.parametrize("ending", ["/>", " />", "></kwslist>", "/><!-- > -->\n"])
+def test_a_root_that_closes_itself_is_a_list_without_detections(read: Read, ending: str) -> None:
+    (piece,), problems = read(f'<kwslist system_id="s/>" language="x"{ending}'.replace("s/>", "s>"))
+    assert not problems
+    assert (piece.header.system, len(piece)) == ("s>", 0)
+    _, (problem,) = read('<kwslist system_id="s"/><kwslist/>')
+    assert problem.expected == "well-formed XML"
+
+
+def test_lines_that_end_in_carriage_returns_alone(read: Read) -> None:
+    text = kwslist(ROW * 3 + ROW.replace("-0.5", "x"))
+    (piece,), problems = read(text)
+    (same,), same_problems = read(text.replace("\n", "\r"))
+    assert problems == same_problems
+    assert problems[0].line == 6
+    assert piece.document_lines == same.document_lines
+    assert len(same) == 3

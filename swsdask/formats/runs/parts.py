@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from swsdask.formats.files import file_size, storage_fault
+from swsdask.formats.files import file_size, open_plain, storage_fault
 from swsdask.formats.runs.text import BLOCK, Window, decoded_blocks, utf8_begin, utf8_blocks
 from swsdask.formats.runs.xml import Root, cut_off, read_body, read_root, xml_window
 from swsdask.formats.values import FormatError
@@ -64,11 +64,8 @@ def spans(file: str, n_parts: int, system: str | None) -> list[Span]:
 
 def file_blocks(url: str, begin: int, end: int | None) -> Iterator[bytes]:
     """Bytes `begin` to `end` of a file as it is stored, in blocks. Raises `InputError` if it cannot be read."""
-    from fsspec.core import url_to_fs
-
     try:
-        filesystem, path = url_to_fs(url)
-        with filesystem.open(path, "rb") as stream:
+        with open_plain(url) as stream:
             stream.seek(begin)
             while block := stream.read(BLOCK if end is None else min(BLOCK, end - begin)):
                 yield block

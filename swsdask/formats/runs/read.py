@@ -9,7 +9,7 @@ from swsdask.formats.files import noted, open_bytes
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.parts import Span, read_span, spans
 from swsdask.formats.runs.resources import with_resources
-from swsdask.formats.runs.text import read_blocks, utf8_blocks
+from swsdask.formats.runs.text import read_blocks, utf8_blocks, with_newlines
 from swsdask.formats.runs.xml import read_xml_run, xml_window
 from swsdask.formats.sniff import RUNS, Format, expect
 from swsdask.model.errors import Problems
@@ -65,7 +65,7 @@ def _reader(found: Format) -> Callable[..., Iterator[RunPiece]]:
 
 def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
     with open_bytes(url) as stream:
-        window = xml_window(utf8_blocks(read_blocks(stream), xml=True))
+        window = xml_window(with_newlines(utf8_blocks(read_blocks(stream), xml=True)))
         yield from read_xml_run(window, url, problems, rows_per_piece, system)
 
 

@@ -26,7 +26,17 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from swsdask.formats.files import Lines, is_local, noted, read_lines, storage_fault
+from swsdask.formats.files import (
+    Lines,
+    check_expansion,
+    file_size,
+    is_local,
+    noted,
+    open_plain,
+    read_lines,
+    storage_fault,
+)
+from swsdask.formats.pipes import Pipe
 from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.values import FormatError, read_header, shown
@@ -183,6 +193,9 @@ def with_even_blanks(lines: bytes) -> bytes:
 
 
 _ROWS_PER_BATCH = 1 << 16
+_VALUE = 8
+"""Bytes that a value of a table in memory takes, about."""
+
 _BUFFER = 1 << 20
 """Bytes of a column read at a time, so that a row group need not fit into memory."""
 
@@ -263,12 +276,10 @@ def _pieces(
 def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
     source: Any = file
     try:
-        if not is_local(file):
-            from fsspec.core import url_to_fs
-
-            filesystem, path = url_to_fs(file)
-            source = stack.enter_context(filesystem.open(path, "rb"))
+        if not is_local(file) or isinstance(file, Pipe):
+            source = stack.enter_context(open_plain(file))
         metadata = pq.read_metadata(source)
+        check_expansion(file, file_size(file), metadata.num_rows * metadata.num_columns * _VALUE)
         ids = [name for name in metadata.schema.to_arrow_schema().names if name.strip().lower() in IDS]
         table = pq.ParquetFile(source, metadata=metadata, read_dictionary=ids, buffer_size=_BUFFER, pre_buffer=False)
         return stack.enter_context(table)

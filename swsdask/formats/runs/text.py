@@ -59,6 +59,20 @@ def read_blocks(stream: BinaryIO) -> Iterator[bytes]:
             raise fault
 
 
+def with_newlines(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Blocks of a text whose lines end in carriage returns alone, with newlines in their place; others unchanged.
+
+    The first block decides.
+    """
+    first = next(blocks, b"")
+    if b"\r" not in first or b"\n" in first:
+        yield first
+        yield from blocks
+        return
+    for block in chain((first,), blocks):
+        yield block.replace(b"\r", b"\n")
+
+
 def utf8_blocks(blocks: Iterator[bytes], *, xml: bool) -> Iterator[bytes]:
     """Blocks in whatever encoding as blocks in UTF-8 without a byte order mark, cut between characters.
 
@@ -79,8 +93,10 @@ def utf8_blocks(blocks: Iterator[bytes], *, xml: bool) -> Iterator[bytes]:
 
 
 def utf8_begin(first: bytes) -> int | None:
-    """The offset of the text in an XML file that begins with `first`, if it is in UTF-8; else None."""
+    """The offset of the text in an XML file that begins with `first`, if it is in UTF-8 with newlines; else None."""
     mark, encoding = _marked(first) or (b"", "utf-8")
+    if b"\r" in first and b"\n" not in first:
+        return None
     declaration = _DECLARATION.match(first, len(mark))
     if encoding != "utf-8" or (declaration and _python_name(declaration[1].decode()) != "utf-8"):
         return None

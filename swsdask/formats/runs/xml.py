@@ -72,11 +72,15 @@ _PLACE = re.compile(r",? line \d+(?:, column \d+)?")
 
 @dataclass(frozen=True)
 class Root:
-    """The root element: its dialect, its attributes, and a start tag that opens it again (with its namespaces)."""
+    """The root element: its dialect, its attributes, and a start tag that opens it again (with its namespaces).
+
+    `closed`: it closes itself, a list without detections.
+    """
 
     dialect: Dialect
     header: RunHeader
     start_tag: bytes
+    closed: bool
 
 
 def local_name(tag: str) -> str:
@@ -115,11 +119,11 @@ def read_root(window: Window, file: str, system: str | None) -> Root:
     while passed := window.next_tag_end():
         feed(parser, passed)
         for _, element in parser.read_events():
-            return _root(element, file, system)
+            return _root(element, file, system, closed=passed.endswith(b"/>"))
     raise cut_off(window, "the root element of a list of detections")
 
 
-def _root(element: etree._Element, file: str, system: str | None) -> Root:
+def _root(element: etree._Element, file: str, system: str | None, closed: bool) -> Root:
     declared = element.getroottree().docinfo.internalDTD
     if declared is not None and any((*declared.iterentities(), *declared.iterelements())):
         expected = "no declarations of entities or elements"
@@ -132,7 +136,7 @@ def _root(element: etree._Element, file: str, system: str | None) -> Root:
         )
     attributes = {local_name(key): value for key, value in element.attrib.items()}
     tag = etree.tostring(element.makeelement(element.tag, nsmap=element.nsmap)).rstrip()
-    return Root(DIALECTS[name], read_header(attributes, file, system), tag.removesuffix(b"/>") + b">")
+    return Root(DIALECTS[name], read_header(attributes, file, system), tag.removesuffix(b"/>") + b">", closed)
 
 
 _ROOT, _LIST, _ROW = 0, 1, 2
@@ -320,7 +324,7 @@ def read_body(
     """The pieces of what follows the root's start tag, or of some whole lists from there (unless `to_the_end`)."""
     builder = PieceBuilder(root.header, file, rows_per_piece, problems)
     try:
-        closed = yield from _read_rows(window, root, builder, to_the_end)
+        closed = root.closed or (yield from _read_rows(window, root, builder, to_the_end))
         if closed:
             read_end(window)
     except FormatError as fault:
