@@ -40,9 +40,8 @@ def _power(n: float) -> float:
 
 
 @njit(error_model="numpy")
-def softplus_of(x: float) -> float:
-    """log(1 + e^x), and inf of inf."""
-    a = abs(x)
+def decay(a: float) -> float:
+    """e^-a of a >= 0."""
     a = a if a < _FARTHEST else _FARTHEST
     n = (_MAGIC - a * _PER_LOG_2) - _MAGIC
     r = (-a - n * _LOG_2_HIGH) - n * _LOG_2_LOW
@@ -59,7 +58,12 @@ def softplus_of(x: float) -> float:
     p = p * r + 1.0 / 6.0
     p = p * r + 0.5
     first = n if n > _ONE_STEP else _ONE_STEP
-    t = (1.0 + (r + r * r * p)) * _power(first) * _power(n - first)
+    return (1.0 + (r + r * r * p)) * _power(first) * _power(n - first)
+
+
+@njit(error_model="numpy")
+def log1p_of_decay(t: float) -> float:
+    """log(1 + t), 0 <= t <= 1."""
     halved = t > _HALVED
     f = (t - 1.0) * 0.5 if halved else t
     s = f / (2.0 + f)
@@ -74,7 +78,13 @@ def softplus_of(x: float) -> float:
     q = q * z + 2.0 / 7.0
     q = q * z + 2.0 / 5.0
     q = q * z + 2.0 / 3.0
-    return (x if x > 0.0 else 0.0) + ((_LOG_2 if halved else 0.0) + (f - s * (f - z * q)))
+    return (_LOG_2 if halved else 0.0) + (f - s * (f - z * q))
+
+
+@njit(error_model="numpy")
+def softplus_of(x: float) -> float:
+    """log(1 + e^x), and inf of inf."""
+    return (x if x > 0.0 else 0.0) + log1p_of_decay(decay(abs(x)))
 
 
 @njit(float64[::1](column(float64)), cache=True, nogil=True, error_model="numpy")

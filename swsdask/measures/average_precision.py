@@ -80,7 +80,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, fsum
+from math import fsum
 from typing import ClassVar
 
 import numpy as np
@@ -280,7 +280,8 @@ def _precisions_at_recalls(rankings: Rankings, options: AveragePrecisionSettings
     levels, level = np.unique(rankings.relevant, return_inverse=True)
     for recall in options.recalls:
         if options.recall_rounding == "exact":
-            wanted = [ceil(Fraction(repr(recall)) * relevant) for relevant in levels.tolist()]
+            over, under = Fraction(repr(recall)).as_integer_ratio()
+            wanted = [-(-over * relevant // under) for relevant in levels.tolist()]
         else:
             wanted = [int(recall * relevant + 0.9) for relevant in levels.tolist()]
         hits = np.array(wanted, np.int64)[level]

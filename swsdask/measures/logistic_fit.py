@@ -34,12 +34,14 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from swsdask.kernels import logistic
 from swsdask.kernels import softplus as kernel
 from swsdask.model.trials import F64
 
 _FARTHEST = 1e16
 _STEPS = 1000
-_HALVINGS = 60
+_SHORTENINGS = 60
+_LEAST_SHARE = 2.0**-30
 _DECREASE = 1e-4
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 _NEAR = 1e-24
@@ -64,9 +66,8 @@ class ScoreShares:
         """C of gamma s + delta, in nats."""
         cost = 0.0
         for shares, sign in ((self.target, -1), (self.nontarget, 1)):
-            with np.errstate(over="ignore"):
-                x = sign * (gamma * shares.score + (delta + prior_log_odds))
-            cost += sigmoid(-sign * prior_log_odds) * float(np.sum(shares.share * kernel.softplus(x)))
+            each = logistic.cost(shares.score, shares.share, sign * gamma, sign * (delta + prior_log_odds))
+            cost += sigmoid(-sign * prior_log_odds) * each
         return cost
 
 
@@ -164,20 +165,13 @@ def _expansion(scores: ScoreShares, prior_log_odds: float, gamma: float, offset:
     """`offset` is delta and the prior log-odds together."""
     total = np.zeros(6)
     for shares, sign in ((scores.target, -1), (scores.nontarget, 1)):
-        weight = sigmoid(-sign * prior_log_odds) * shares.share
-        x = sign * (gamma * shares.score + offset)
-        small = np.exp(-np.abs(x))
-        posterior = np.where(x >= 0.0, 1.0, small) / (1.0 + small)
-        slope = sign * weight * posterior
-        curvature = weight * small / (1.0 + small) ** 2
-        moved = curvature * shares.score
-        columns = (weight * kernel.softplus(x), slope * shares.score, slope, moved * shares.score, moved, curvature)
-        total += [np.sum(column) for column in columns]
+        sums = logistic.expansion(shares.score, shares.share, sign * gamma, sign * offset)
+        total += sigmoid(-sign * prior_log_odds) * np.array([1, sign, sign, 1, 1, 1]) * sums
     return _Expansion(*total.tolist())
 
 
 def _minimum(scores: ScoreShares, prior_log_odds: float) -> Fit:
-    """The one minimum, by Newton steps that are halved until they go down."""
+    """The one minimum, by Newton steps that are shortened until they go down."""
     gamma, offset = 0.0, prior_log_odds
     here = _expansion(scores, prior_log_odds, gamma, offset)
     for _ in range(_STEPS):
@@ -185,16 +179,29 @@ def _minimum(scores: ScoreShares, prior_log_odds: float) -> Fit:
         decrement = -(here.gamma * d_gamma + here.delta * d_offset)
         if decrement <= _NEAR * here.value:
             break
-        for halving in range(_HALVINGS):
-            share = 0.5**halving
+        share = 1.0
+        for _ in range(_SHORTENINGS):
             there = _expansion(scores, prior_log_odds, gamma + share * d_gamma, offset + share * d_offset)
             bound = here.value - share * _DECREASE * decrement + _ROUNDING * here.value
             if there.value <= bound and min(there.gamma_gamma, there.delta_delta) > 0.0:
                 break
+            rise = there.gamma * d_gamma + there.delta * d_offset
+            share *= _shortened(decrement * share, there.value - here.value, rise * share)
         else:
             break
         gamma, offset, here = gamma + share * d_gamma, offset + share * d_offset, there
     return Fit(gamma, offset - prior_log_odds, here.value)
+
+
+def _shortened(decrement: float, above: float, rise: float) -> float:
+    """The share of a step that is too long where the tangents at its two ends meet.
+
+    Along the step the cost is convex: it falls at first by `decrement` per step, rises by `rise` at the end, and ends
+    `above` the start. Where it is nearly two straight lines, as after a step that is a million times too long, they
+    meet near its minimum.
+    """
+    met = (rise - above) / (rise + decrement) if rise > 0.0 else 0.5
+    return min(max(met, _LEAST_SHARE), 0.5)
 
 
 def _newton_step(at: _Expansion) -> tuple[float, float]:

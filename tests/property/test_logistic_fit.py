@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from swsdask.kernels import logistic
 from swsdask.measures.isotonic import isotonic_blocks
 from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, Shares, fit, prior_entropy, sigmoid, softplus
 from tests.recalibration import Row, exact_minimum, overlapping
@@ -240,3 +241,38 @@ def test_costs_are_those_of_probabilities(x: float) -> None:
         odds = Decimal(x).exp()
         assert softplus(x) == pytest.approx(float((1 + odds).ln()), rel=1e-15)
         assert sigmoid(x) == pytest.approx(float(odds / (1 + odds)), rel=1e-15)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 15, 16, 17, 1024, 1025, 5000])
+def test_sums_of_the_kernel_are_those_of_a_loop(n_rows: int) -> None:
+    generator = np.random.default_rng(n_rows)
+    score, weight = generator.normal(0, 8, n_rows), generator.random(n_rows)
+    slope, offset = -1.7, 3.25
+    rows = list(zip(score.tolist(), weight.tolist(), strict=True))
+    each = [(s, w, sigmoid(slope * s + offset), softplus(slope * s + offset)) for s, w in rows]
+    literal = [
+        math.fsum(w * cost for _, w, _, cost in each),
+        math.fsum(w * p * s for s, w, p, _ in each),
+        math.fsum(w * p for _, w, p, _ in each),
+        math.fsum(w * p * (1 - p) * s * s for s, w, p, _ in each),
+        math.fsum(w * p * (1 - p) * s for s, w, p, _ in each),
+        math.fsum(w * p * (1 - p) for _, w, p, _ in each),
+    ]
+    assert logistic.cost(score, weight, slope, offset) == pytest.approx(literal[0], rel=1e-14)
+    assert logistic.expansion(score, weight, slope, offset) == pytest.approx(literal, rel=1e-12, abs=1e-12)
+
+
+def test_a_step_that_is_far_too_long_is_shortened_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all non-targets at one score: the second Newton step is a million times too long."""
+    evaluated = []
+    once = logistic.expansion
+    monkeypatch.setattr(logistic, "expansion", lambda *given: evaluated.append(given) or once(*given))
+    generator = np.random.default_rng(5)
+    target = np.append(generator.normal(2, 1, 8000), -4.7)
+    nontarget = np.append(generator.normal(-1, 1, 10000), -4.7)
+    weight_of_target = np.append(np.full(8000, 1e-4), 0.2)
+    weight_of_nontarget = np.append(np.full(10000, 3e-9), 1 - 3e-5)
+    scores = ScoreShares(Shares(target, weight_of_target), Shares(nontarget, weight_of_nontarget))
+    found = fit(scores, Separation(None, None), -4.2)
+    assert 0.0 < found.gamma < 10.0
+    assert len(evaluated) <= 2 * 16
