@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from swsdask.discovery.looks import Exemplars
 from swsdask.discovery.measures import select
 from swsdask.discovery.placing import locate
-from swsdask.discovery.score import needed, numbers, score_systems, score_table
+from swsdask.discovery.score import CountedDiscovery, FragmentSource, needed
 from swsdask.execution.executor import Executor, Unseen
-from swsdask.model.corpus import Corpus, Definition, Fragments
+from swsdask.model.corpus import Corpus, Definition, Discovered, Fragments
+from swsdask.scoring.rounds import Found, score_systems
 from tests.discovery_worlds import World
 from tests.engines import parquet
 
@@ -27,10 +26,14 @@ def scored(corpus: Corpus, systems: Sequence[Fragments], executor: Executor, wor
     """The bytes of the table of scores, and the examples of classes."""
     names, families = select(None, corpus.definition)
     statistics = {**needed(families), Exemplars: "examples"}
-    tables, told = [], []
+    examples = []
+
+    def counted(found: Discovered, statistic: Found) -> CountedDiscovery:
+        examples.append(statistic[Exemplars].report(corpus, found))
+        return CountedDiscovery(found, statistic, families, names)
+
     placed = (locate(fragments, corpus) for fragments in systems)
-    for found, statistic in score_systems(placed, corpus, statistics, executor, work, Unseen()):
-        tables.append(score_table(found.system, numbers(found, statistic, families, corpus, names)))
-        told.append(statistic[Exemplars].report(corpus, found))
-    assert set(tables[0]["measure"].to_pylist()) >= set(names)
-    return parquet(pa.concat_tables(tables)), told
+    source = FragmentSource(corpus, statistics, executor, work)
+    tables = score_systems(placed, len(systems), source, counted, executor, Unseen())
+    assert set(tables.scores["measure"].to_pylist()) >= set(names)
+    return parquet(tables.scores), examples

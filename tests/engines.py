@@ -18,7 +18,7 @@ from swsdask.measures import select
 from swsdask.model.settings import EngineSettings, EvaluationSettings, Settings, asked_thresholds, weights
 from swsdask.model.trials import Condition, Detections, Reference
 from swsdask.scoring.alignment_table import targets_of
-from swsdask.scoring.score import score_archive, score_systems
+from swsdask.scoring.score import count_archive, score_archive
 from tests.alignment import Row, detections, reference, score_range
 
 N_TRIALS = 500
@@ -183,7 +183,7 @@ def statistics(archive: Any, evaluated: Reference, executor: Executor, using: Se
     """The statistics of every run, as plain values that can be compared."""
     systems = [run.system for run in archive.runs]
     engine = (using or settings()).engine
-    found = score_systems(archive, systems, evaluated, select(None), executor, engine, Unseen())
+    found = count_archive(archive, systems, evaluated, select(None), executor, engine, Unseen())
     return {system: {kind.__name__: plain(value) for kind, value in of.items()} for system, of in found}
 
 

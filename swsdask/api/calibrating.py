@@ -24,7 +24,7 @@ from swsdask.measures import select
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import build_settings, load_preset
-from swsdask.scoring.score import score_systems
+from swsdask.scoring.score import count_archive
 
 
 def calibrate(
@@ -99,7 +99,7 @@ def calibrate(
         held = next(each for each in archive.runs if each.system == systems[0])
         check_runs([held], settings.evaluation)
         reference = build_reference(archive, settings.evaluation)
-        ((_, found),) = score_systems(
+        ((_, found),) = count_archive(
             archive, systems, reference, families, workers, settings.engine, progress or Unseen()
         )
         signature = manifest_of(archive, systems, settings, MEASURES[method], ())["signature"]

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import pyarrow as pa
-
 from swsdask.api.arguments import Location, as_names
 from swsdask.api.discovery_inputs import Classes, discovery_inputs, discovery_layers
-from swsdask.api.manifest import discovery_manifest, discovery_provenance
+from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
 from swsdask.api.runs import working
 from swsdask.archive.tables import NO_HASHES
 from swsdask.discovery.corpus import DEFAULT_FOLDS, build_corpus
-from swsdask.discovery.looks import Exemplars, histograms
+from swsdask.discovery.looks import Exemplars
 from swsdask.discovery.measures import select
-from swsdask.discovery.notes import fragment_notes, left_out_notes, meaning, word_notes
+from swsdask.discovery.notes import fragment_notes, meaning, word_notes
 from swsdask.discovery.placing import locate
-from swsdask.discovery.score import Numbers, needed, numbers, score_systems, score_table
+from swsdask.discovery.score import CountedDiscovery, FragmentSource, needed
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.formats.discovery.corpus import CorpusTables
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.discovery_settings import DiscoverySettings
 from swsdask.model.errors import SettingsError, counted
-from swsdask.model.results import CURVES, SCORES, Result
+from swsdask.model.results import Result
+from swsdask.scoring.rounds import Found, score_systems
 
 
 def discover(
@@ -47,7 +45,7 @@ def discover(
     verify: bool = True,
     progress: Progress | None = None,
 ) -> Result:
-    r"""Score term discovery: the classes of fragments that systems found in a corpus.
+    """Score term discovery: the classes of fragments that systems found in a corpus.
 
     Parameters
     ----------
@@ -102,18 +100,18 @@ def discover(
 
     Examples
     --------
-    >>> from pathlib import Path
+    With the files of ``swsdask simulate discovery --phones 2000 --out corpus``:
+
     >>> import swsdask as sws
-    >>> phones = ["f 0.0 0.1 s", "f 0.1 0.2 i", "f 0.2 0.3 t", "f 0.5 0.6 s", "f 0.6 0.7 i", "f 0.7 0.8 p"]
-    >>> written = Path("corpus.phn").write_text("\n".join(phones))
-    >>> written = Path("corpus.wrd").write_text("f 0.0 0.3 sit\nf 0.5 0.8 sip")
-    >>> written = Path("system.classes").write_text("Class 1\nf 0.0 0.3\nf 0.5 0.8\n\n")
-    >>> result = sws.discover(
-    ...     "system.classes", phones="corpus.phn", words="corpus.wrd", n_folds=1, measures=["ned", "coverage"]
-    ... )
-    >>> scores = result.scores.set_index("measure")["value"]
-    >>> print(scores["ned"].iloc[0].round(4))
-    0.3333
+    >>> result = sws.discover("corpus", phones="corpus/sim.phn", words="corpus/sim.wrd", measures=["ned", "coverage"])
+    >>> overall = result.scores[result.scores["condition"] == "all"]
+    >>> overall.pivot(index="system", columns="measure", values="value").round(4)[["ned", "coverage"]]
+    measure     ned  coverage
+    system
+    careful  0.1786    0.0309
+    dense    0.6453    0.4904
+    giant    0.7373    0.1077
+    pairs    0.6625    0.0458
     """
     began = time.time()
     progress = progress or Unseen()
@@ -137,34 +135,24 @@ def discover(
             runs[system] = discovery_provenance(url, fragments, found, corpus)
             yield found
 
-    scored: dict[str, list[Numbers]] = {}
     examples: dict[str, Any] = {}
-    curves = [CURVES.empty_table()]
+
+    def counted(found: Discovered, statistics: Found) -> CountedDiscovery:
+        examples[found.system] = statistics[Exemplars].report(corpus, found)
+        return CountedDiscovery(found, statistics, families, names)
+
     with working(settled.settings, executor, inputs.rows_about, progress) as workers:
-        work = settled.settings.engine.rows_per_task
-        wanted = {**needed(families), Exemplars: "examples of classes"}
-        for found, statistics in score_systems(placed(), corpus, wanted, workers, work, progress):
-            scored[found.system] = numbers(found, statistics, families, corpus, names)
-            curves.append(histograms(found))
-            examples[found.system] = statistics[Exemplars].report(corpus, found)
-        ran = {"executor": type(workers).__name__, "workers": workers.workers}
-    scores = [score_table(system, conditions) for system, conditions in scored.items()]
+        statistics = {**needed(families), Exemplars: "examples of classes"}
+        source = FragmentSource(corpus, statistics, workers, settled.settings.engine.rows_per_task)
+        tables = score_systems(placed(), len(inputs.sources), source, counted, workers, progress)
+        beside = circumstances(began, workers, inputs.verification, settled.overridden, tables.notes_of)
     phones_file = os.path.basename(inputs.tables.files.phones)
     manifest = discovery_manifest(corpus, settled.settings.discovery, requested, runs, phones_file)
-    manifest["overridden"] = {each.setting: {"kept": each.kept, "used": each.used} for each in settled.overridden}
-    manifest["classes"] = examples
-    manifest["run"] = {
-        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-        "seconds": round(time.time() - began, 3),
-        **ran,
-        "verification": inputs.verification,
-        "python": platform.python_version(),
-    }
     return Result(
-        table=pa.concat_tables([SCORES.empty_table(), *scores]).combine_chunks(),
-        curves=pa.concat_tables(curves).combine_chunks(),
-        manifest=manifest,
-        notes=(*notes, *left_out_notes(scored, definition)),
+        table=tables.scores,
+        curves=tables.curves,
+        manifest={**manifest, "classes": examples, **beside},
+        notes=(*notes, *tables.notes),
     )
 
 
@@ -183,7 +171,7 @@ def plan_discovery(
     measures: str | Iterable[str] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> str:
-    r"""Check everything that `discover` would read, and report what it would do. Scores nothing.
+    """Check everything that `discover` would read, and report what it would do. Scores nothing.
 
     Parameters
     ----------
@@ -204,15 +192,12 @@ def plan_discovery(
 
     Examples
     --------
-    >>> from pathlib import Path
+    With the files of ``swsdask simulate discovery --phones 2000 --out corpus``:
+
     >>> import swsdask as sws
-    >>> phones = ["f 0.0 0.1 s", "f 0.1 0.2 i", "f 0.2 0.3 t", "f 0.5 0.6 s", "f 0.6 0.7 i", "f 0.7 0.8 p"]
-    >>> written = Path("corpus.phn").write_text("\n".join(phones))
-    >>> written = Path("corpus.wrd").write_text("f 0.0 0.3 sit\nf 0.5 0.8 sip")
-    >>> written = Path("system.classes").write_text("Class 1\nf 0.0 0.3\nf 0.5 0.8\n\n")
-    >>> plan = sws.plan_discovery("system.classes", phones="corpus.phn", words="corpus.wrd", n_folds=1, measures="ned")
-    >>> print(plan.split("\n")[1])
-    1 file, 6 phones, 2 words
+    >>> plan = sws.plan_discovery("corpus", phones="corpus/sim.phn", words="corpus/sim.wrd", measures="ned")
+    >>> print(plan.splitlines()[1])
+    1 file, 1,999 phones, 624 words
     """
     inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
     settled = inputs.settled(discovery_layers(definition, settings))

@@ -208,7 +208,7 @@ def ingest_discovery(
     change_settings: bool = False,
     progress: Progress | None = None,
 ) -> StoredDiscovery:
-    r"""Write a corpus, and what systems found in it, into an archive of term discovery.
+    """Write a corpus, and what systems found in it, into an archive of term discovery.
 
     Parameters
     ----------
@@ -251,15 +251,12 @@ def ingest_discovery(
 
     Examples
     --------
-    >>> from pathlib import Path
+    With the files of ``swsdask simulate discovery --phones 2000 --out corpus``:
+
     >>> import swsdask as sws
-    >>> phones = ["f 0.0 0.1 s", "f 0.1 0.2 i", "f 0.2 0.3 t", "f 0.5 0.6 s", "f 0.6 0.7 i", "f 0.7 0.8 t"]
-    >>> written = Path("corpus.phn").write_text("\n".join(phones))
-    >>> written = Path("corpus.wrd").write_text("f 0.0 0.3 sit\nf 0.5 0.8 sit")
-    >>> written = Path("system.classes").write_text("Class 1\nf 0.0 0.3\nf 0.5 0.8\n\n")
-    >>> archive = sws.ingest_discovery("discovery", "system.classes", phones="corpus.phn", words="corpus.wrd")
+    >>> archive = sws.ingest_discovery("discovery", "corpus", phones="corpus/sim.phn", words="corpus/sim.wrd")
     >>> archive.version, [system.n_fragments for system in archive.systems]
-    (1, [2])
+    (1, [37, 341, 112, 58])
     """
     roles = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
     named = {role: readable(place) for role, place in roles.items() if place is not None}

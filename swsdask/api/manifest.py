@@ -6,6 +6,8 @@ Content hashes are of what files say, not of how they are written or compressed.
 from __future__ import annotations
 
 import json
+import platform
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -15,12 +17,36 @@ import xxhash
 
 from swsdask import __version__
 from swsdask.archive.protocols import Archive, Run
+from swsdask.execution.executor import Executor
 from swsdask.model.corpus import Corpus, Discovered, Fragments, Stretches, Tokens
 from swsdask.model.discovery_settings import DiscoverySettings
+from swsdask.model.layers import Override
 from swsdask.model.settings import Settings
 
 PER_QUERY = ("search_time.", "oov_count.")
 """The beginnings of the names of attributes that describe one query."""
+
+
+def circumstances(
+    began: float,
+    executor: Executor,
+    verification: str | None,
+    overridden: Iterable[Override],
+    notes: Mapping[str, list[str]],
+) -> dict[str, Any]:
+    """What a manifest has beside the meaning: overridden settings, the notes of systems, when and where they ran."""
+    return {
+        "overridden": {each.setting: {"kept": each.kept, "used": each.used} for each in overridden},
+        "notes": notes,
+        "run": {
+            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+            "seconds": round(time.time() - began, 3),
+            "executor": type(executor).__name__,
+            "workers": executor.workers,
+            "verification": verification,
+            "python": platform.python_version(),
+        },
+    }
 
 
 def manifest_of(

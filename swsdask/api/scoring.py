@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 from swsdask.api.arguments import Location, Runs, as_names, named_runs
-from swsdask.api.manifest import manifest_of
+from swsdask.api.manifest import circumstances, manifest_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import rows_to_score, with_runs, working
@@ -158,19 +157,8 @@ def score_observed(
             observer=observer,
         )
         manifest = manifest_of(archive, systems, settings, names, by)
-        manifest["overridden"] = {
-            each.setting: {"kept": each.kept, "used": each.used} for each in evaluation.overridden
-        }
-        manifest["notes"] = tables.notes_of
         manifest["collection"] = collection_statistics(archive.queries, reference)
-        manifest["run"] = {
-            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-            "seconds": round(time.time() - began, 3),
-            "executor": type(workers).__name__,
-            "workers": workers.workers,
-            "verification": archive.verification,
-            "python": platform.python_version(),
-        }
+        manifest |= circumstances(began, workers, archive.verification, evaluation.overridden, tables.notes_of)
     return Result(
         table=tables.scores,
         curves=tables.curves,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from swsdask.discovery.placing import folds_of
-from swsdask.discovery.score import Numbers
 from swsdask.model.corpus import NO_FOLD, Corpus, Coverage, Definition, Discovered, OverlappingPairs, WrongBoundaries
 from swsdask.model.errors import counted
 from swsdask.model.trials import I16
@@ -30,7 +29,6 @@ _PAIRS: dict[OverlappingPairs, str] = {
     "left_out": "overlapping pairs are left out of P_clus",
     "kept": "overlapping pairs are kept in P_clus",
 }
-_SHOWN = 3
 
 
 def meaning(corpus: Corpus) -> str:
@@ -68,21 +66,3 @@ def _outside(where: str, fold: I16, things: str) -> Iterator[str]:
     outside = int(np.count_nonzero(fold == NO_FOLD))
     if outside:
         yield f"{where}: {outside:,} of {counted(len(fold), things)} left out: not inside one stretch of a fold."
-
-
-def left_out_notes(systems: Mapping[str, Sequence[Numbers]], definition: Definition) -> Iterator[str]:
-    """The means that leave out folds in which the measure is not defined."""
-    if definition == "tdev2":
-        return
-    of: dict[tuple[str, str], list[str]] = {}
-    for system, conditions in systems.items():
-        for numbers in conditions:
-            for name, count in numbers.left_out.items():
-                there = of.setdefault((numbers.condition, name), [])
-                there.append(f"{system} {count} of {len(numbers.folds)}")
-    together: dict[tuple[str, str], list[str]] = {}
-    for (condition, name), there in of.items():
-        shown = ", ".join(there[:_SHOWN]) + (f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else "")
-        together.setdefault((condition, shown), []).append(name)
-    for (condition, shown), names in together.items():
-        yield f"{condition}: means leave out folds where {', '.join(names)} are not defined: {shown}."

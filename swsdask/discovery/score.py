@@ -1,6 +1,6 @@
-"""Scores of term discovery: statistics of systems on an executor, then numbers in long form.
+"""Scores of term discovery: numbers in long form over each set of folds, with their spread, and for every fold.
 
-Numbers are reported over each set of folds, with their spread, and for every fold.
+Systems are scored as those of detections are (`scoring.rounds`): a task of the one round is a cell of a statistic.
 """
 
 from __future__ import annotations
@@ -12,29 +12,26 @@ from typing import Any
 import pyarrow as pa
 
 from swsdask.discovery.folds import COUNT, spreads, with_f_scores
+from swsdask.discovery.looks import histograms
 from swsdask.discovery.measures.tokens import sizes
 from swsdask.discovery.statistic import Measure, Statistic
-from swsdask.execution.executor import Executor, Progress
+from swsdask.execution.executor import Executor
+from swsdask.measures.notes import Note
 from swsdask.model.corpus import Corpus, Discovered
-from swsdask.model.errors import counted
 from swsdask.model.results import SCORES
 from swsdask.model.trials import F64
-
-MOST_SYSTEMS = 64
-"""The maximum number of systems in a group."""
+from swsdask.scoring.rounds import Found, Kind, Plan, SystemResults
 
 MOST_FRAGMENTS = 4_000_000
-"""The maximum number of fragments in a group, unless one system has more: it bounds the memory."""
-
-Found = Mapping[type[Statistic], Any]
-"""The statistics of one system, by their type."""
+"""The number of fragments that fill a group: it bounds the memory."""
 
 
 @dataclass(frozen=True)
-class Task:
-    """One cell of a statistic of one system of a group; `measures` are those that need it, for error messages.
+class FragmentTask:
+    """One cell of a statistic of one system.
 
-    `number` counts a statistic's cells from 1.
+    `place` is the index of the system in its group, `number` counts a statistic's cells from 1, `measures` are those
+    that need the statistic, for error messages.
     """
 
     place: int
@@ -43,71 +40,74 @@ class Task:
     statistic: type[Statistic]
     number: int
     cell: Any
+    rows: int = 1
+
+    def count(self, shared: tuple[Any, ...]) -> dict[str, Found]:
+        """The statistic of the cell; `shared` is the corpus, then the systems of the group."""
+        corpus, discovered = shared[0], shared[1 + self.place]
+        return {self.system: {self.statistic: self.statistic.from_cell(self.cell, corpus, discovered)}}
 
     def __str__(self) -> str:
         return f"system {self.system}: {self.measures}, cell {self.number} ({self.cell})"
 
 
-def score_systems(
-    systems: Iterable[Discovered],
-    corpus: Corpus,
-    statistics: Mapping[type[Statistic], str],
-    executor: Executor,
-    work: int,
-    progress: Progress,
-) -> Iterator[tuple[Discovered, Found]]:
-    """Yield each system with its merged statistics, in the order of `systems`, which are drawn group by group.
+class FragmentSource:
+    """Systems placed in a corpus.
 
     `statistics` has the measures that need each, for error messages; `work` is roughly the number of elementary steps
-    per cell. Raises what drawing systems raises, `ExecutionError` with the system, the measures and the cell if a task
-    fails, `ClusterError` if the cluster is lost.
+    per task.
     """
-    known_everywhere = executor.share(corpus)
-    scored = 0
-    for group in groups(systems):
-        tasks = [task for place, system in enumerate(group) for task in _tasks(place, system, corpus, statistics, work)]
-        those = group[0].system if len(group) == 1 else counted(len(group), "systems")
-        progress.begin(f"{those} from number {scored + 1}" if scored else those, len(tasks))
-        merged = executor.map_reduce(
-            statistic_of,
-            tasks,
-            merge,
-            (known_everywhere, *(executor.share(system) for system in group)),
-            done=lambda _: progress.advance(1),
+
+    enough = MOST_FRAGMENTS
+
+    def __init__(
+        self, corpus: Corpus, statistics: Mapping[type[Statistic], str], executor: Executor, work: int
+    ) -> None:
+        self.rounds = (tuple(statistics),)
+        self.shared = (executor.share(corpus),)
+        self._corpus = corpus
+        self._statistics = statistics
+        self._executor = executor
+        self._work = work
+
+    def plan(self, group: Sequence[Discovered], statistics: Sequence[Kind], found: Mapping[str, Found]) -> Plan:
+        """The one round: every cell of every statistic of the systems."""
+        tasks = [task for place, system in enumerate(group) for task in self._tasks(place, system, statistics)]
+        return Plan(tasks, len(tasks), tuple(self._executor.share(system) for system in group))
+
+    def _tasks(self, place: int, system: Discovered, statistics: Sequence[Kind]) -> Iterator[FragmentTask]:
+        for statistic in statistics:
+            for number, cell in enumerate(statistic.cells(self._corpus, system, self._work), 1):
+                yield FragmentTask(place, system.system, self._statistics[statistic], statistic, number, cell)
+
+
+@dataclass(frozen=True, eq=False)
+class CountedDiscovery:
+    """A system with its merged statistics, the families to compute, and the names of the requested numbers."""
+
+    discovered: Discovered
+    statistics: Found
+    families: Sequence[Measure]
+    names: Collection[str]
+    rows: int = 1
+
+    @property
+    def system(self) -> str:
+        """Its name."""
+        return self.discovered.system
+
+    def __str__(self) -> str:
+        return f"system {self.system}"
+
+    def results(self, shared: tuple[Corpus]) -> SystemResults:
+        """Compute its results; `shared` is the corpus."""
+        (corpus,) = shared
+        conditions = numbers(self.discovered, self.statistics, self.families, corpus, self.names)
+        return SystemResults(
+            scores=score_table(self.system, conditions),
+            curves=histograms(self.discovered),
+            notes=tuple(left_out_notes(conditions)) if corpus.definition != "tdev2" else (),
         )
-        for place, system in enumerate(group):
-            yield system, {statistic: (merged or {})[place, statistic] for statistic in statistics}
-        scored += len(group)
-
-
-def groups(systems: Iterable[Discovered]) -> Iterator[list[Discovered]]:
-    """Systems, in their order, in groups that are scored together."""
-    group: list[Discovered] = []
-    for system in systems:
-        if group and (len(group) == MOST_SYSTEMS or sum(map(len, group)) + len(system) > MOST_FRAGMENTS):
-            yield group
-            group = []
-        group.append(system)
-    if group:
-        yield group
-
-
-Parts = dict[tuple[int, type[Statistic]], Any]
-"""Statistics by (index of the system in its group, type)."""
-
-
-def statistic_of(task: Task, shared: tuple[Any, ...]) -> Parts:
-    """The statistic of a task's cell; `shared` is the corpus, then the systems of the group."""
-    corpus, discovered, cell = shared[0], shared[1 + task.place], task.cell
-    return {(task.place, task.statistic): task.statistic.from_cell(cell, corpus, discovered)}
-
-
-def merge(one: Parts, other: Parts) -> Parts:
-    """The merged statistics of two parts of the work."""
-    merged = dict(one)
-    for key, value in other.items():
-        merged[key] = merged[key].merge(value) if key in merged else value
-    return merged
 
 
 def needed(families: Iterable[Measure]) -> dict[type[Statistic], str]:
@@ -116,14 +116,6 @@ def needed(families: Iterable[Measure]) -> dict[type[Statistic], str]:
     for family in families:
         names.setdefault(family.statistic, []).extend(family.names)
     return {statistic: ", ".join(those) for statistic, those in names.items()}
-
-
-def _tasks(
-    place: int, system: Discovered, corpus: Corpus, statistics: Mapping[type[Statistic], str], work: int
-) -> Iterator[Task]:
-    for statistic, measures in statistics.items():
-        for number, cell in enumerate(statistic.cells(corpus, system, work), 1):
-            yield Task(place, system.system, measures, statistic, number, cell)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,3 +192,15 @@ def _rows(numbers: Numbers) -> Iterator[tuple[str, str, float]]:
     for place, fold in enumerate(numbers.folds):
         for name, values in numbers.by_fold.items():
             yield f"{numbers.condition}/{fold}", name, float(values[place])
+
+
+def left_out_notes(conditions: Sequence[Numbers]) -> Iterator[Note]:
+    """The means that leave out folds in which the measure is not defined."""
+    for numbers in conditions:
+        of: dict[int, list[str]] = {}
+        for name, count in numbers.left_out.items():
+            of.setdefault(count, []).append(name)
+        for count, names in of.items():
+            where = f"folds where {', '.join(names)} are not defined"
+            text = f"{numbers.condition}: means leave out {count} of {len(numbers.folds)} {where}."
+            yield Note(text, f"{numbers.condition}: means leave out {where}.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import or_
 from typing import Any, Generic, Protocol, TypeVar
 
 from swsdask.model.errors import NO_MEMORY, ExecutionError
@@ -145,7 +146,7 @@ def run_tasks(
     numbered = executor.map_reduce(
         _Numbered(function),
         enumerate(items),
-        _union,
+        or_,
         executor.share(shared),
         label=lambda pair: label(pair[1]),
         done=(lambda pair: done(label(pair[1]))) if done else None,
@@ -160,7 +161,3 @@ class _Numbered(Generic[Item, Found]):
     def __call__(self, pair: tuple[int, Item], shared: Any) -> dict[int, Found]:
         number, item = pair
         return {number: self.function(item, shared)}
-
-
-def _union(one: dict[int, Found], other: dict[int, Found]) -> dict[int, Found]:
-    return {**one, **other}

@@ -173,6 +173,11 @@ class Discovered:
     def __len__(self) -> int:
         return len(self.file)
 
+    @property
+    def rows(self) -> int:
+        """The number of distinct fragments."""
+        return len(self)
+
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 

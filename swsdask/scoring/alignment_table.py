@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import or_
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,13 +27,13 @@ from swsdask.alignment.document import document_targets
 from swsdask.alignment.segment import segment_targets
 from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.archive.protocols import Archive, Run
-from swsdask.execution.executor import Executor, Progress, execution_error
-from swsdask.model.errors import InputError, Problem, SwsdaskError, counted
+from swsdask.execution.executor import Executor, Progress
+from swsdask.model.errors import InputError, Problem, counted
 from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings
 from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials
 from swsdask.model.units import TICKS_PER_SECOND, id_hash
-from swsdask.scoring.rounds import Task, tasks
+from swsdask.scoring.detections import CellTask, naming, tasks
 from swsdask.statistics.counts import Counts
 
 ABSENT = int(np.iinfo(np.int64).min)
@@ -182,15 +183,19 @@ class Aligned:
 
 
 def _aligned(
-    executor: Executor, work: Iterator[Task], reference: Any, of_run: tuple[ScoreRange, _Unknown], progress: Progress
+    executor: Executor,
+    work: Iterator[CellTask],
+    reference: Any,
+    of_run: tuple[ScoreRange, _Unknown],
+    progress: Progress,
 ) -> Iterator[Aligned]:
-    """What becomes of each task, a few at a time."""
+    """Align the tasks in order, a few at a time."""
     shared = (reference, executor.share(of_run))
     while some := list(enumerate(islice(work, 2 * executor.workers))):
         parts = executor.map_reduce(
             _align,
             some,
-            _union,
+            or_,
             shared,
             label=lambda numbered: str(numbered[1]),
             done=lambda numbered: progress.advance(numbered[1].rows),
@@ -198,7 +203,7 @@ def _aligned(
         yield from (parts or {}).values()
 
 
-def _align(numbered: tuple[int, Task], shared: tuple[Reference, tuple[ScoreRange, _Unknown]]) -> dict[int, Aligned]:
+def _align(numbered: tuple[int, CellTask], shared: tuple[Reference, tuple[ScoreRange, _Unknown]]) -> dict[int, Aligned]:
     number, task = numbered
     reference, (scores, unknown) = shared
     targets = targets_of(reference)
@@ -206,22 +211,12 @@ def _align(numbered: tuple[int, Task], shared: tuple[Reference, tuple[ScoreRange
     columns = dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, True), *every])
     rows, mapped = [], []
     for cell in task.cells:
-        try:
+        with naming(cell):
             detections = cell.read(list(columns))
             trials = make_trials(detections, reference, scores, aligned=True, source=cell.source)
             rows.append(_rows(trials, detections, targets, unknown))
-        except SwsdaskError:
-            raise
-        except Exception as error:
-            raise execution_error(
-                f"system {cell.system}: {cell.source} ({counted(cell.rows, 'rows')})", error
-            ) from error
         mapped.append(np.asarray(trials.occurrence, np.int64))
     return {number: Aligned(_in_order(np.concatenate(rows)), np.concatenate(mapped))}
-
-
-def _union(one: dict[int, Aligned], other: dict[int, Aligned]) -> dict[int, Aligned]:
-    return {**one, **other}
 
 
 def _rows(trials: Trials, detections: Detections, targets: Targets, unknown: _Unknown) -> Rows:

@@ -1,4 +1,4 @@
-"""The results of one system, computed by whoever has its statistics: numbers and curves as tables, and notes.
+"""The results of one run, computed from its statistics: numbers and curves as tables, and notes.
 
 In these tables names are codes of a dictionary, so that they travel in a third of the bytes; cast to `SCORES` and
 `CURVES` they are strings.
@@ -15,58 +15,34 @@ import pyarrow as pa
 from swsdask.measures import curves, system_notes
 from swsdask.measures.measure import Measure, Scored
 from swsdask.measures.names import family_name
-from swsdask.measures.notes import Note
 from swsdask.model.results import CURVES, SCORES
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, I64, Reference
-from swsdask.scoring.rounds import Found
+from swsdask.scoring.rounds import Found, SystemResults
 
 
 @dataclass(frozen=True, eq=False)
-class CountedSystem:
-    """A system whose trials are counted: its merged statistics, and the measures to compute."""
+class CountedRun:
+    """A run with its merged statistics, the measures to compute, and the names of the requested ones (None: all)."""
 
     system: str
+    rows: int
     statistics: Found
     measures: Sequence[Measure]
+    settings: EvaluationSettings
+    names: Sequence[str] | None
 
     def __str__(self) -> str:
-        return label_of(self.system)
+        return f"system {self.system}"
 
-
-def label_of(system: str) -> str:
-    """What the computation of a system's results is called, in errors and to see how far it is."""
-    return f"system {system}"
-
-
-@dataclass(frozen=True, eq=False)
-class SystemResults:
-    """The results of one system: rows of `SCORES` and of `CURVES`, with coded names, and notes."""
-
-    scores: pa.Table
-    curves: pa.Table
-    notes: tuple[Note, ...]
-
-
-def results_of(
-    counted: CountedSystem, shared: tuple[Reference, tuple[EvaluationSettings, Sequence[str] | None]]
-) -> SystemResults:
-    """Compute the results of one system.
-
-    Parameters
-    ----------
-    counted
-        The system.
-    shared
-        The reference; the settings and the names of the requested measures (None: all).
-    """
-    reference, (settings, names) = shared
-    scored = Scored(counted.statistics, reference, settings)
-    return SystemResults(
-        scores=score_table(counted.system, scored, counted.measures, names),
-        curves=curve_table(counted.system, scored),
-        notes=system_notes(scored),
-    )
+    def results(self, shared: tuple[Reference]) -> SystemResults:
+        """Compute its results; `shared` is the reference."""
+        scored = Scored(self.statistics, shared[0], self.settings)
+        return SystemResults(
+            scores=score_table(self.system, scored, self.measures, self.names),
+            curves=curve_table(self.system, scored),
+            notes=system_notes(scored),
+        )
 
 
 def score_table(system: str, scored: Scored, measures: Sequence[Measure], names: Sequence[str] | None) -> pa.Table:

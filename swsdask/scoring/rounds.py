@@ -1,228 +1,278 @@
-"""Rounds over the cells of an archive: each is one map, in the order in which statistics need each other.
+"""How systems are scored: their statistics are counted in rounds, then their results are computed.
 
-Systems are scored group by group, all rounds of one group before the next. A group is as many systems as give every
-worker several tasks of about the same size, so that few workers wait while the last tasks of a round end; and no more,
-so that memory stays bounded however many systems there are. Nothing here can change a number.
+A statistic may need what an earlier one found, so statistics are counted in rounds; each is one map over the tasks of a
+group of systems. Systems are scored group by group, all rounds of one group before the next: a group is large enough
+that every worker has several tasks, and small enough that memory stays bounded however many systems there are. The
+results of a system are a task too, so the client only steers and joins tables.
+
+Detections of an archive (`scoring.score`) and fragments of term discovery (`discovery.score`) are scored in this way;
+a `Source` cuts either into tasks. Nothing here can change a number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
-from graphlib import TopologicalSorter
-from typing import Any, Self
+from operator import or_
+from typing import Any, Protocol, TypeVar
 
-import numpy as np
+import pyarrow as pa
 
-from swsdask.alignment.trials import make_trials, trial_columns
-from swsdask.archive.protocols import Archive, Cell, Run
-from swsdask.execution.executor import Tree, execution_error
-from swsdask.model.errors import SwsdaskError, counted
-from swsdask.model.schemas import DETECTION_COLUMNS
-from swsdask.model.trials import Detections, Reference, ScoreRange
-from swsdask.statistics.statistic import OfDetections, Statistic
-
-TASKS_PER_WORKER = 8
-"""For how many tasks of `rows_per_task` a worker has rows in a group, where there are rows enough."""
-
-FEW_ROWS = 1_000_000
-"""No task is made smaller than this so that workers end together: counting so many rows takes several times as long as
-Dask needs for a task."""
-
-ROWS_PER_CELL = 500_000
-"""Cells are asked for no larger, so that one holds a row group: it is read without a copy, into memory just let go."""
+from swsdask.execution.executor import Executor, Progress
+from swsdask.measures.notes import Note, listed
+from swsdask.model.results import CURVES, SCORES
 
 MOST_SYSTEMS = 64
-"""How many systems are in a group at most."""
+"""The maximum number of systems in a group."""
+
+FEW_SYSTEMS = 3
+"""A note that holds for at most this many systems is repeated for each; one that holds for more is one line."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """Some cells, whose detections are read and counted one cell after the other."""
+Kind = type[Any]
+"""The class of a statistic. Statistics have a method `merge`: associative, commutative and exact (law 1)."""
 
-    cells: tuple[Cell, ...]
+Found = Mapping[Kind, Any]
+"""The statistics of one system, by their type."""
+
+
+class System(Protocol):
+    """A system whose results are requested; `rows` is its size, for groups and progress."""
+
+    @property
+    def system(self) -> str:
+        """Its name."""
+        ...
 
     @property
     def rows(self) -> int:
-        """How many detections they have together."""
-        return sum(cell.rows for cell in self.cells)
-
-    def __str__(self) -> str:
-        systems = dict.fromkeys(cell.system for cell in self.cells)
-        sources = dict.fromkeys(cell.source for cell in self.cells)
-        return f"system {_some(list(systems))}: {_some(list(sources))}"
+        """How many rows it has."""
+        ...
 
 
-@dataclass(frozen=True)
-class NoDetections:
-    """The one cell of a system that detected nothing."""
+AnySystem = TypeVar("AnySystem", bound=System)
+SystemOfSource = TypeVar("SystemOfSource", bound=System, contravariant=True)
 
-    system: str
-    rows: int = 0
+
+class Task(Protocol):
+    """A part of a round; `str` of it names it in errors."""
 
     @property
-    def source(self) -> str:
-        """There is none."""
-        return "no detections"
+    def rows(self) -> int:
+        """Its share of the progress."""
+        ...
 
-    def read(self, columns: Sequence[str]) -> Detections:
-        """Columns without rows."""
-        empty = {
-            name: np.empty(0, DETECTION_COLUMNS.field(name).type.to_pandas_dtype())
-            for name in {"query", "score", *columns}
-        }
-        return Detections(**empty)
+    def count(self, shared: tuple[Any, ...]) -> dict[str, Found]:
+        """The statistics of its rows, by system; `shared` has what `Plan` and `Source` share."""
+        ...
 
 
-def groups(runs: Iterable[Run], workers: int, rows_per_task: int) -> Iterator[list[Run]]:
-    """The runs, in their order, in groups of systems that are scored together."""
-    enough = TASKS_PER_WORKER * workers * rows_per_task
-    group: list[Run] = []
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A round of a group: its tasks, the rows of all of them, and the handles of what tasks need in this round."""
+
+    tasks: Iterable[Task]
+    rows: int
+    shared: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class SystemResults:
+    """The results of one system: rows of `SCORES` and of `CURVES`, whose names may be coded, and notes."""
+
+    scores: pa.Table
+    curves: pa.Table
+    notes: tuple[Note, ...]
+
+
+class CountedSystem(Protocol):
+    """A system with its merged statistics; `str` of it names it in errors."""
+
+    @property
+    def system(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """Its share of the progress."""
+        ...
+
+    def results(self, shared: tuple[Any, ...]) -> SystemResults:
+        """Compute its results; `shared` is what `Source` shares."""
+        ...
+
+
+class Source(Protocol[SystemOfSource]):
+    """What systems are counted on, cut into tasks."""
+
+    @property
+    def rounds(self) -> Sequence[Sequence[Kind]]:
+        """The statistics that are counted, round by round: each after those that it needs."""
+        ...
+
+    @property
+    def enough(self) -> int:
+        """The number of rows that fill a group."""
+        ...
+
+    @property
+    def shared(self) -> tuple[Any, ...]:
+        """What all tasks need, as handles that `Executor.share` returned."""
+        ...
+
+    def plan(
+        self, group: Sequence[SystemOfSource], statistics: Sequence[Kind], found: Mapping[str, Found]
+    ) -> Plan | None:
+        """The round that counts `statistics`, after what earlier rounds `found`; None if no system needs it."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The results of some systems: tables of `model.results`, the alignment if it was requested, and notes.
+
+    `notes` are those to read, a line for many systems; `notes_of` are all of them, by system.
+    """
+
+    scores: pa.Table
+    curves: pa.Table
+    notes: tuple[str, ...]
+    notes_of: dict[str, list[str]]
+    alignment: pa.Table | None = None
+
+
+def score_systems(
+    systems: Iterable[AnySystem],
+    n_systems: int,
+    source: Source[AnySystem],
+    counted: Callable[[AnySystem, Found], CountedSystem],
+    executor: Executor,
+    progress: Progress,
+) -> Tables:
+    """The results of systems, in their order.
+
+    Parameters
+    ----------
+    systems
+        The systems, drawn group by group.
+    n_systems
+        How many there are.
+    source
+        What they are counted on.
+    counted
+        Called in the client, once per system, when its statistics are counted.
+    executor
+        Where tasks run.
+    progress
+        Receives the phases of the work.
+
+    Raises
+    ------
+    ExecutionError, ClusterError
+        As `count_systems`.
+    """
+    scores, curves = [SCORES.empty_table()], [CURVES.empty_table()]
+    notes: dict[str, tuple[Note, ...]] = {}
+    for group in count_systems(systems, n_systems, source, executor, progress):
+        waiting = {system.system: counted(system, found) for system, found in group}
+        progress.begin(
+            f"{_which(len(notes), len(group), n_systems)}numbers", sum(each.rows for each in waiting.values())
+        )
+        computed = executor.map_reduce(
+            _results_of, waiting.values(), or_, source.shared, done=lambda each: progress.advance(each.rows)
+        )
+        for name in waiting:
+            results = (computed or {})[name]
+            scores.append(results.scores.cast(SCORES))
+            curves.append(results.curves.cast(CURVES))
+            notes[name] = results.notes
+    return Tables(
+        scores=pa.concat_tables(scores).combine_chunks(),
+        curves=pa.concat_tables(curves).combine_chunks(),
+        notes=tuple(dict.fromkeys(_joined(notes))),
+        notes_of={system: [note.text for note in own] for system, own in notes.items() if own},
+    )
+
+
+def count_systems(
+    systems: Iterable[AnySystem], n_systems: int, source: Source[AnySystem], executor: Executor, progress: Progress
+) -> Iterator[list[tuple[AnySystem, Found]]]:
+    """Yield the systems, in their order, group by group, each with its merged statistics.
+
+    Raises `ExecutionError` with the task if one fails, the `SwsdaskError` that a task raised, `ClusterError` if the
+    cluster is lost.
+    """
+    first = 0
+    for group in groups(systems, source.enough):
+        found: dict[str, dict[Kind, Any]] = {system.system: {} for system in group}
+        for number, statistics in enumerate(source.rounds, 1):
+            plan = source.plan(group, statistics, found)
+            if plan is None:
+                continue
+            progress.begin(f"{_which(first, len(group), n_systems)}round {number} of {len(source.rounds)}", plan.rows)
+            merged = executor.map_reduce(
+                _count, plan.tasks, merge, (*source.shared, *plan.shared), done=lambda task: progress.advance(task.rows)
+            )
+            for name, values in (merged or {}).items():
+                found[name].update(values)
+        first += len(group)
+        yield [(system, found[system.system]) for system in group]
+
+
+def groups(systems: Iterable[AnySystem], enough: int) -> Iterator[list[AnySystem]]:
+    """Systems, in their order, in groups that are scored together: of `enough` rows, or of `MOST_SYSTEMS`."""
+    group: list[AnySystem] = []
     rows = 0
-    for run in runs:
-        if group and (rows >= enough or len(group) == MOST_SYSTEMS):
+    for system in systems:
+        group.append(system)
+        rows += system.rows
+        if rows >= enough or len(group) == MOST_SYSTEMS:
             yield group
             group, rows = [], 0
-        group.append(run)
-        rows += run.rows
     if group:
         yield group
 
 
-def tasks(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task: int) -> Iterator[Task]:
-    """Every cell of the runs, in order, in tasks that shrink towards the end: few tasks, and workers end together.
-
-    A task has as many cells as fit in a worker's half of an equal share of the rows that are left (guided
-    self-scheduling: Polychronopoulos and Kuck 1987), but no more than `rows_per_task` rows, unless one cell has more.
-    """
-    left = sum(run.rows for run in runs)
-    waiting: list[Cell] = []
-    rows = 0
-    for cell in _cells(archive, [run.system for run in runs], rows_per_task):
-        if waiting and rows + cell.rows > min(rows_per_task, max(FEW_ROWS, left // (2 * workers))):
-            yield Task(tuple(waiting))
-            left -= rows
-            waiting, rows = [], 0
-        waiting.append(cell)
-        rows += cell.rows
-    if waiting:
-        yield Task(tuple(waiting))
-
-
-def _cells(archive: Archive, systems: Iterable[str], rows_per_task: int) -> Iterator[Cell]:
-    for system in systems:
-        empty = True
-        for cell in archive.cells(system, min(rows_per_task, ROWS_PER_CELL)):
-            empty = False
-            yield cell
-        if empty:
-            yield NoDetections(system)
-
-
-def _some(names: Sequence[str], shown: int = 3) -> str:
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
-
-
-_LARGE = 31 << 20
-
-Found = Mapping[type[Statistic], Any]
-"""Statistics of one system, by their type."""
-
-
-@dataclass(frozen=True, eq=False)
-class Round:
-    """What the tasks of one round need besides the reference.
-
-    `scores` and `prepared` are by system, of those that need a statistic of this round; `prepared` then by statistic,
-    of those that are needed, which are computed from the same trials.
-    """
-
-    scores: Mapping[str, ScoreRange]
-    prepared: Mapping[str, Found]
-
-    @classmethod
-    def of(
-        cls,
-        statistics: Iterable[type[Statistic]],
-        scores: Mapping[str, ScoreRange],
-        found: Mapping[str, Found],
-        reference: Reference,
-    ) -> Self:
-        """The round of those of `statistics` that are needed after what was `found`, by system as `scores`."""
-        every = {system: {s: s.prepare(found[system], reference) for s in statistics} for system in scores}
-        needed = {system: {s: p for s, p in of.items() if p is not None} for system, of in every.items()}
-        prepared = {system: of for system, of in needed.items() if of}
-        return cls({system: scores[system] for system in prepared}, prepared)
-
-
-def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...]]:
-    """The needed statistics and all that these come `after`, each in the earliest round that it can be in."""
-    before: dict[type[Statistic], tuple[type[Statistic], ...]] = {}
-    waiting = list(needed)
-    while waiting:
-        statistic = waiting.pop(0)
-        if statistic not in before:
-            before[statistic] = statistic.after
-            waiting.extend(statistic.after)
-    sorter = TopologicalSorter(before)
-    sorter.prepare()
-    order = []
-    while sorter.is_active():
-        ready = sorter.get_ready()
-        order.append(ready)
-        sorter.done(*ready)
-    return order
-
-
-def statistics_of(task: Task, shared: tuple[Reference, Round]) -> dict[str, Found]:
-    """The statistics of a task's cells, by system.
-
-    Raises `ExecutionError` that names the cell, and what its reading and alignment raise of ours.
-    """
-    _keep_pages()
-    reference, this = shared
-    tree: Tree[dict[str, Found]] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
-    for cell in task.cells:
-        try:
-            found = _of_cell(cell, reference, this)
-        except SwsdaskError:
-            raise
-        except Exception as error:
-            raise execution_error(
-                f"system {cell.system}: {cell.source} ({counted(cell.rows, 'rows')})", error
-            ) from error
-        tree.add({cell.system: found})
-    return tree.total() or {}
-
-
 def merge(one: Mapping[str, Found], other: Mapping[str, Found]) -> dict[str, Found]:
-    """What two parts of a round found, together."""
+    """The statistics of two parts of a round, by system."""
     merged = dict(one)
     for system, found in other.items():
-        if system in merged:
-            found = {statistic: value.merge(found[statistic]) for statistic, value in merged[system].items()}
-        merged[system] = found
+        own = merged.get(system, {})
+        both = {kind: own[kind].merge(value) if kind in own else value for kind, value in found.items()}
+        merged[system] = {**own, **both}
     return merged
 
 
-def _of_cell(cell: Cell, reference: Reference, this: Round) -> Found:
-    prepared = this.prepared[cell.system]
-    aligned = any(statistic.aligned for statistic in prepared)
-    of_detections = (name for s in prepared if issubclass(s, OfDetections) for name in s.columns_for(reference))
-    columns = dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, aligned), *of_detections])
-    detections = cell.read(list(columns))
-    trials = make_trials(detections, reference, this.scores[cell.system], aligned=aligned, source=cell.source)
-    return {statistic: statistic.from_trials(trials, reference, p) for statistic, p in prepared.items()}
+def _count(task: Task, shared: tuple[Any, ...]) -> dict[str, Found]:
+    return task.count(shared)
 
 
-@cache
-def _keep_pages() -> None:
-    """Let a process keep the pages of the arrays of one cell for those of the next.
+def _results_of(counted: CountedSystem, shared: tuple[Any, ...]) -> dict[str, SystemResults]:
+    return {counted.system: counted.results(shared)}
 
-    glibc's allocator gives back to the system what is free beyond twice the largest array that was ever let go of (up
-    to 32 MiB), and new pages take as long as counting does. So a large one is let go of first; nothing is written to
-    it, so it takes no memory. Elsewhere this does nothing.
-    """
-    np.empty(_LARGE, np.uint8)
+
+def _which(done: int, count: int, n_systems: int) -> str:
+    """The systems of a phase, for progress; nothing if it has all of them."""
+    some = f"system {done + 1}" if count == 1 else f"systems {done + 1}-{done + count}"
+    return "" if count == n_systems else f"{some} of {n_systems}, "
+
+
+def _joined(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
+    """A line for every note of a system; the same line for what holds for many systems, or for all in equal words."""
+    holders: dict[str, list[str]] = {}
+    texts: dict[str, set[str]] = {}
+    for system, own in notes.items():
+        for note in own:
+            holders.setdefault(note.summary, []).append(system)
+            texts.setdefault(note.summary, set()).add(note.text)
+    for system, own in notes.items():
+        for note in own:
+            who, same = holders[note.summary], len(texts[note.summary]) == 1
+            if same and len(who) == len(notes) > 1:
+                yield f"all systems: {note.text}"
+            elif len(who) <= FEW_SYSTEMS:
+                yield f"{system}: {note.text}"
+            else:
+                what = note.text if same else note.summary
+                yield f"{len(who)} of {len(notes)} systems ({listed(who, FEW_SYSTEMS)}): {what}"

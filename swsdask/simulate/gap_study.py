@@ -16,6 +16,7 @@ the same distribution. It is one run; this has as many replicates as wanted.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import or_
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,7 +55,7 @@ def study(seed: int, replicates: int, executor: Executor, done: Callable[[int], 
     The same seed gives the same bits on every executor, and the first replicates of a longer study.
     """
     found = executor.map_reduce(
-        _replicate, range(replicates), _union, seed, label=lambda number: f"replicate {number}", done=done
+        _replicate, range(replicates), or_, seed, label=lambda number: f"replicate {number}", done=done
     )
     assert found is not None
     return GapStudy(seed, tuple(name for name, _ in FUNCTIONS), np.stack([found[n] for n in range(replicates)]))
@@ -80,10 +81,6 @@ def _lists(onsets: I64, rng: np.random.Generator) -> I64:
     intended = rng.random(shape) < INTENT
     anywhere, near, place = rng.standard_exponential((3, *shape))
     return ranked_lists(weight, intended, anywhere, near, place)
-
-
-def _union(one: dict[int, F64], other: dict[int, F64]) -> dict[int, F64]:
-    return {**one, **other}
 
 
 def kendall(scores: F64) -> F64:

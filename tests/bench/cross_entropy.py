@@ -16,7 +16,7 @@ from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.measures.calibration import affine
 from swsdask.measures.measure import Scored
 from swsdask.model.trials import Reference, Trials
-from swsdask.scoring.rounds import ROWS_PER_CELL
+from swsdask.scoring.detections import ROWS_PER_CELL
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments

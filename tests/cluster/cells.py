@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from swsdask.discovery.score import Task
+from swsdask.discovery.score import FragmentTask
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.trials import Detections
 from tests.engines import MemoryCell
@@ -46,32 +46,27 @@ class FaultyCell(MemoryCell):
 
 @dataclass(frozen=True)
 class WaitingTask:
-    """A task of term discovery that tells which process works on it, and is done when the file `go` is there."""
+    """A task that tells which process works on it, and is done when the file `go` is there."""
 
-    task: Task
+    task: FragmentTask
     folder: Path
+    rows: int = 1
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "task"), name)
-
-    @property
-    def cell(self) -> Any:
+    def count(self, shared: Any) -> Any:
         (self.folder / f"reader-{os.getpid()}").touch()
         wait_for(self.folder / "go")
-        return self.task.cell
+        return self.task.count(shared)
 
     def __str__(self) -> str:
         return str(self.task)
 
 
 class BrokenTask:
-    """A task of term discovery whose cell is gone."""
+    """A task whose cell is gone."""
 
-    place = 0
-    statistic = None
+    rows = 1
 
-    @property
-    def cell(self) -> Any:
+    def count(self, shared: Any) -> Any:
         raise OSError("the disk is on fire")
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from swsdask.discovery import score
+from swsdask.discovery.score import FragmentSource
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.local import SerialExecutor
 from swsdask.model.corpus import DEFAULT_READINGS, Definition, Readings
@@ -41,7 +41,7 @@ def test_workers_killed_in_the_middle(
     corpus = corpus_of(WORLD, "document")
     systems = [WORLD.fragments(corpus, name) for name in "ab"]
     whole = scored(corpus, systems, SerialExecutor())
-    monkeypatch.setattr(score, "_tasks", waiting(score._tasks, tmp_path))
+    monkeypatch.setattr(FragmentSource, "_tasks", waiting(FragmentSource._tasks, tmp_path))
     with killing(tmp_path, killed) as dead:
         found = scored(corpus, systems, executor, 200)
     assert len(set(dead)) == killed
@@ -51,8 +51,8 @@ def test_workers_killed_in_the_middle(
 def waiting(tasks: Any, folder: Path) -> Any:
     """The same tasks, of which the later ones wait to be killed."""
 
-    def made(place: int, *others: Any) -> Iterator[Any]:
-        for task in tasks(place, *others):
+    def made(source: Any, place: int, *others: Any) -> Iterator[Any]:
+        for task in tasks(source, place, *others):
             yield task if place == 0 else cells.WaitingTask(task, folder)
 
     return made
@@ -60,6 +60,6 @@ def waiting(tasks: Any, folder: Path) -> Any:
 
 def test_a_failing_cell_is_named(executor: DaskExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = corpus_of(WORLD, "tdev2")
-    monkeypatch.setattr(score, "_tasks", lambda *_: iter([cells.BrokenTask()]))
+    monkeypatch.setattr(FragmentSource, "_tasks", lambda *_: iter([cells.BrokenTask()]))
     with pytest.raises(ExecutionError, match=r"^system a: ned, cell 7: OSError: the disk is on fire"):
         scored(corpus, [WORLD.fragments(corpus, "a")], executor)

@@ -17,7 +17,7 @@ from swsdask.measures.averages import Values
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import ExecutionError, InputError
 from swsdask.model.retrieval import RankRule
-from swsdask.scoring import rounds
+from swsdask.scoring import detections, rounds
 from swsdask.scoring.score import score_archive
 from swsdask.statistics.counts import Counts
 from tests import engines
@@ -53,7 +53,7 @@ def evaluated() -> Any:
 
 @pytest.fixture(autouse=True)
 def _small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "FEW_ROWS", 1)
+    monkeypatch.setattr(detections, "FEW_ROWS", 1)
     monkeypatch.setattr(rounds, "MOST_SYSTEMS", 2)
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdask.discovery import score
 from swsdask.execution.local import SerialExecutor, ThreadExecutor
 from swsdask.model.corpus import Definition, Readings
+from swsdask.scoring import rounds
 from tests.discoveries import DEFINITIONS, corpus_of, scored
 from tests.discovery_worlds import World, worlds
 from tests.engines import AnyOrder
@@ -29,11 +29,11 @@ def test_same_bits(definition: Definition, world: World, readings: Readings, cha
     corpus = read(corpus_of(world, definition), readings)
     systems = [world.fragments(corpus, name) for name in "abc"]
     whole = scored(corpus, systems, SerialExecutor())
-    most = score.MOST_SYSTEMS
-    score.MOST_SYSTEMS = chance.choice([1, 2, 3])
+    most = rounds.MOST_SYSTEMS
+    rounds.MOST_SYSTEMS = chance.choice([1, 2, 3])
     try:
         for executor in (SerialExecutor(), ThreadExecutor(3), AnyOrder(chance, chance.randint(2, 4), 3)):
             assert scored(corpus, systems, executor, work) == whole
             executor.close()
     finally:
-        score.MOST_SYSTEMS = most
+        rounds.MOST_SYSTEMS = most

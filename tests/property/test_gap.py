@@ -19,7 +19,7 @@ from swsdask.measures.measure import Scored
 from swsdask.model.penalty import Penalty, ReplayRule, gaussian, rectangular, table, triangular
 from swsdask.model.settings import EngineSettings, EvaluationSettings
 from swsdask.model.trials import Condition, Reference
-from swsdask.scoring.score import score_systems
+from swsdask.scoring.score import count_archive
 from tests import engines
 from tests.alignment import Row
 from tests.literal_gap import earnings, gap_of
@@ -66,7 +66,7 @@ def scored(archive: engines.CellArchive, evaluated: Reference, executor: Executo
     """Every number, to its last bit."""
     family = GeneralisedAveragePrecision()
     engine = EngineSettings(rows_per_task=rows)
-    ((_, found),) = score_systems(archive, ["a"], evaluated, [family], executor, engine, Unseen())
+    ((_, found),) = count_archive(archive, ["a"], evaluated, [family], executor, engine, Unseen())
     values = numbers([family], Scored(found, evaluated, EvaluationSettings()))
     return {f"{value.condition} {value.query} {value.measure}": value.value.hex() for value in values}
 

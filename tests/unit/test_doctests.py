@@ -18,9 +18,10 @@ FUNCTIONS = [name for name in NAMES if inspect.isfunction(getattr(sws, name))]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the demo that examples name."""
+    """A folder with the demo and the corpus that examples name."""
     made = tmp_path_factory.mktemp("examples")
     main(["demo", "--out", str(made / "demo"), "--hours", "1", "--queries", "20"])
+    main(["simulate", "discovery", "--out", str(made / "corpus"), "--phones", "2000"])
     return made
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from swsdask.execution.executor import Unseen
 from swsdask.execution.local import SerialExecutor
 from swsdask.model.trials import Detections, Reference, Trials
-from swsdask.scoring.score import score_systems
+from swsdask.scoring.score import count_archive
 from swsdask.statistics.ladder import Hits
 from tests import engines
 from tests.alignment import Row
@@ -82,7 +82,7 @@ def run(systems: Mapping[str, list[Row]]) -> tuple[dict[str, Any], list[str], li
     cells = {name: [Read(engines.cell_of(name, rows), seen)] for name, rows in systems.items()}
     archive: Any = engines.CellArchive(tuple(engines.run_of(name, rows) for name, rows in systems.items()), cells)
     family: Any = Family()
-    found = score_systems(
+    found = count_archive(
         archive, list(systems), REFERENCE, [family], SerialExecutor(), engines.settings().engine, progress
     )
     return dict(found), seen, progress.phases

@@ -6,8 +6,9 @@ import pytest
 
 from swsdask.archive.protocols import Run
 from swsdask.model.trials import ScoreRange
-from swsdask.scoring import rounds
-from swsdask.scoring.rounds import NoDetections, Task, groups, tasks
+from swsdask.scoring import detections, rounds
+from swsdask.scoring.detections import CellTask, NoDetections, tasks
+from swsdask.scoring.rounds import groups
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,19 @@ def test_a_system_without_cells_has_one_without_rows() -> None:
 
 def test_a_task_names_its_systems_and_files() -> None:
     cells = tuple(Cell("a", 1, number) for number in range(5))
-    assert str(Task(cells)) == "system a: a-0.parquet, a-1.parquet, a-2.parquet and 2 more"
-    assert str(Task((Cell("a", 1, 0), Cell("b", 1, 0)))) == "system a, b: a-0.parquet, b-0.parquet"
+    assert str(CellTask(cells)) == "system a: a-0.parquet, a-1.parquet, a-2.parquet and 2 more"
+    assert str(CellTask((Cell("a", 1, 0), Cell("b", 1, 0)))) == "system a, b: a-0.parquet, b-0.parquet"
 
 
 def test_groups_end_when_every_worker_has_enough_or_there_are_many_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "MOST_SYSTEMS", 3)
-    monkeypatch.setattr(rounds, "TASKS_PER_WORKER", 4)
-    rows = [[run.rows for run in group] for group in groups(runs(50, 30, 10, 10, 10, 10, 100, 1), 2, 10)]
+    rows = [[run.rows for run in group] for group in groups(runs(50, 30, 10, 10, 10, 10, 100, 1), 80)]
     assert rows == [[50, 30], [10, 10, 10], [10, 100], [1]]
-    assert list(groups([], 2, 10)) == []
+    assert list(groups([], 80)) == []
 
 
 def test_tasks_shrink_towards_the_end_so_that_workers_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "FEW_ROWS", 2)
+    monkeypatch.setattr(detections, "FEW_ROWS", 2)
     archive = Archive({"a": [1] * 40})
     totals = [sum(task) for task in sizes(archive, 8, workers=2)]
     assert totals == [8, 8, 6, 4, 3, 2, 2, 2, 2, 2, 1]
@@ -84,4 +84,6 @@ def test_tasks_shrink_towards_the_end_so_that_workers_end_together(monkeypatch: 
 
 
 def test_no_task_is_tiny_only_for_the_sake_of_idle_workers() -> None:
-    assert sizes(Archive({"a": [rounds.FEW_ROWS // 2] * 2}), 5_000_000, workers=100) == [[rounds.FEW_ROWS // 2] * 2]
+    assert sizes(Archive({"a": [detections.FEW_ROWS // 2] * 2}), 5_000_000, workers=100) == [
+        [detections.FEW_ROWS // 2] * 2
+    ]

@@ -8,7 +8,8 @@ import pytest
 from swsdask.execution.local import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.errors import ArchiveError, ExecutionError, InputError
-from swsdask.scoring.rounds import Round, Task, merge, rounds, statistics_of
+from swsdask.scoring.detections import CellTask, Round, rounds
+from swsdask.scoring.rounds import merge
 from swsdask.scoring.score import runs_of, score_archive
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
@@ -122,7 +123,7 @@ def test_detections_outside_are_refused_with_their_file() -> None:
     cell = engines.cell_of("sys", [(*ROWS[0][:7], 0)])
     shared = (strict, Round.of((Counts,), {"sys": engines.run_of("sys", ROWS).scores}, {"sys": {}}, strict))
     with pytest.raises(InputError, match=r"sys\.0\.parquet"):
-        statistics_of(Task((cell,)), shared)
+        CellTask((cell,)).count(shared)
 
 
 def test_a_system_that_is_not_there_is_named_before_anything_runs() -> None:

@@ -15,7 +15,7 @@ from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.results import CURVES, SCORES
 from swsdask.scoring.result_tables import curve_table, score_table
-from swsdask.scoring.score import score_archive, score_systems
+from swsdask.scoring.score import count_archive, score_archive
 from swsdask.statistics.counts import Counts
 from tests import engines
 
@@ -141,7 +141,7 @@ def test_notes_on_many_systems_are_one_line() -> None:
 
 def test_every_measure_is_in_the_table() -> None:
     archive: Any = engines.archive_of({"s": ROWS})
-    ((_, found),) = score_systems(archive, ["s"], REFERENCE, MEASURES, SerialExecutor(), SETTINGS.engine, Unseen())
+    ((_, found),) = count_archive(archive, ["s"], REFERENCE, MEASURES, SerialExecutor(), SETTINGS.engine, Unseen())
     measured = Scored(found, REFERENCE, SETTINGS.evaluation)
     table = score_table("s", measured, MEASURES, None)
     named = {name for measure in MEASURES for name in measure.names if not name.endswith("@")}

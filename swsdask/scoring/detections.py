@@ -1,0 +1,229 @@
+"""The detections of an archive as a source of rounds.
+
+A task is a few cells; all statistics of a round are counted from the same trials of a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, reduce
+from graphlib import TopologicalSorter
+from typing import Any, Self
+
+import numpy as np
+
+from swsdask.alignment.trials import make_trials, trial_columns
+from swsdask.archive.protocols import Archive, Cell, Run
+from swsdask.execution.executor import Executor, Tree, execution_error
+from swsdask.model.errors import SwsdaskError, counted
+from swsdask.model.schemas import DETECTION_COLUMNS
+from swsdask.model.trials import Detections, Reference, ScoreRange
+from swsdask.scoring.rounds import Found, Kind, Plan, merge
+from swsdask.statistics.statistic import OfDetections, Statistic
+
+TASKS_PER_WORKER = 8
+"""A full group has rows for so many tasks of `rows_per_task` per worker: few workers wait while a round ends."""
+
+FEW_ROWS = 1_000_000
+"""No task is made smaller than this so that workers end together: counting so many rows takes several times as long as
+Dask needs for a task."""
+
+ROWS_PER_CELL = 500_000
+"""The maximum size of a cell: a row group, which is read without a copy, into memory that was just released."""
+
+
+@dataclass(frozen=True)
+class CellTask:
+    """Some cells, whose detections are read and counted one cell after the other."""
+
+    cells: tuple[Cell, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many detections they have together."""
+        return sum(cell.rows for cell in self.cells)
+
+    def count(self, shared: tuple[Any, ...]) -> dict[str, Found]:
+        """The statistics of the cells, by system; `shared` is the reference and the `Round`.
+
+        Raises `ExecutionError` that names the cell, and the `SwsdaskError` that reading or alignment raises.
+        """
+        _keep_pages()
+        reference, this = shared
+        tree: Tree[dict[str, Found]] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
+        for cell in self.cells:
+            with naming(cell):
+                tree.add({cell.system: _of_cell(cell, reference, this)})
+        return tree.total() or {}
+
+    def __str__(self) -> str:
+        systems = dict.fromkeys(cell.system for cell in self.cells)
+        sources = dict.fromkeys(cell.source for cell in self.cells)
+        return f"system {_some(list(systems))}: {_some(list(sources))}"
+
+
+@dataclass(frozen=True)
+class NoDetections:
+    """The one cell of a system that detected nothing."""
+
+    system: str
+    rows: int = 0
+
+    @property
+    def source(self) -> str:
+        """There is none."""
+        return "no detections"
+
+    def read(self, columns: Sequence[str]) -> Detections:
+        """Columns without rows."""
+        empty = {
+            name: np.empty(0, DETECTION_COLUMNS.field(name).type.to_pandas_dtype())
+            for name in {"query", "score", *columns}
+        }
+        return Detections(**empty)
+
+
+def tasks(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task: int) -> Iterator[CellTask]:
+    """Every cell of the runs, in order, in tasks that shrink towards the end: few tasks, and workers end together.
+
+    A task has as many cells as fit in a worker's half of an equal share of the rows that are left (guided
+    self-scheduling: Polychronopoulos and Kuck 1987), but no more than `rows_per_task` rows, unless one cell has more.
+    """
+    left = sum(run.rows for run in runs)
+    waiting: list[Cell] = []
+    rows = 0
+    for cell in _cells(archive, [run.system for run in runs], rows_per_task):
+        if waiting and rows + cell.rows > min(rows_per_task, max(FEW_ROWS, left // (2 * workers))):
+            yield CellTask(tuple(waiting))
+            left -= rows
+            waiting, rows = [], 0
+        waiting.append(cell)
+        rows += cell.rows
+    if waiting:
+        yield CellTask(tuple(waiting))
+
+
+def _cells(archive: Archive, systems: Iterable[str], rows_per_task: int) -> Iterator[Cell]:
+    for system in systems:
+        empty = True
+        for cell in archive.cells(system, min(rows_per_task, ROWS_PER_CELL)):
+            empty = False
+            yield cell
+        if empty:
+            yield NoDetections(system)
+
+
+def _some(names: Sequence[str], shown: int = 3) -> str:
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+
+
+@contextmanager
+def naming(cell: Cell) -> Iterator[None]:
+    """Name the cell in the `ExecutionError` of what fails inside; a `SwsdaskError` passes as it is."""
+    try:
+        yield
+    except SwsdaskError:
+        raise
+    except Exception as error:
+        raise execution_error(f"system {cell.system}: {cell.source} ({counted(cell.rows, 'rows')})", error) from error
+
+
+_LARGE = 31 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What the tasks of one round need besides the reference.
+
+    `scores` and `prepared` are by system, of those that need a statistic of this round; `prepared` then by statistic,
+    of those that are needed, which are computed from the same trials.
+    """
+
+    scores: Mapping[str, ScoreRange]
+    prepared: Mapping[str, Found]
+
+    @classmethod
+    def of(
+        cls,
+        statistics: Iterable[type[Statistic]],
+        scores: Mapping[str, ScoreRange],
+        found: Mapping[str, Found],
+        reference: Reference,
+    ) -> Self:
+        """The round of those of `statistics` that are needed after what was `found`, by system as `scores`."""
+        every = {system: {s: s.prepare(found[system], reference) for s in statistics} for system in scores}
+        needed = {system: {s: p for s, p in of.items() if p is not None} for system, of in every.items()}
+        prepared = {system: of for system, of in needed.items() if of}
+        return cls({system: scores[system] for system in prepared}, prepared)
+
+
+def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...]]:
+    """The needed statistics and all that these come `after`, each in the earliest round that it can be in."""
+    before: dict[type[Statistic], tuple[type[Statistic], ...]] = {}
+    waiting = list(needed)
+    while waiting:
+        statistic = waiting.pop(0)
+        if statistic not in before:
+            before[statistic] = statistic.after
+            waiting.extend(statistic.after)
+    sorter = TopologicalSorter(before)
+    sorter.prepare()
+    order = []
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        order.append(ready)
+        sorter.done(*ready)
+    return order
+
+
+class DetectionSource:
+    """The runs of an archive under a reference; it counts `statistics` of them, and knows no measure."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        reference: Reference,
+        statistics: Iterable[type[Statistic]],
+        executor: Executor,
+        rows_per_task: int,
+    ) -> None:
+        self.rounds = rounds(statistics)
+        self.shared = (executor.share(reference),)
+        self.enough = TASKS_PER_WORKER * executor.workers * rows_per_task
+        self._archive = archive
+        self._reference = reference
+        self._executor = executor
+        self._rows_per_task = rows_per_task
+
+    def plan(self, group: Sequence[Run], statistics: Sequence[Kind], found: Mapping[str, Found]) -> Plan | None:
+        """The round of the runs that need one of `statistics`."""
+        this = Round.of(statistics, {run.system: run.scores for run in group}, found, self._reference)
+        needing = [run for run in group if run.system in this.prepared]
+        if not needing:
+            return None
+        work = tasks(self._archive, needing, self._executor.workers, self._rows_per_task)
+        return Plan(work, sum(run.rows for run in needing), (self._executor.share(this),))
+
+
+def _of_cell(cell: Cell, reference: Reference, this: Round) -> Found:
+    prepared = this.prepared[cell.system]
+    aligned = any(statistic.aligned for statistic in prepared)
+    of_detections = (name for s in prepared if issubclass(s, OfDetections) for name in s.columns_for(reference))
+    columns = dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, aligned), *of_detections])
+    detections = cell.read(list(columns))
+    trials = make_trials(detections, reference, this.scores[cell.system], aligned=aligned, source=cell.source)
+    return {statistic: statistic.from_trials(trials, reference, p) for statistic, p in prepared.items()}
+
+
+@cache
+def _keep_pages() -> None:
+    """Let a process keep the pages of the arrays of one cell for those of the next.
+
+    glibc's allocator gives back to the system what is free beyond twice the largest array that was ever let go of (up
+    to 32 MiB), and new pages take as long as counting does. So a large one is let go of first; nothing is written to
+    it, so it takes no memory. Elsewhere this does nothing.
+    """
+    np.empty(_LARGE, np.uint8)
