@@ -11,7 +11,8 @@ from swsdask.execution.local import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.schemas import WORDS
 from swsdask.model.settings import EvaluationSettings, Settings
-from swsdask.scoring.score import Tables, score_archive
+from swsdask.scoring.rounds import Tables
+from swsdask.scoring.score import score_archive
 from tests.archives import excerpt, queries, source, table, tables
 
 END = 10_000
