@@ -8,7 +8,7 @@ NEWEST ?= $(shell .ci/newest-python)
 PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
 
-.PHONY: help demo test test-lowest test-newest fuzz faults bounds lint wheel bench clean
+.PHONY: help demo test test-lowest test-newest fuzz faults services bounds lint wheel bench clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	touch $@
+
+$(VENV)/.services: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[services,gcs,azure]'
 	touch $@
 
 $(VENV)-lowest/.installed: pyproject.toml
@@ -58,6 +62,9 @@ fuzz: $(VENV)/.installed  ## try the property tests at random, FUZZ_RUNS times, 
 
 faults: $(VENV)/.installed  ## try flipped bits and hostile archives, and write docs/reliability.md
 	$(BIN)/python -m tests.faults
+
+services: $(VENV)/.services  ## the tests with real servers, which they install and start: object stores
+	$(BIN)/python -m pytest -m services --timeout 900 tests/services
 
 bounds: $(VENV)/.installed  ## the tests of archives with every index of the kernels checked (compiles them anew)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$$(mktemp -d) $(BIN)/python -m pytest tests/unit/test_archive_integrity.py

@@ -1,9 +1,9 @@
 """Where an archive lies: a folder on any fsspec URL, with the one operation that a commit needs.
 
 `write_new` creates a file unless it exists, so that of two writers one wins whatever happens between them. It is safe
-on a local file system (a link made to a finished file), in memory (under a lock) and on S3 (a conditional put, tried
-out before it is trusted); elsewhere an archive can be read but not written. In a local folder only regular files are
-read, and links are not followed (`archive.local`).
+on a local file system (a link made to a finished file), in memory (under a lock) and in object stores (S3, Google
+Cloud Storage, Azure: a conditional put, tried out before it is trusted); elsewhere an archive can be read but not
+written. In a local folder only regular files are read, and links are not followed (`archive.local`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,16 @@ from swsdask.model.errors import ArchiveError
 
 _LOCAL = ("file", "local")
 _MEMORY = ("memory",)
-_CONDITIONAL_PUT = ("s3", "s3a")
+_CONDITIONAL_PUT = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
+
+_CONFLICT, _PRECONDITION_FAILED = 409, 412
 
 _memory_lock = threading.Lock()
 
 PROBE = "probe-"
 """How the names of files begin that try out whether a store can be written safely."""
+
+_ELSEWHERE = "Ingest into a local folder and copy it there: it can be read from any store."
 
 _NEAR = 1 << 16
 """Parts of a remote file that lie no further apart are fetched as one."""
@@ -125,7 +129,11 @@ class Storage:
                 self._filesystem.pipe_file(path, bytes(content))
 
     def write_new(self, name: str, content: bytes) -> bool:
-        """Write a whole file unless there is one of that name; whether it was written."""
+        """Write a whole file unless there is one of that name; whether it was written.
+
+        No other writer may write the same content: the answer to a put may be lost and the client library try again, so
+        a file of just this content is this writer's.
+        """
         path = self.path(name)
         with self._explained("written"):
             if self.is_local:
@@ -141,7 +149,7 @@ class Storage:
         if not self._is(_CONDITIONAL_PUT):
             raise ArchiveError(
                 f"{self.url}: expected a store where a file can be created only if it does not exist (a local folder, "
-                f"memory, s3); found {'/'.join(self._protocols)}. Ingest into a local folder and copy it there."
+                f"memory, s3, gs, az); found {'/'.join(self._protocols)}. {_ELSEWHERE}"
             )
         probe = f"{PROBE}{secrets.token_hex(8)}"
         try:
@@ -151,8 +159,8 @@ class Storage:
                 self.remove(probe)
         if not is_safe:
             raise ArchiveError(
-                f"{self.url}: expected a store that honours If-None-Match; found one that overwrites. "
-                "Ingest into a local folder and copy it there."
+                f"{self.url}: expected a store that creates a file only if it does not exist (If-None-Match); found "
+                f"one that overwrites it. {_ELSEWHERE}"
             )
 
     def files(self, *, below: bool) -> list[str]:
@@ -234,13 +242,41 @@ class Storage:
     def _put_new(self, path: str, content: bytes) -> bool:
         try:
             self._filesystem.pipe_file(path, content, mode="create")
-        except FileExistsError:
-            return False
-        except OSError as error:
-            if "PreconditionFailed" in str(error) or "ConditionalRequestConflict" in str(error):
-                return False
-            raise
+        except Exception as error:
+            if not _is_refusal(error):
+                raise
+            return self._has(path, content)
         return True
+
+    def _has(self, path: str, content: bytes) -> bool:
+        try:
+            return bool(self._filesystem.cat_file(path) == content)
+        except FileNotFoundError:
+            return False
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether a store refused to create a file because there is one, or one is being created.
+
+    Stores word it in many ways, or not at all; so the errors of their client libraries are asked, by type and by HTTP
+    status, from the one that was raised through its causes.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, FileExistsError) or _http_status(seen) in (_CONFLICT, _PRECONDITION_FAILED):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def _http_status(error: BaseException) -> int | None:
+    """The HTTP status of an error of botocore, aiohttp, azure-core or gcsfs."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):
+        response = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return response if isinstance(response, int) else None
+    told = (getattr(error, name, None) for name in ("status_code", "status", "code"))
+    return next((status for status in told if isinstance(status, int)), None)
 
 
 class Whole:

@@ -128,6 +128,60 @@ def test_names_stay_inside(storage: Storage) -> None:
             storage.read(name)
 
 
+class AnsweredError(Exception):
+    """An error of a client library that has a cause's HTTP status, and says nothing."""
+
+    def __init__(self, **told: object) -> None:
+        super().__init__("None")
+        self.__dict__.update(told)
+
+
+REFUSALS = [
+    AnsweredError(response={"ResponseMetadata": {"HTTPStatusCode": 412}}),
+    AnsweredError(response={"ResponseMetadata": {"HTTPStatusCode": 409}}),
+    AnsweredError(status_code=412, response=object()),
+    AnsweredError(status=412),
+    AnsweredError(code=412),
+    FileExistsError("there"),
+]
+
+
+def store_of(answer: Exception | None, kept: bytes, monkeypatch: pytest.MonkeyPatch) -> Storage:
+    """A store that keeps some bytes and answers a conditional put by an OSError caused by `answer`."""
+
+    class Answering(MemoryFileSystem):
+        protocol = "s3"
+        cachable = False
+        store: dict[str, Any] = {}  # noqa: RUF012
+
+        def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **more: Any) -> None:
+            super().pipe_file(path, kept, **more)
+            raise OSError(22, None) from answer
+
+    opened = Answering()
+    monkeypatch.setattr("swsdask.archive.storage.url_to_fs", lambda url, **options: (opened, "/root"))
+    return Storage("s3://x")
+
+
+@pytest.mark.parametrize("answer", REFUSALS, ids=str)
+def test_a_refusal_is_known_by_its_status_or_type_whatever_it_says(
+    answer: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not store_of(answer, b"another's", monkeypatch).write_new("name", b"ours")
+
+
+def test_a_put_whose_answer_was_lost_and_that_was_tried_again_has_won(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert store_of(REFUSALS[0], b"ours", monkeypatch).write_new("name", b"ours")
+
+
+@pytest.mark.parametrize(
+    "answer", [AnsweredError(status=403), AnsweredError(code="412"), AnsweredError(response={}), None], ids=str
+)
+def test_any_other_answer_is_an_error(answer: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ArchiveError, match="cannot be written: OSError"):
+        store_of(answer, b"another's", monkeypatch).write_new("name", b"ours")
+
+
 class Overwriting(MemoryFileSystem):
     """A store that says it is S3 but does not honour the condition of a put."""
 
