@@ -12,6 +12,7 @@ from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import rows_to_score, with_runs, working
 from swsdask.archive.check_runs import check_reference, check_runs, collection_statistics
+from swsdask.archive.kept_statistics import kept_statistics
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_reference
 from swsdask.execution.executor import Executor, Progress
@@ -40,6 +41,7 @@ def score(
     executor: Executor | None = None,
     alignment: bool = False,
     buckets: int | None = None,
+    cache: bool = True,
     progress: Progress | None = None,
 ) -> Result:
     """Score runs against an evaluation.
@@ -70,6 +72,9 @@ def score(
     buckets : int, optional
         The number of parts into which queries are divided when runs of files are stored temporarily. Default: runs
         stay in memory if the executor shares it. The numbers do not depend on it.
+    cache : bool, default True
+        Take what was counted before from the archive, and keep there what is counted now. The numbers do not depend
+        on it. Runs of files are always counted.
     progress : Progress, optional
         Receives the phases of the work and the rows that are done.
 
@@ -113,7 +118,7 @@ def score(
     ['all', 'oov=false', 'oov=true']
     """
     encoding = Encoding(frame_shift, negate_scores)
-    return score_observed(evaluation, measures, runs, by, encoding, executor, alignment, buckets, progress)
+    return score_observed(evaluation, measures, runs, by, encoding, executor, alignment, buckets, progress, cache=cache)
 
 
 def score_observed(
@@ -127,6 +132,7 @@ def score_observed(
     buckets: int | None = None,
     progress: Progress | None = None,
     observer: Observer | None = None,
+    cache: bool = True,
 ) -> Result:
     """`score`, with an observer of every system."""
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
@@ -144,6 +150,7 @@ def score_observed(
             *_missing_loads(held, names),
         ]
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
+        kept = kept_statistics(archive, reference) if cache else None
         tables = score_archive(
             archive,
             systems,
@@ -155,10 +162,14 @@ def score_observed(
             alignment=alignment,
             progress=progress,
             observer=observer,
+            kept=kept,
         )
+        if kept is not None and kept.fault is not None:
+            notes.append(f"What was counted is not kept in the archive, and is counted again next time: {kept.fault}")
         manifest = manifest_of(archive, systems, settings, names, by)
         manifest["collection"] = collection_statistics(archive.queries, reference)
         manifest |= circumstances(began, workers, archive.verification, evaluation.overridden, tables.notes_of)
+        manifest["run"]["statistics"] = None if kept is None else {"kept": kept.used, "counted": kept.counted}
     return Result(
         table=tables.scores,
         curves=tables.curves,

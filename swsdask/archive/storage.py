@@ -91,6 +91,18 @@ class Storage:
         content: bytes = self._filesystem.cat_file(path)
         return content
 
+    def read_all(self, names: Iterable[str]) -> dict[str, bytes]:
+        """The bytes of small files by name, from a store by requests at the same time; what cannot be read is missing."""
+        places = {self.path(name): name for name in names}
+        if not self.is_local:
+            found = self._filesystem.cat(list(places), on_error="omit") if places else {}
+            return {places[path]: content for path, content in found.items()}
+        contents = {}
+        for name in places.values():
+            with suppress(OSError, ArchiveError):
+                contents[name] = self.read(name)
+        return contents
+
     def open_parts(self, name: str) -> Parts:
         """A file of which some parts are to be read. Raises as `read`."""
         path = self.path(name)
@@ -118,6 +130,15 @@ class Storage:
             else:
                 self._filesystem.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
                 self._filesystem.pipe_file(path, bytes(content))
+
+    def write_all(self, contents: Mapping[str, pa.Buffer | bytes]) -> None:
+        """Write small files, as `write_temporary` does, into a store by requests at the same time."""
+        if self.is_local:
+            for name, content in contents.items():
+                self.write_temporary(name, content)
+        elif contents:
+            with self._explained("written"):
+                self._filesystem.pipe({self.path(name): bytes(content) for name, content in contents.items()})
 
     def replace(self, name: str, content: pa.Buffer | bytes) -> None:
         """Write a whole file over whatever is there, in one step."""

@@ -2,7 +2,7 @@
 
 Files stay behind where a writer was killed, and where tasks were run twice. Their writers tell them from those of
 writers at work (`archive.lease`); of files without a writer (the unfinished files of a manifest, what earlier releases
-left) their age does.
+left, statistics kept of runs that no version holds) their age does.
 """
 
 from __future__ import annotations
@@ -14,17 +14,27 @@ from typing import Any
 
 from swsdask.archive.change import Kind
 from swsdask.archive.discovery import DISCOVERY
+from swsdask.archive.kept_statistics import kept_for
 from swsdask.archive.lease import held_by
 from swsdask.archive.local import PART
 from swsdask.archive.storage import PROBE, Storage
 from swsdask.archive.store import EVALUATION
 from swsdask.archive.tables import StoredFile
-from swsdask.archive.versions import DETECTION_FILES, TABLES, TEMPORARY, kind_of, read_version, versions, writer_of
+from swsdask.archive.versions import (
+    DETECTION_FILES,
+    KEPT,
+    TABLES,
+    TEMPORARY,
+    kind_of,
+    read_version,
+    versions,
+    writer_of,
+)
 from swsdask.model.errors import ArchiveError
 
 DAY_S = 86_400.0
 
-_FOLDERS = (TABLES, DETECTION_FILES, TEMPORARY)
+_FOLDERS = (TABLES, DETECTION_FILES, TEMPORARY, KEPT)
 _LEFT = re.compile(rf"(?:{'|'.join(_FOLDERS)})/.+|.+\.json\.[0-9a-f]{{16}}{re.escape(PART)}|{PROBE}[0-9a-f]{{16}}")
 
 
@@ -35,7 +45,7 @@ def vacuum(
     dry_run: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[str]:
-    """Remove the files that no version names, and empty folders. Writers may be at work.
+    """Remove the files that no version needs, and empty folders. Writers may be at work.
 
     Parameters
     ----------
@@ -65,9 +75,10 @@ def vacuum(
     found = storage.modified()
     at_work = held_by(storage, before)
     named = {stored.file for stored in named_files(storage)}
+    is_kept = kept_for(name.split("/")[1] for name in named if name.startswith(f"{DETECTION_FILES}/"))
 
     def is_left(name: str, changed: float) -> bool:
-        if name in named or not _LEFT.fullmatch(name):
+        if name in named or is_kept(name) or not _LEFT.fullmatch(name):
             return False
         writer = writer_of(name)
         return changed < before if writer is None else writer not in at_work

@@ -11,6 +11,7 @@ highest manifest.
                                    words, split, folds, within, speakers, systems, and each system's classes, fragments
     detections/CONTENT/FIRST-LAST-PART-WRITERTOKEN.parquet
                                    rows of the run with that content hash, of the buckets FIRST to LAST
+    kept/...                       merged statistics (`archive.kept_statistics`), which no manifest names
     temporary/WRITER/              the lease of a writer (`archive.lease`), and rows on their way into their buckets;
                                    gone when the writer ends
 
@@ -50,6 +51,7 @@ BUCKETS = 64
 TEMPORARY = "temporary"
 TABLES = "tables"
 DETECTION_FILES = "detections"
+KEPT = "kept"
 
 _MANIFEST = re.compile(r"manifest-(\d{8})\.json")
 _WRITER = re.compile(r"-([0-9a-f]{16})[0-9a-f]{16}\.parquet$|^temporary/([0-9a-f]{16})/")

@@ -35,6 +35,13 @@ from swsdask.cli.options import (
 @encoding_options
 @engine_options
 @verify_option
+@click.option(
+    "--no-cache",
+    "cache",
+    flag_value=False,
+    default=True,
+    help="Count everything anew: neither use nor fill what an archive keeps of earlier scoring.",
+)
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of the temporary archive, where one is made.")
 @click.option(
     "--out",
@@ -69,6 +76,7 @@ def command(
     workers: int | None,
     rows_per_task: int | None,
     verify: bool,
+    cache: bool,
     buckets: int | None,
     out: Path | None,
     alignment: bool,
@@ -118,7 +126,7 @@ def command(
         click.echo(sws.plan(evaluation, **asked))
         return
     with progress() as shown:
-        result = sws.score(evaluation, **asked, alignment=alignment, buckets=buckets, progress=shown)
+        result = sws.score(evaluation, **asked, alignment=alignment, buckets=buckets, cache=cache, progress=shown)
     if out is not None:
         written = sws.write(result, out, mediaeval=evaluation if mediaeval_output else None)
     if form == "json":

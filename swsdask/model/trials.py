@@ -186,6 +186,10 @@ class Reference:
         return np.where(condition.queries, counts, 0)
 
 
+RULES = ("thresholds", "prior_log_odds", "replay", "ranking", "file_order", "impute")
+"""The fields of a reference that shape only the statistics that follow them; each of the others shapes all."""
+
+
 @dataclass(frozen=True)
 class ScoreRange:
     """What `score_scale` needs of a run: the declared minimum and maximum score, or None, and the run's own."""

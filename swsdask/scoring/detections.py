@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from graphlib import TopologicalSorter
 from typing import Any, Self
 
 import numpy as np
 
 from swsdask.alignment.trials import make_trials, trial_columns
+from swsdask.archive.kept_statistics import KeptStatistics
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.execution.executor import Executor, Tree, execution_error
 from swsdask.model.errors import SwsdaskError, counted
@@ -155,7 +156,15 @@ class Round:
     ) -> Self:
         """The round of those of `statistics` that are needed after what was `found`, by system as `scores`."""
         every = {system: {s: s.prepare(found[system], reference) for s in statistics} for system in scores}
-        needed = {system: {s: p for s, p in of.items() if p is not None} for system, of in every.items()}
+        return cls._needed(scores, {name: {s: p for s, p in of.items() if p is not None} for name, of in every.items()})
+
+    def without(self, known: Mapping[str, Found]) -> Self:
+        """The round without the statistics that are known, by system."""
+        left = {name: {s: p for s, p in of.items() if s not in known[name]} for name, of in self.prepared.items()}
+        return self._needed(self.scores, left)
+
+    @classmethod
+    def _needed(cls, scores: Mapping[str, ScoreRange], needed: Mapping[str, Found]) -> Self:
         prepared = {system: of for system, of in needed.items() if of}
         return cls({system: scores[system] for system in prepared}, prepared)
 
@@ -180,7 +189,10 @@ def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...
 
 
 class DetectionSource:
-    """The runs of an archive under a reference; it counts `statistics` of them, and knows no measure."""
+    """The runs of an archive under a reference; it counts `statistics` of them, and knows no measure.
+
+    What is `kept` in the archive is not counted, what is counted is kept.
+    """
 
     def __init__(
         self,
@@ -189,6 +201,7 @@ class DetectionSource:
         statistics: Iterable[type[Statistic]],
         executor: Executor,
         rows_per_task: int,
+        kept: KeptStatistics | None = None,
     ) -> None:
         self.rounds = rounds(statistics)
         self.shared = (executor.share(reference),)
@@ -197,15 +210,19 @@ class DetectionSource:
         self._reference = reference
         self._executor = executor
         self._rows_per_task = rows_per_task
+        self._kept = kept
 
     def plan(self, group: Sequence[Run], statistics: Sequence[Kind], found: Mapping[str, Found]) -> Plan | None:
         """The round of the runs that need one of `statistics`."""
         this = Round.of(statistics, {run.system: run.scores for run in group}, found, self._reference)
-        needing = [run for run in group if run.system in this.prepared]
-        if not needing:
+        if not this.prepared:
             return None
+        known = {} if self._kept is None else self._kept.read(this.prepared)
+        left = this.without(known) if known else this
+        needing = [run for run in group if run.system in left.prepared]
         work = tasks(self._archive, needing, self._executor.workers, self._rows_per_task)
-        return Plan(work, sum(run.rows for run in needing), (self._executor.share(this),))
+        keep = None if self._kept is None else partial(self._kept.write, left.prepared)
+        return Plan(work, sum(run.rows for run in needing), (self._executor.share(left),), known, keep)
 
 
 def _of_cell(cell: Cell, reference: Reference, this: Round) -> Found:

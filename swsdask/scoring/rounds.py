@@ -12,7 +12,7 @@ a `Source` cuts either into tasks. Nothing here can change a number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import or_
 from typing import Any, Protocol, TypeVar
 
@@ -69,11 +69,16 @@ class Task(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A round of a group: its tasks, the rows of all of them, and the handles of what tasks need in this round."""
+    """A round of a group: its tasks, the rows of all of them, and the handles of what tasks need in this round.
+
+    `known` are statistics that need not be counted, by system; `keep` is called with those that were.
+    """
 
     tasks: Iterable[Task]
     rows: int
     shared: tuple[Any, ...] = ()
+    known: Mapping[str, Found] = field(default_factory=dict)
+    keep: Callable[[Mapping[str, Found]], None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +219,10 @@ def count_systems(
             merged = executor.map_reduce(
                 _count, plan.tasks, merge, (*source.shared, *plan.shared), done=lambda task: progress.advance(task.rows)
             )
-            for name, values in (merged or {}).items():
+            for name, values in (*plan.known.items(), *(merged or {}).items()):
                 found[name].update(values)
+            if plan.keep is not None and merged:
+                plan.keep(merged)
         first += len(group)
         yield [(system, found[system.system]) for system in group]
 

@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
+from swsdask.archive.kept_statistics import KeptStatistics
 from swsdask.archive.protocols import Archive, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, Unseen
@@ -50,6 +51,7 @@ def score_archive(
     alignment: bool = False,
     progress: Progress | None = None,
     observer: Observer | None = None,
+    kept: KeptStatistics | None = None,
 ) -> Tables:
     """Score some systems of an archive.
 
@@ -75,6 +77,9 @@ def score_archive(
         What is told how far the work is.
     observer
         What is shown each system, in the client.
+    kept
+        What the archive keeps of the statistics for this reference: what is there is not counted, what is counted is
+        added.
 
     Raises
     ------
@@ -98,7 +103,7 @@ def score_archive(
         own = [of_run(family, run, archive) for family in families]
         return CountedRun(run.system, run.rows, found, own, settings.evaluation, measures)
 
-    source = _source(archive, reference, families, executor, settings.engine, beside)
+    source = _source(archive, reference, families, executor, settings.engine, beside, kept)
     tables = score_systems(runs, len(runs), source, counted, executor, shown)
     if not alignment:
         return tables
@@ -133,10 +138,11 @@ def _source(
     executor: Executor,
     settings: EngineSettings,
     beside: Sequence[type[Statistic]] = (),
+    kept: KeptStatistics | None = None,
 ) -> DetectionSource:
     """The source of what the measures need, and of the statistics `beside`."""
     statistics = (*beside, *(needed for family in families for needed in family.needs))
-    return DetectionSource(archive, reference, statistics, executor, settings.rows_per_task)
+    return DetectionSource(archive, reference, statistics, executor, settings.rows_per_task, kept)
 
 
 def runs_of(archive: Archive, systems: Sequence[str]) -> list[Run]:

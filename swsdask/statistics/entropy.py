@@ -107,6 +107,7 @@ class Entropy:
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
+    follows: ClassVar[tuple[str, ...]] = ("prior_log_odds",)
 
     target: ExactSums
     nontarget: ExactSums

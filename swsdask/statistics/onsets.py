@@ -36,6 +36,7 @@ class Onsets(OfDetections):
     after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = False
     columns: ClassVar[tuple[str, ...]] = _COLUMNS
+    follows: ClassVar[tuple[str, ...]] = ("replay",)
 
     query: I32
     group: I16

@@ -88,6 +88,7 @@ class _Ranked:
 
     after: ClassVar[tuple[type[Statistic], ...]] = (Hits,)
     aligned: ClassVar[bool] = False
+    follows: ClassVar[tuple[str, ...]] = ("ranking",)
 
     rungs: F64
     offsets: I64
@@ -150,6 +151,7 @@ class OfEvents(OfDetections):
 
     aligned: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ()
+    follows: ClassVar[tuple[str, ...]] = ("ranking",)
 
     @classmethod
     def columns_for(cls, reference: Reference) -> tuple[str, ...]:

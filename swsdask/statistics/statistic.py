@@ -13,7 +13,8 @@ class Statistic(Protocol):
 
     `after` names the statistics whose merged values it needs: it is computed one round later than they are. `aligned`
     tells whether it needs outcomes; where no statistic of a round does, cells are read without alignment, and only the
-    columns that scores need.
+    columns that scores need. `follows`, where a statistic has it, names the rules of the reference
+    (`model.trials.RULES`) that `from_trials` looks at: others do not change it.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]]
