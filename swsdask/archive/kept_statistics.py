@@ -15,7 +15,6 @@ runs that are read unverified, for damage would be kept.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
@@ -40,9 +39,9 @@ from swsdask.statistics.statistic import Statistic
 Found = Mapping[type[Statistic], Any]
 """Statistics of one system, or what they are prepared with, by their type."""
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-_SOURCES = ("model", "kernels", "alignment", "statistics", "archive")
-_OURS = f"{_PACKAGE.name}.statistics."
+PACKAGE = Path(__file__).resolve().parents[1]
+SOURCES = ("model", "kernels", "alignment", "statistics", "archive")
+_OURS = f"{PACKAGE.name}.statistics."
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -130,8 +129,8 @@ def kept_for(contents: Iterable[str]) -> Callable[[str], bool]:
 def version() -> str:
     """A digest of the sources that decide what a statistic is."""
     state = xxhash.xxh3_64()
-    for package in _SOURCES:
-        for file in sorted((_PACKAGE / package).glob("*.py")):
+    for package in SOURCES:
+        for file in sorted((PACKAGE / package).glob("*.py")):
             content = file.read_bytes()
             state.update(f"\n{package}/{file.name} {len(content)}\n".encode() + content)
     return state.hexdigest()

@@ -92,13 +92,14 @@ class Storage:
         return content
 
     def read_all(self, names: Iterable[str]) -> dict[str, bytes]:
-        """The bytes of small files by name, from a store by requests at the same time; what cannot be read is missing."""
-        places = {self.path(name): name for name in names}
+        """The bytes of small files by name, in a store by requests at the same time; what cannot be read is missing."""
+        wanted = list(names)
         if not self.is_local:
-            found = self._filesystem.cat(list(places), on_error="omit") if places else {}
-            return {places[path]: content for path, content in found.items()}
+            paths = [self.path(name) for name in wanted]
+            found = self._filesystem.cat_ranges(paths, None, None, on_error="return") if paths else []
+            return {name: each for name, each in zip(wanted, found, strict=True) if isinstance(each, bytes)}
         contents = {}
-        for name in places.values():
+        for name in wanted:
             with suppress(OSError, ArchiveError):
                 contents[name] = self.read(name)
         return contents

@@ -86,7 +86,7 @@ def evaluation(folder: Path) -> Sample:
 
 
 def _evaluated(folder: Path) -> str:
-    return _text(sws.score(sws.open(folder), MEASURES))
+    return _text(sws.score(sws.open(folder), MEASURES, cache=False))
 
 
 def discovery(folder: Path) -> Sample:
