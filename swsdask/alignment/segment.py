@@ -56,13 +56,14 @@ def segment_places(detections: Detections, reference: Reference, *, aligned: boo
     return Places(
         of_detection=held,
         number=len(reference.segments.start),
-        targets=_targets(reference, reference.segments) if aligned else None,
+        targets=targets_of_segments(reference, reference.segments) if aligned else None,
         otherwise="no_segment",
     )
 
 
 @lru_cache(maxsize=2)
-def _targets(reference: Reference, segments: Segments) -> tuple[I32, I64]:
+def targets_of_segments(reference: Reference, segments: Segments) -> tuple[I32, I64]:
+    """The target trials of an evaluation, as `segment_targets`."""
     return segment_targets(
         segments,
         query=reference.query,
@@ -159,7 +160,7 @@ def _unless_only_the_later_is_a_target(
     earlier, later = held[rows], held[rows] + 1
     track = _track(segments.document, segments.channel)
     touch = (track[earlier] == track[later]) & (segments.end[earlier] == segments.start[later])
-    target_query, target = _targets(reference, segments)
+    target_query, target = targets_of_segments(reference, segments)
     targets = target_query.astype(np.int64) << 32 | target
     own = query[rows].astype(np.int64) << 32
     moved = touch & np.isin(own | later, targets) & ~np.isin(own | earlier, targets)

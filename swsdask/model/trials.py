@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]
+
+Derived = TypeVar("Derived")
 
 UNKNOWN_DOCUMENT = -1
 
@@ -73,9 +76,16 @@ class Trials:
     occurrence: I32 | None
     dropped: dict[str, int]
     detections: Detections | None = None
+    _derived: dict[Callable[[Trials], Any], Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.query)
+
+    def derive(self, function: Callable[[Trials], Derived]) -> Derived:
+        """The result of a function of these trials, which is called once."""
+        if function not in self._derived:
+            self._derived[function] = function(self)
+        return cast(Derived, self._derived[function])
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdask.alignment.document import document_targets
-from swsdask.alignment.segment import segment_targets
+from swsdask.alignment.segment import targets_of_segments
 from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.archive.protocols import Archive, Run
 from swsdask.execution.executor import Executor, Progress
@@ -62,17 +62,7 @@ def targets_of(reference: Reference) -> Targets:
     segments = reference.segments
     if segments is None:
         raise ValueError("segment trials need segments")
-    query, segment = segment_targets(
-        segments,
-        query=reference.query,
-        document=reference.document,
-        channel=reference.channel,
-        start=reference.start,
-        end=reference.end,
-        first_word_end=reference.first_word_end,
-        last_word_start=reference.last_word_start,
-        segment=reference.segment,
-    )
+    query, segment = targets_of_segments(reference, segments)
     return _targets(query, *(getattr(segments, name)[segment] for name in ("document", "channel", "start", "end")))
 
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -55,9 +54,6 @@ def class_layers(reference: Reference) -> tuple[I32, int]:
     return layer.reshape(-1).astype(np.int32), kinds.shape[1]
 
 
-_KNOWN: WeakKeyDictionary[Trials, Stretches] = WeakKeyDictionary()
-
-
 @dataclass(frozen=True, eq=False)
 class Stretches:
     """Rows bounds[i] .. bounds[i + 1] of `score` belong to `query` [i] and `group` [i].
@@ -78,14 +74,15 @@ def groups(trials: Trials, rows: I64) -> I16:
 
 def stretches(trials: Trials) -> Stretches:
     """The stretches of a cell's trials, in the order of rows. They are found once for all statistics."""
-    if trials not in _KNOWN:
-        query = np.ascontiguousarray(trials.query)
-        group = np.empty(0, np.int16) if trials.group is None else np.ascontiguousarray(trials.group)
-        begins = stretch_begins(query, group)
-        bounds = np.append(begins, len(trials))
-        score = np.ascontiguousarray(trials.score)
-        _KNOWN[trials] = Stretches(bounds, query[begins], groups(trials, begins), score)
-    return _KNOWN[trials]
+    return trials.derive(_find_stretches)
+
+
+def _find_stretches(trials: Trials) -> Stretches:
+    query = np.ascontiguousarray(trials.query)
+    group = np.empty(0, np.int16) if trials.group is None else np.ascontiguousarray(trials.group)
+    begins = stretch_begins(query, group)
+    bounds = np.append(begins, len(trials))
+    return Stretches(bounds, query[begins], groups(trials, begins), np.ascontiguousarray(trials.score))
 
 
 NO, YES, NONE = 0, 1, -1

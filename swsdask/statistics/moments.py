@@ -11,12 +11,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from swsdask.kernels.ladder import count_slots
-from swsdask.model.trials import F64, I16, I32, I64, Condition, Reference, Trials
+from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.bins import Bins, Points, Scores, Zoom, quadrature
 from swsdask.statistics.counts import Counts, class_layers, class_targets, groups, members, stretches
 from swsdask.statistics.ladder import Hits
@@ -103,25 +102,13 @@ class ZoomedMoments:
 
 _NOTHING = Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
 
-_KNOWN: WeakKeyDictionary[Moments | ZoomedMoments, dict[Condition, Points]] = WeakKeyDictionary()
-
 
 def nontarget_points(found: Mapping[type[Statistic], Any], reference: Reference, number: int) -> Points:
     """The given non-target trials of condition `number` as weighted points, from the finest moments that were found.
 
-    `found` has `Moments`, or `Hits` and `ZoomedMoments`. The points of moments are found once.
+    `found` has `Moments`, or `Hits` and `ZoomedMoments`.
     """
     finest = found.get(ZoomedMoments, found.get(Moments))
-    known = _KNOWN.setdefault(finest, {})
-    condition = reference.conditions[number]
-    if condition not in known:
-        known[condition] = _nontarget_points(finest, found, reference, number)
-    return known[condition]
-
-
-def _nontarget_points(
-    finest: Moments | ZoomedMoments, found: Mapping[type[Statistic], Any], reference: Reference, number: int
-) -> Points:
     layer, _ = class_layers(reference)
     layers = np.unique(layer[class_targets(reference)[number] >= 0])
     bins = finest.bins.pooled(layers)

@@ -38,6 +38,15 @@ def file_ranges(corpus: Corpus, discovered: Discovered, work: int) -> Iterator[F
         low = high
 
 
+class ByFiles:
+    """A statistic that is counted file by file."""
+
+    @classmethod
+    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
+        """Ranges of files."""
+        return file_ranges(corpus, discovered, work)
+
+
 def rows_of(files: FileRange, file: I32) -> slice:
     """The rows of a range of files in a column of files that is sorted."""
     low, high = np.searchsorted(file, files).tolist()

@@ -18,14 +18,14 @@ of edges of fragments, and over those of words. QUIRK: a start at the end of a w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import ClassVar, Self
 
 import numpy as np
 
 from swsdask.discovery.counting.per_fold import Agreement, by_fold, common, distinct
-from swsdask.discovery.counting.words import FileRange, file_ranges, rows_of, words_of
+from swsdask.discovery.counting.words import ByFiles, FileRange, rows_of, words_of
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND
@@ -44,7 +44,7 @@ Numbers = tuple[int, int, int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class BoundaryAgreement(Agreement):
+class BoundaryAgreement(ByFiles, Agreement):
     """Boundaries of fragments and of words; `wrong` and `gold_wrong` are the wrong ones of each, counted singly."""
 
     wrong: I64
@@ -57,11 +57,6 @@ class BoundaryAgreement(Agreement):
         wrong, gold_wrong = (np.minimum(count, 1) for count in (self.wrong, self.gold_wrong))
         both = wrong * gold_wrong
         return Agreement(self.found + wrong, self.right + both, self.gold + gold_wrong, self.recalled + both)
-
-    @classmethod
-    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
-        """Ranges of files."""
-        return file_ranges(corpus, discovered, work)
 
     @classmethod
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:

@@ -28,7 +28,7 @@ from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.gold import gold_cover
 from swsdask.discovery.counting.pairs import ranges
 from swsdask.discovery.counting.per_fold import distinct_things, most_folds, ratio, rows_counted, things_counted
-from swsdask.discovery.counting.words import FileRange, file_ranges, rows_of
+from swsdask.discovery.counting.words import ByFiles, FileRange, rows_of
 from swsdask.discovery.placing import folds_of
 from swsdask.kernels.pairs import have_partner
 from swsdask.kernels.placing import add_union, mark_phones
@@ -130,15 +130,10 @@ def _paired(cluster: I32, fold: I16, fragment: I64, discovered: Discovered) -> B
 
 
 @dataclass(frozen=True, eq=False)
-class CoveredTime:
+class CoveredTime(ByFiles):
     """Ticks that fragments cover, int64 [n_fold_sets, most folds of a set]."""
 
     ticks: I64
-
-    @classmethod
-    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
-        """Ranges of files."""
-        return file_ranges(corpus, discovered, work)
 
     @classmethod
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:

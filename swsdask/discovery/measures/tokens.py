@@ -21,7 +21,7 @@ of folds these are numbers of distinct things, so they are not the sums over its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Self
 
 import numpy as np
@@ -29,9 +29,9 @@ import numpy as np
 from swsdask.discovery.counting.per_fold import Agreement, by_fold, common, distinct, rows_counted
 from swsdask.discovery.counting.words import (
     NO_WORD,
+    ByFiles,
     FileRange,
     Words,
-    file_ranges,
     rows_of,
     words_matched,
     words_near,
@@ -45,13 +45,8 @@ from swsdask.model.trials import F64, I64
 _SIZE_BITS = 31
 
 
-class TokenAgreement(Agreement):
+class TokenAgreement(ByFiles, Agreement):
     """Fragments and words."""
-
-    @classmethod
-    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
-        """Ranges of files."""
-        return file_ranges(corpus, discovered, work)
 
     @classmethod
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:

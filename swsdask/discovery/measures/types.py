@@ -15,7 +15,7 @@ none, and over the distinct words of the fold. QUIRK: words labelled SIL or SPN 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
@@ -25,8 +25,8 @@ from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.per_fold import are_in, distinct, distinct_things, ratio, things, things_counted
 from swsdask.discovery.counting.words import (
     NO_WORD,
+    ByFiles,
     FileRange,
-    file_ranges,
     rows_of,
     words_matched,
     words_near,
@@ -40,16 +40,11 @@ from swsdask.model.trials import F64, I16, I32, I64, Bool
 
 
 @dataclass(frozen=True, eq=False)
-class TypeSets:
+class TypeSets(ByFiles):
     """The types of fragments in folds, and those of them that are right: as `per_fold.distinct_things`."""
 
     seen: I64
     right: I64
-
-    @classmethod
-    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
-        """Ranges of files."""
-        return file_ranges(corpus, discovered, work)
 
     @classmethod
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:
@@ -143,16 +138,11 @@ class Near(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SpelledTypes:
+class SpelledTypes(ByFiles):
     """The words that fragments are near, and the spellings of those that they are (`per_fold.distinct_things`)."""
 
     near: Near
     right: I64
-
-    @classmethod
-    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
-        """Ranges of files."""
-        return file_ranges(corpus, discovered, work)
 
     @classmethod
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:
