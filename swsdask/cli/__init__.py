@@ -6,16 +6,18 @@ import gc
 import os
 import sys
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import click
 
 from swsdask import __version__
 from swsdask.ending import Ended
 from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError
+from swsdask.model.visible import styled, visible
 
 COMMANDS = {
     "demo": "Make a synthetic evaluation, score it, write a report.",
@@ -87,10 +89,32 @@ def cli() -> None:
     """
 
 
-def _open_streams() -> None:
-    """Standard streams that are closed become ones that nobody reads."""
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+class _Visible:
+    """A stream to a terminal or a file, in which characters that act instead of being seen are escaped.
+
+    On a terminal, the sequences that give our own tables their colours stay.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._made_visible = styled if stream.isatty() else visible
+
+    def write(self, text: str) -> int:
+        """Write text, escaped."""
+        self._stream.write(self._made_visible(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def _streams() -> Iterator[None]:
+    """Standard streams whose text is visible; those that are closed become ones that nobody reads."""
+    out = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    err = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    with redirect_stdout(cast(TextIO, _Visible(out))), redirect_stderr(cast(TextIO, _Visible(err))):
+        yield
 
 
 def console() -> None:
@@ -108,7 +132,11 @@ def console() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code. `SWSDASK_TRACEBACK=1` shows tracebacks."""
-    _open_streams()
+    with _streams():
+        _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> None:
     warnings.showwarning = _show_warning
     try:
         cli.main(arguments, prog_name="swsdask", standalone_mode=False)
@@ -168,5 +196,5 @@ def _traceback_if_asked() -> None:
 
 def _fail(message: str, code: int) -> Any:
     with suppress(OSError):
-        click.echo(f"swsdask: {message}", err=True)
+        click.echo(visible(f"swsdask: {message}"), err=True)
     sys.exit(code)

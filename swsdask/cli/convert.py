@@ -11,8 +11,13 @@ from swsdask.cli.options import encoding_options
 @click.argument("run", metavar="RUN")
 @click.argument("target", metavar="TARGET")
 @click.option("--system", metavar="NAME", help="The system's name, in place of what the file says.")
+@click.option(
+    "--for-spreadsheets", "harmless", is_flag=True, help="In a table in text, put an apostrophe before formulas."
+)
 @encoding_options
-def command(run: str, target: str, system: str | None, frame_shift: float | None, negate_scores: bool) -> None:
+def command(
+    run: str, target: str, system: str | None, harmless: bool, frame_shift: float | None, negate_scores: bool
+) -> None:
     """Rewrite a RUN as TARGET, whose name tells the format.
 
     *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Times and scores keep every digit; a
@@ -23,5 +28,5 @@ def command(run: str, target: str, system: str | None, frame_shift: float | None
     from swsdask.formats.runs.write import convert
     from swsdask.model.errors import counted
 
-    rows = convert(readable(run), target, system, Encoding(frame_shift, negate_scores))
+    rows = convert(readable(run), target, system, Encoding(frame_shift, negate_scores), harmless=harmless)
     click.echo(f"{target}: {counted(rows, 'detections')}")

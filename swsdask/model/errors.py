@@ -18,6 +18,9 @@ NO_MEMORY = "Give the process more memory, or set a smaller rows_per_task or few
 SHOWN = 10
 """How many problems an error message spells out; the others are counted."""
 
+LONGEST = 600
+"""How many characters of a value a message holds."""
+
 MOST_KEPT = 1000
 """How many problems an error keeps, unless somebody wants all."""
 
@@ -49,7 +52,12 @@ class Problem:
 
     def __str__(self) -> str:
         where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{where}: expected {self.expected}; found {self.found}. {self.remedy}"
+        return f"{where}: expected {cut(self.expected)}; found {cut(self.found)}. {cut(self.remedy)}"
+
+
+def cut(text: str) -> str:
+    """Text without the middle of it where it is too long to read."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
 
 
 class InputError(SwsdaskError):

@@ -30,7 +30,7 @@ from pydantic import (
 )
 
 from swsdask.model.discovery_settings import DiscoverySettings
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, cut
 from swsdask.model.retrieval import AveragePrecisionSettings, GapSettings
 from swsdask.model.trials import Reference
 
@@ -350,7 +350,7 @@ def _explain(error: Any) -> str:
         return f"setting {path}: unknown key. Nearest valid key: {near[0]}."
     if error["type"] == "value_error":
         return f"setting {path}: {error['ctx']['error']}."
-    return f"setting {path}: {_PLAINLY.get(error['type'], error['msg'])}; found {error['input']!r}."
+    return f"setting {path}: {_PLAINLY.get(error['type'], error['msg'])}; found {cut(repr(error['input']))}."
 
 
 _PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type": "Input should be a table of keys"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,22 +11,42 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from swsdask.model.errors import counted
+from swsdask.model.visible import visible
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 def environment() -> Environment:
-    """The templates. Their text is escaped, their JSON has no NaN, and they can call `counted`."""
+    """The templates. Their text is escaped and visible, their JSON has no NaN, and they can call `counted`."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_made_visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.policies["json.dumps_function"] = _dumps
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
     made.globals["counted"] = counted
     return made
+
+
+def _made_visible(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _dumps(value: Any, **how: Any) -> str:
+    """JSON whose texts are visible to the reader of the page, not only of its source."""
+    return json.dumps(_all_visible(value), **how)
+
+
+def _all_visible(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {_all_visible(key): _all_visible(inner) for key, inner in value.items()}
+    return [_all_visible(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def style() -> Markup:

@@ -18,6 +18,7 @@ import swsdask.render.tables as cubes
 from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import written
 from swsdask.model.results import CURVES, SCORES, Result
+from swsdask.model.visible import visible
 from swsdask.render.html import page, write_report
 from tests.results import MANIFEST, made_up, made_up_result, table, three_systems
 
@@ -155,8 +156,8 @@ def test_ids_cannot_become_markup_or_script(name: str) -> None:
     assert [sorted(attributes) for _, attributes in seen.elements] == [
         sorted(attributes) for _, attributes in harmless.elements
     ]
-    assert seen.data()["by_query"]["rows"] == [name, "q"]
-    assert name in seen.text
+    assert seen.data()["by_query"]["rows"] == [visible(name), "q"]
+    assert visible(name) in seen.text
 
 
 def test_only_the_pages_own_script_may_run() -> None:

@@ -13,11 +13,14 @@ import numpy as np
 from swsdask.formats.files import Lines, read_lines, writing
 from swsdask.formats.runs.table import choose_columns, first_line
 from swsdask.formats.sniff import RUNS, Format, expect
-from swsdask.formats.values import system_of_file
+from swsdask.formats.values import NUMBER, system_of_file
 from swsdask.model.trials import F64
 
 Change = Callable[[F64], Mapping[str, Sequence[str]]]
 """From the scores of rows to new values of columns; columns that the table lacks are added after the others."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What begins a formula in some spreadsheet (OWASP, CSV Injection)."""
 
 _TABLE = re.compile(r"\.(?:(tsv)|csv)(\.gz|\.zst)?$", re.IGNORECASE)
 
@@ -41,10 +44,11 @@ def system_to_add(source: str, target: str) -> str | None:
     return None if "system" in columns or system_of_file(target) == name else name
 
 
-def rewrite_table(source: str, target: str, change: Change) -> None:
+def rewrite_table(source: str, target: str, change: Change, *, harmless: bool = False) -> None:
     """Write a table in text, which has been read without a problem, at another place with what `change` gives.
 
-    The name of the target determines the delimiter and the compression. Raises `InputError` if it cannot be written.
+    `harmless`: see `without_formula`. The name of the target determines the delimiter and the compression. Raises
+    `InputError` if it cannot be written.
     """
     to = delimiter_of(target) or "\t"
     blocks = read_lines(source)
@@ -55,7 +59,7 @@ def rewrite_table(source: str, target: str, change: Change) -> None:
     places = {**columns, **{name: len(names) + number for number, name in enumerate(added)}}
     head = first.data.decode().partition("\n")[0]
     with writing(target) as sink:
-        sink.write(_line([*_values(head, delimiter), *added], head, to))
+        sink.write(_line([*_values(head, delimiter), *added], head, to, harmless))
         for block in _chained(rest, blocks):
             lines = [line for line in block.data.decode().split("\n") if line.strip(f'\r "{delimiter}')]
             rows = [[*_values(line, delimiter), *[""] * len(added)] for line in lines]
@@ -63,7 +67,7 @@ def rewrite_table(source: str, target: str, change: Change) -> None:
             for name, texts in change(scores).items():
                 for row, text in zip(rows, texts, strict=True):
                     row[places[name]] = f'"{text}"' if row[places[name]].startswith('"') else text
-            sink.write(b"".join(_line(row, line, to) for row, line in zip(rows, lines, strict=True)))
+            sink.write(b"".join(_line(row, line, to, harmless) for row, line in zip(rows, lines, strict=True)))
 
 
 def _chained(rest: Lines, blocks: Iterator[Lines]) -> Iterator[Lines]:
@@ -83,10 +87,17 @@ def _plain(value: str) -> str:
     return value[1:-1].replace('""', '"') if value.startswith('"') else value
 
 
-def _line(values: Sequence[str], source: str, delimiter: str) -> bytes:
+def _line(values: Sequence[str], source: str, delimiter: str, harmless: bool) -> bytes:
     """Values as a line with the same ending as their source."""
+    if harmless:
+        values = [value if (safe := without_formula(_plain(value))) == _plain(value) else safe for value in values]
     text = delimiter.join(value if value.startswith('"') else quoted(value, delimiter) for value in values)
     return f"{text}\r\n".encode() if source.endswith("\r") else f"{text}\n".encode()
+
+
+def without_formula(text: str) -> str:
+    """A value that a spreadsheet takes for text or a number: an apostrophe is put before what would be a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) and not NUMBER.fullmatch(text) else text
 
 
 def quoted(text: str, delimiter: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +21,18 @@ from swsdask.formats.reference.files import is_folder
 from swsdask.formats.runs.arrow import join_pieces
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import read_run
-from swsdask.formats.runs.rewrite import quoted, rewrite_table, stays_table, system_to_add
+from swsdask.formats.runs.rewrite import (
+    delimiter_of,
+    quoted,
+    rewrite_table,
+    stays_table,
+    system_to_add,
+    without_formula,
+)
 from swsdask.formats.runs.write_xml import file_name, header_attributes, lists_of_detections, seconds_text
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.values import FormatError, shown
-from swsdask.model.errors import InputError, Problem, Problems
+from swsdask.model.errors import InputError, Problem, Problems, SettingsError
 from swsdask.model.schemas import RunPiece
 from swsdask.model.units import TICKS_PER_SECOND
 
@@ -67,11 +75,12 @@ def write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
             sink.write(text)
 
 
-def write_table(pieces: Iterable[RunPiece], url: str) -> None:
+def write_table(pieces: Iterable[RunPiece], url: str, *, harmless: bool = False) -> None:
     """Write pieces of one or more runs as a table (see `run_table`): .tsv or .csv, also compressed, or .parquet.
 
-    Written piece by piece, so that memory is bounded by the largest. Tables do not keep queries without rows, and only
-    Parquet with one system keeps the header. Raises `InputError` for another ending, and if the file cannot be written.
+    Written piece by piece, so that memory is bounded by the largest. `harmless`: see `without_formula`. Tables do not
+    keep queries without rows, and only Parquet with one system keeps the header. Raises `InputError` for another
+    ending, and if the file cannot be written.
     """
     name = url.lower()
     for compressed in COMPRESSED_ENDINGS:
@@ -83,7 +92,7 @@ def write_table(pieces: Iterable[RunPiece], url: str) -> None:
         if ending is None:
             _write_parquet(pieces, sink)
         else:
-            _write_text(pieces, _DELIMITERS[ending], sink)
+            _write_text(pieces, _DELIMITERS[ending], sink, without_formula if harmless else str)
 
 
 def _write_joined(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
@@ -95,14 +104,14 @@ def _write_joined(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> Non
     write_lists([run], dialect, url)
 
 
-def _write_text(pieces: Iterable[RunPiece], delimiter: str, sink: pa.NativeFile) -> None:
-    """Values are quoted if they contain the delimiter or a quote."""
+def _write_text(pieces: Iterable[RunPiece], delimiter: str, sink: pa.NativeFile, written: Callable[[str], str]) -> None:
+    """Ids are as `written`, and quoted if they contain the delimiter or a quote."""
     sink.write(f"{delimiter.join(name for name, _ in _COLUMNS)}\n".encode())
     for piece in pieces:
         columns = [
-            _named([quoted(piece.header.system, delimiter)], np.zeros(len(piece), np.int8)),
-            _named([quoted(name, delimiter) for name in piece.queries], piece.query),
-            _named([quoted(file_name(name), delimiter) for name in piece.documents], piece.document),
+            _named([quoted(written(piece.header.system), delimiter)], np.zeros(len(piece), np.int8)),
+            _named([quoted(written(name), delimiter) for name in piece.queries], piece.query),
+            _named([quoted(written(file_name(name)), delimiter) for name in piece.documents], piece.document),
             pa.array(piece.channel).cast(pa.string()),
             seconds_text(piece.start),
             seconds_text(piece.duration),
@@ -143,15 +152,27 @@ def _table(piece: RunPiece, start: pa.Array, duration: pa.Array, schema: pa.Sche
     return pa.table(columns, schema=schema)
 
 
-def convert(source: str, target: str, system: str | None = None, encoding: Encoding | None = None) -> int:
+def convert(
+    source: str,
+    target: str,
+    system: str | None = None,
+    encoding: Encoding | None = None,
+    *,
+    harmless: bool = False,
+) -> int:
     """Rewrite a run (path or URL) in the format of the target's name; return the number of rows.
 
     A table in text that stays one keeps its columns, its quotes and every digit. The run is read twice, so that nothing
     is written of a run with problems. `system` replaces the name in the file; the target of a table with another
-    `encoding` has times in seconds and scores that rise with confidence. Raises `InputError` with every problem of the
-    source, and then leaves the target unchanged.
+    `encoding` has times in seconds and scores that rise with confidence. `harmless`: for spreadsheets, see
+    `without_formula`. Raises `InputError` with every problem of the source, and then leaves the target unchanged;
+    `SettingsError` if the target of a `harmless` conversion is no table in text.
     """
     write = writer_of(target)
+    if harmless:
+        if delimiter_of(target) is None:
+            raise SettingsError(f"{target}: only .tsv and .csv are made harmless for spreadsheets.")
+        write = partial(write_table, harmless=True)
     folder, name = os.path.split(target)
     local = is_local(target)
     if local and not is_folder(folder or "."):
@@ -163,7 +184,9 @@ def convert(source: str, target: str, system: str | None = None, encoding: Encod
     try:
         if not encoding and stays_table(source, target):
             told = system or system_to_add(source, target)
-            rewrite_table(source, unfinished, lambda scores: {"system": [told] * len(scores)} if told else {})
+            rewrite_table(
+                source, unfinished, lambda scores: {"system": [told] * len(scores)} if told else {}, harmless=harmless
+            )
         else:
             write(read_run(source, problems, system=system, encoding=encoding), unfinished)
         if local:
