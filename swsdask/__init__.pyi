@@ -19,6 +19,7 @@ from swsdask.api.scoring import Measures as Measures
 from swsdask.api.scoring import plan as plan
 from swsdask.api.scoring import score as score
 from swsdask.api.validating import validate as validate
+from swsdask.api.writing import plot as plot
 from swsdask.api.writing import renew_report as renew_report
 from swsdask.api.writing import report as report
 from swsdask.api.writing import write as write

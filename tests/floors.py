@@ -12,7 +12,10 @@ PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 def floors() -> list[str]:
     """`name==version` of every dependency of the package, s3fs among them."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["s3"]]
+    declared = [
+        *project["dependencies"],
+        *(each for extra in ("plot", "s3") for each in project["optional-dependencies"][extra]),
+    ]
     return [each.replace(">=", "==") for each in declared]
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from swsdask.api.arguments import Location
 from swsdask.api.opening import Evaluation
 from swsdask.model.errors import SettingsError
+from swsdask.model.plots import new_figure, save
 from swsdask.model.results import Result
 
 
@@ -82,6 +84,76 @@ def write(result: Result, directory: Location, *, mediaeval: Evaluation | None =
     elif tde:
         official = _tde(result)
     return write_outputs(result, Path(directory), rank_correlations(result), official)
+
+
+FIGURES = ("det", "det_pooled", "ece", "ape", "precision_recall", "leaderboard")
+"""What `plot` draws."""
+
+
+def plot(
+    result: Result,
+    path: Location,
+    kind: str = "det",
+    *,
+    systems: str | Iterable[str] | None = None,
+    condition: str = "all",
+    measure: str | None = None,
+) -> None:
+    """Write a figure of a result as SVG, PDF or PNG. It needs matplotlib: ``pip install 'swsdask[plot]'``.
+
+    The methods ``plot_det``, ``plot_ece``, ``plot_precision_recall`` and ``plot_leaderboard`` of a result draw the same
+    figures into matplotlib Axes. Equal results give equal files.
+
+    Parameters
+    ----------
+    result : Result
+        What `score` returns.
+    path : path
+        The local file to write. Its ending says the format.
+    kind : {"det", "det_pooled", "ece", "ape", "precision_recall", "leaderboard"}, default "det"
+        What is drawn.
+    systems : str or iterable of str, optional
+        The systems, in the order of the legend. Default: the first ten of the leaderboard.
+    condition : str, default "all"
+        The condition whose numbers are drawn.
+    measure : str, optional
+        For a leaderboard: its measure. Default: the measure that ranks the systems.
+
+    Raises
+    ------
+    SettingsError
+        The result has no such system, condition, curve or measure, the format is unknown, or matplotlib is missing.
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> sws.plot(sws.score("demo/archive", ["atwv", "mtwv"]), "det.svg")
+    """
+    from swsdask.render.writing import replacing
+
+    draw: dict[str, Callable[..., object]] = {
+        "det": result.plot_det,
+        "det_pooled": partial(result.plot_det, pooled=True),
+        "ece": result.plot_ece,
+        "ape": partial(result.plot_ece, cost="ape"),
+        "precision_recall": result.plot_precision_recall,
+        "leaderboard": partial(result.plot_leaderboard, measure),
+    }
+    if kind not in draw:
+        raise SettingsError(f"no figure {kind!r}: there are {', '.join(draw)}.")
+    if measure is not None and kind != "leaderboard":
+        raise SettingsError("a measure is drawn as a leaderboard: say kind leaderboard.")
+    figure, target = new_figure(), Path(path)
+    form = target.suffix.removeprefix(".").lower()
+    if form not in ("svg", "pdf", "png"):
+        raise SettingsError(f"{target.name}: the ending of a figure is .svg, .pdf or .png.")
+    draw[kind](systems=systems, condition=condition, ax=figure.subplots())
+    with replacing(target) as file:
+        save(figure, file, form)
 
 
 def _mediaeval(result: Result, evaluation: Evaluation) -> Callable[[Path], list[Path]]:

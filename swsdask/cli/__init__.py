@@ -33,6 +33,7 @@ COMMANDS = {
     "compare": "Tell how sure numbers and differences of systems are.",
     "correlate": "Tell which measure would change who wins.",
     "report": "Write report.html from the results of a score.",
+    "plot": "Draw DET and other curves as SVG, PDF or PNG.",
     "presets": "List the presets, or print one.",
     "simulate": "Simulate systems: how measures behave.",
 }

@@ -50,6 +50,19 @@ class Board:
             if not math.isnan(known.get(measure, math.nan))
         ]
 
+    def beta(self, condition: str) -> float | None:
+        """The beta of TWV = 1 - (P_miss + beta P_fa) that follows from the numbers (2013 measures document, Eq. 6).
+
+        It follows from those with the highest P_fa, which rounding moves least; None if no system has a false alarm.
+        """
+        best, beta = 0.0, None
+        for system in self.systems:
+            for twv, miss, fa in (("atwv", "p_miss", "p_fa"), ("mtwv", "mtwv_p_miss", "mtwv_p_fa")):
+                value, p_miss, p_fa = (self.value(condition, system, measure) for measure in (twv, miss, fa))
+                if p_fa > best and math.isfinite(value) and math.isfinite(p_miss):
+                    best, beta = p_fa, (1.0 - p_miss - value) / p_fa
+        return beta if beta is not None and beta > 0 else None
+
     def ranked(self, condition: str) -> tuple[str, ...]:
         """The systems that have numbers in a condition, the best first: see `rank`."""
         there = {system for where, system, _ in self.values if where == condition}

@@ -15,6 +15,7 @@ from swsdask.model.errors import SettingsError, counted
 from swsdask.model.late_import import LateImport
 from swsdask.model.leaderboard import LEADERBOARD, Board, board
 from swsdask.model.measures import better, distinct_headings, named, written
+from swsdask.model.plots import Figures
 from swsdask.model.trials import F64, I64
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ false_alarm or correct_nondetection."""
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Figures):
     """Scores of systems on one evaluation.
 
     `score` and `discover` return one.
@@ -117,16 +118,23 @@ class Result:
         return f"<Result: {held}; {self.manifest.get('signature')}>"
 
     @property
-    def asked(self) -> list[str] | None:
-        """The measures that were asked for, in that order; None: all."""
-        names = self.manifest.get("measures")
-        return names if isinstance(names, list) else None
-
-    @property
     def scores(self) -> pd.DataFrame:
         """All numbers as a pandas DataFrame: system, condition, query, measure, value."""
         frame: pd.DataFrame = self.table.to_pandas()
         return frame
+
+    def to_arrow(self) -> pa.Table:
+        """All numbers as an Arrow table, without a copy: `table`."""
+        return self.table
+
+    def to_csv(self, path: str | None = None) -> str | None:
+        """All numbers in long form as CSV: a file with the columns of `scores`, or its text if no path is given.
+
+        Numbers have the digits that give the same float64 when they are read; what is not defined, and the query of a
+        number over all queries, is empty.
+        """
+        text: str | None = self.scores.to_csv(path, index=False)
+        return text
 
     def leaderboard(self, measures: str | Iterable[str] | None = None, condition: str = "all") -> pd.DataFrame:
         """The numbers over all queries as a wide DataFrame, the best system first.

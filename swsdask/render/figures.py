@@ -56,7 +56,7 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, limit: in
     marks = {system: _marks(found, condition, system, kind) for system in found.systems}
     marked = [mark["miss"] for both in marks.values() for mark in both.values()]
     frame = det.frame(min(marked, default=1.0))
-    beta = _beta(found, condition) if kind == "det" else None
+    beta = found.beta(condition) if kind == "det" else None
     systems: list[dict[str, Any]] = []
     data = []
     for system in found.systems:
@@ -127,17 +127,6 @@ def _marks(found: Board, condition: str, system: str, kind: str) -> dict[str, di
         if not (math.isnan(fa) or math.isnan(miss)):
             marks[name] = {"kind": words, "threshold": threshold, "fa": fa, "miss": miss}
     return marks
-
-
-def _beta(found: Board, condition: str) -> float | None:
-    """The beta of TWV = 1 - (P_miss + beta P_fa) that follows from the numbers (2013 measures document, Eq. 6)."""
-    best, beta = 0.0, None
-    for system in found.systems:
-        for twv, miss, fa in (("atwv", "p_miss", "p_fa"), ("mtwv", "mtwv_p_miss", "mtwv_p_fa")):
-            value, p_miss, p_fa = (found.value(condition, system, measure) for measure in (twv, miss, fa))
-            if p_fa > best and math.isfinite(value) and math.isfinite(p_miss):
-                best, beta = p_fa, (1.0 - p_miss - value) / p_fa
-    return beta if beta is not None and beta > 0 else None
 
 
 def _ticks(axis: det.Axis, bare: Set[float] = frozenset(), minor: Set[float] = frozenset()) -> list[dict[str, Any]]:

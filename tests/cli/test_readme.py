@@ -67,7 +67,7 @@ def test_other_commands(folder: Path, command: str) -> None:
 
 
 def test_first_screen() -> None:
-    assert len(CONSOLES) == 9
+    assert len(CONSOLES) == 10
     first = README.splitlines()[:24]
     assert any(line.startswith("make demo") for line in first)
     assert any(line.startswith("make test") for line in first)
