@@ -14,10 +14,11 @@ from swsdask.model.settings import EvaluationSettings, asked_thresholds, build_s
 from swsdask.model.trials import AlignmentRule, Condition, Detections, Reference, Trials
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy
-from swsdask.statistics.ladder import Hits, Ladder, QueryLadder, StratumLadder
+from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
 from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments
 from swsdask.statistics.onsets import Onsets, PointsBefore
 from swsdask.statistics.ranks import HitPlaces, PooledRanks, QueryRanks, TiedRanks
+from swsdask.statistics.resampling import NontargetEnds, StratumLadder, StratumMoments, StratumRanks
 
 
 class Number(NamedTuple):
@@ -124,6 +125,9 @@ def statistics(cells: Iterable[Sequence[Row]], reference: Reference, tree: int |
         Ladder,
         QueryLadder,
         StratumLadder,
+        StratumRanks,
+        StratumMoments,
+        NontargetEnds,
         ZoomedMoments,
         Onsets,
         PointsBefore,

@@ -15,13 +15,15 @@ from swsdask.model.comparison import Comparison, Resampling
 from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
 from swsdask.model.results import Result
+from swsdask.model.settings import EvaluationSettings
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from swsdask.comparison.compare import Samples
     from swsdask.comparison.gates import Gate
-    from swsdask.comparison.resampling import Sample
+    from swsdask.measures.resampling import Samples as Observed
+    from swsdask.model.samples import Sample
 else:
     pd = LateImport("pandas")
 
@@ -68,9 +70,6 @@ def rank_correlation(
     return frame
 
 
-ByCondition = Mapping[str, Mapping[str, "Sample"]]
-"""What a measure is resampled from, by condition and system."""
-
 DEFAULT_MEASURES = ("atwv", "mtwv", "otwv", "stwv", "map")
 """What an evaluation is compared by where no measures are named."""
 
@@ -100,8 +99,9 @@ def compare(
         What `score` returns, or a directory that ``swsdask score --out`` wrote: its numbers by query are resampled. Or
         what `open` returns, an archive or a reference directory: its runs are scored first.
     measures : str or iterable of str, optional
-        Averages over queries: "atwv", "otwv", "stwv", "map", "r_precision", "p_miss", "p_fa" and others; of an
-        evaluation "mtwv" too, its threshold sought again in every replicate. Default: "atwv", "mtwv", "otwv", "stwv"
+        Averages over queries: "atwv", "otwv", "stwv", "map", "mgap", "r_precision", "p_miss", "p_fa" and others; of an
+        evaluation also "mtwv", its threshold sought again in every replicate, "twv@0.5" and other thresholds,
+        "twv_bayes", "ap", "cxe", "cnxe", and "cnxe_min", its map sought again. Default: "atwv", "mtwv", "otwv", "stwv"
         and "map" of an evaluation; of a result, the requested ones that have an order of merit.
     pair : (str, str), optional
         Compare these two systems. Default: every two.
@@ -153,11 +153,12 @@ def compare(
     {'a': 'calibrated', 'b': 'weak', 'p_sign': 0.049041748046875}
     """
     from swsdask.comparison.compare import compare as compared
+    from swsdask.measures.names import with_points
 
     how = Resampling(seed, replicates, level, interval, adjust)
     _check(how, pair, baseline)
     gates = _gates(fail_if, pair, baseline)
-    names = as_names(measures)
+    names, _ = with_points(as_names(measures), EvaluationSettings())
     if gates:
         names = list(dict.fromkeys([*(names or ()), *(gate.measure for gate in gates)]))
     if not isinstance(source, Result | Evaluation) and is_result(source):
@@ -168,7 +169,7 @@ def compare(
         if runs or as_names(by):
             raise SettingsError("A result has its runs and conditions: name runs and `by` when it is scored.")
         result = source
-        samples, n_queries = _samples(result, names, {})
+        samples, n_queries = _samples(result, names)
     else:
         evaluation = source if isinstance(source, Evaluation) else open_evaluation(source)
         result, samples, n_queries = sample_evaluation(evaluation, names, runs, by, executor, progress)
@@ -213,21 +214,26 @@ def sample_evaluation(
     """The scores of an evaluation, what its measures are resampled from, and the queries of each condition."""
     from swsdask.api.scoring import score_observed
     from swsdask.comparison.averages import needed_for
-    from swsdask.measures.resampling import BestThresholds, covers
+    from swsdask.measures.names import family_name
+    from swsdask.measures.resampling import NAMES, Samples, refusal
 
-    covered = covers(evaluation.settings.evaluation)
-    names = [name for name in DEFAULT_MEASURES if name != "mtwv" or covered] if names is None else names
-    if "mtwv" in names and not covered:
-        compat, no_targets = evaluation.settings.evaluation.compat, evaluation.settings.evaluation.no_targets
-        raise SettingsError(f"mtwv cannot be resampled with compat={compat}, no_targets={no_targets}. Name others.")
-    observer = BestThresholds() if "mtwv" in names else None
+    settings = evaluation.settings.evaluation
+    if names is None:
+        names = [name for name in DEFAULT_MEASURES if name not in NAMES or refusal(name, settings) is None]
+    for name in names:
+        why = refusal(family_name(name), settings) if family_name(name) in NAMES else None
+        if why is not None:
+            raise SettingsError(f"{name} cannot be resampled with {why}. Name other measures.")
+    observer = Samples(names)
     result = score_observed(
         evaluation, needed_for(names), runs, by, executor=executor, progress=progress, observer=observer
     )
-    return result, *_samples(result, names, {} if observer is None else observer.by_condition)
+    return result, *_samples(result, names, observer)
 
 
-def _samples(result: Result, names: list[str] | None, thresholds: ByCondition) -> tuple[Samples, dict[str, int]]:
+def _samples(
+    result: Result, names: list[str] | None, observed: Observed | None = None
+) -> tuple[Samples, dict[str, int]]:
     """The measures by condition and system, and how many queries each condition has."""
     from swsdask.comparison.averages import candidates, needed_for, query_numbers
 
@@ -237,17 +243,42 @@ def _samples(result: Result, names: list[str] | None, thresholds: ByCondition) -
     for condition in result.table["condition"].unique().to_pylist():
         numbers = query_numbers(result, condition, needed_for(wanted))
         own: dict[str, Mapping[str, Sample] | None] = {measure: numbers.averages(measure) for measure in wanted}
-        if thresholds:
-            own["mtwv"] = numbers.where_defined("mtwv", thresholds[condition])
+        if observed is not None:
+            own |= numbers.weighed(observed.found[condition], observed.queries[condition])
         samples[condition] = {measure: by_system for measure, by_system in own.items() if by_system}
         n_queries[condition] = len(numbers.queries)
     there = {measure for found in samples.values() for measure in found}
     missing = [measure for measure in names or () if measure not in there]
     if missing or not there:
-        possible = ", ".join(measure for measure in candidates(result) if measure in there) or "none"
-        archive = " MTWV can be resampled from an archive, or a reference and runs." if "mtwv" in missing else ""
-        raise SettingsError(
-            f"measure {', '.join(missing) or 'any'} cannot be resampled: the result has no numbers by query that it is "
-            f"the average of. Those that can be: {possible}.{archive}"
-        )
+        raise SettingsError(_why_not(result, missing or wanted, observed is not None))
     return samples, n_queries
+
+
+def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
+    """Why measures cannot be resampled, and what to do."""
+    from swsdask.comparison.averages import averaged
+    from swsdask.measures import select
+    from swsdask.measures.names import family_name
+    from swsdask.measures.resampling import NAMES
+
+    there = set(result.table["measure"].unique().to_pylist())
+    select([measure for measure in measures if measure not in there])
+    absent = [measure for measure in measures if measure not in there]
+    by_statistics = [measure for measure in measures if measure in there and family_name(measure) in NAMES]
+    others = [measure for measure in measures if measure not in (*absent, *by_statistics)]
+    possible = ", ".join(averaged(result)) or "none"
+    told = []
+    if absent:
+        names = ",".join(absent)
+        told.append(f"the results have no {', '.join(absent)}: score again with --measures {names}, or compare the")
+        told[-1] += f" archive, or the reference and the runs, with --measures {names}."
+    if by_statistics and not scored_now:
+        told.append(
+            f"{', '.join(by_statistics)} cannot be resampled from results: these have no numbers by query that it is "
+            "the average of, and keep no counts of trials by query and score. Compare the archive, or the reference "
+            f"and the runs, with --measures {','.join(by_statistics)}."
+        )
+    if others or (by_statistics and scored_now):
+        named = ", ".join([*others, *(by_statistics if scored_now else ())])
+        told.append(f"{named} cannot be resampled: no average over queries, or not defined for any system.")
+    return " ".join(told) + f" What these results have that can be resampled: {possible}."

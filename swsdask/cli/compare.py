@@ -14,7 +14,9 @@ from swsdask.cli.options import engine_options, explicit_settings, given_runs, s
 @click.argument("where")
 @click.argument("names", nargs=-1, metavar="[A B | RUN...]")
 @settings_options
-@click.option("--measures", metavar="A,B", help="Only these measures: atwv, mtwv, otwv, stwv, map and others.")
+@click.option(
+    "--measures", metavar="A,B", help="Only these: atwv, mtwv, otwv, stwv, map, cnxe, cnxe_min, ap, twv@0.5, ..."
+)
 @click.option("--baseline", metavar="A", help="Compare each of the others with this system.")
 @click.option("--by", multiple=True, metavar="KEY[,KEY]", help="Conditions, as for `swsdask score`. Repeatable.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, help="Another seed, other replicates (0).")

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.comparison.resampling import Averages, Sample
 from swsdask.model.measures import BALANCED, better, named
 from swsdask.model.results import Result
+from swsdask.model.samples import Among, Averages, Sample
 from swsdask.model.trials import F64
 
-AVERAGED = {"map": ("ap",), "atwv": ("p_miss", "p_fa"), "otwv": ("otwv_p_miss", "otwv_p_fa")}
+AVERAGED = {"map": ("ap",), "mgap": ("gap",), "atwv": ("p_miss", "p_fa"), "otwv": ("otwv_p_miss", "otwv_p_fa")}
 """Measures that average others by query: one, or P_miss and P_fa, which may average over different queries."""
 
 _HAIR = 1e-9
@@ -59,10 +59,21 @@ class QueryNumbers:
             found[system] = sample
         return found or None
 
-    def where_defined(self, measure: str, samples: Mapping[str, Sample]) -> dict[str, Sample]:
-        """The samples of the systems that have the measure, by name."""
-        numbers = {system: self.overall.get((system, measure), math.nan) for system in self.systems}
-        return {system: samples[system] for system, value in numbers.items() if not math.isnan(value)}
+    def weighed(
+        self, samples: Mapping[str, Mapping[str, Sample]], queries: tuple[str, ...]
+    ) -> dict[str, dict[str, Sample]]:
+        """Samples of these `queries` by measure and system, weighed as all others; of defined numbers only."""
+        rows = np.searchsorted(np.array(self.queries, object), np.array(queries, object))
+        found: dict[str, dict[str, Sample]] = {}
+        for measure, by_system in samples.items():
+            defined = {
+                system: sample
+                for system, sample in by_system.items()
+                if not math.isnan(self.overall.get((system, measure), math.nan))
+            }
+            every = queries == self.queries
+            found[measure] = {s: each if every else Among(each, rows) for s, each in defined.items()}
+        return found
 
     def _forms(self, system: str, measure: str) -> Iterator[Averages]:
         """The ways in which a measure may be averages."""
@@ -109,3 +120,12 @@ def candidates(result: Result) -> list[str]:
     """The measures of a result by which systems may be ranked, the preferred first, or those that were asked for."""
     there = pc.unique(result.table.filter(pc.is_null(result.table["query"]))["measure"]).to_pylist()
     return list(dict.fromkeys(name for name in named(result.asked or BALANCED, there) if better(name)))
+
+
+def averaged(result: Result) -> list[str]:
+    """The measures of a result that are averages over queries, in the condition that comes first."""
+    conditions = result.table["condition"].unique().to_pylist()
+    there = result.table.filter(pc.is_null(result.table["query"]))["measure"].unique().to_pylist()
+    ranked = [measure for measure in there if better(measure)]
+    numbers = query_numbers(result, conditions[0], needed_for(ranked)) if conditions else None
+    return [measure for measure in ranked if numbers is not None and numbers.averages(measure)]

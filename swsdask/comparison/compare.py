@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.comparison.gates import Gate, failures
-from swsdask.comparison.resampling import Averages, Sample, bootstrap_weights, left_out_weights, random_signs
+from swsdask.comparison.resampling import bootstrap_weights, left_out_weights, random_signs
 from swsdask.comparison.significance import (
     bca_interval,
     holm,
@@ -32,6 +32,7 @@ from swsdask.comparison.significance import (
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.measures import better
+from swsdask.model.samples import Averages, Sample
 from swsdask.model.trials import F64, I8, I32
 
 FEW_QUERIES = 10

@@ -16,7 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from swsdask.comparison.resampling import weighted_sums
+from swsdask.model.samples import weighted_sums
 from swsdask.model.trials import F64, I8
 
 ENUMERATED = 20

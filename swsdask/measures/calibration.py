@@ -45,8 +45,9 @@ a bound of scores that PAV has overwritten, `mediaeval_offset_atwv` (`measures.m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import ClassVar
 
@@ -54,14 +55,15 @@ import numpy as np
 
 from swsdask.measures import cross_entropy, file_order, sweep
 from swsdask.measures.averages import Population, Values
-from swsdask.measures.cross_entropy import censored
+from swsdask.measures.cross_entropy import Censored, censored
 from swsdask.measures.file_order import Rows, TrialList, trial_list
 from swsdask.measures.isotonic import Blocks, isotonic_blocks, pooled_rows, query_rows
-from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, Shares, fit, prior_entropy
+from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, fit, prior_entropy
 from swsdask.measures.measure import Scored, kept
 from swsdask.measures.optimum import best_rows
 from swsdask.measures.sweep import query_sweep, threshold_sweep, twv
 from swsdask.model.trials import F64, I64
+from swsdask.statistics.bins import Points
 from swsdask.statistics.counts import class_layers, class_targets, members
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments, nontarget_points
@@ -122,24 +124,59 @@ def whole_gamma(scored: Scored) -> float:
 @kept
 def affine(scored: Scored, population: Population) -> Affine:
     """Fit the affine map of a condition that has trials of both classes."""
-    trials, hits = censored(scored, population), scored[Hits]
+    hits = scored[Hits]
     hit = hits.score[members(population.condition)[hits.query, hits.group]]
-    n_target = np.append(np.ones(len(hit)), trials.imputed_target.sum()) / trials.n_target
-    points = nontarget_points(scored.statistics, scored.reference, population.number)
+    return fit_pool(
+        Shares(hit, np.ones(len(hit))),
+        nontarget_points(scored.statistics, scored.reference, population.number),
+        censored(scored, population).pooled,
+        partial(_separation, scored, population),
+        scored.reference.prior_log_odds,
+        nonnegative=scored.settings.nonnegative_gamma,
+    )
+
+
+def fit_pool(
+    hit: Shares,
+    points: Points,
+    trials: Censored,
+    separation: Callable[[Shares], Separation],
+    prior_log_odds: float,
+    *,
+    nonnegative: bool,
+    start: Fit = NOTHING,
+) -> Affine:
+    """Fit the affine map of some trials.
+
+    Parameters
+    ----------
+    hit
+        The scores of given targets, and how many have each.
+    points
+        The given non-targets.
+    trials
+        The pool that they are in, with imputed ones.
+    separation
+        What tells from the scores of all targets whether the classes are separated.
+    prior_log_odds, nonnegative
+        As for `logistic_fit.fit`.
+    start
+        A map of (score - centre) / unit near the best one, where the search begins.
+    """
+    n_target = np.append(hit.share, trials.imputed_target.sum()) / trials.n_target
     n_nontarget = np.append(points.weight, trials.imputed_nontarget.sum()) / trials.n_nontarget
-    target = np.append(hit, trials.score)
+    target = np.append(hit.score, trials.score)
     with np.errstate(over="ignore"):
         nontarget = np.append(points.z * points.unit + points.centre, trials.score)
         z = np.clip((target - points.centre) / points.unit, -_FARTHEST, _FARTHEST)
     z_nontarget = np.append(np.clip(points.z, -_FARTHEST, _FARTHEST), z[-1])
-    standard = ScoreShares(_shares(z, n_target), _shares(z_nontarget, n_nontarget))
-    separation = _separation(scored, population, _shares(target, n_target))
-    nonnegative = scored.settings.nonnegative_gamma
-    best = fit(standard, separation, scored.reference.prior_log_odds, nonnegative=nonnegative)
+    standard = ScoreShares(Shares(z, n_target).there, Shares(z_nontarget, n_nontarget).there)
+    apart = separation(Shares(target, n_target).there)
+    best = fit(standard, apart, prior_log_odds, nonnegative=nonnegative, start=start)
     return Affine(
-        scores=ScoreShares(_shares(target, n_target), _shares(nontarget, n_nontarget)),
+        scores=ScoreShares(Shares(target, n_target).there, Shares(nontarget, n_nontarget).there),
         standard=standard,
-        separation=separation,
+        separation=apart,
         best=best.moved(points.centre, points.unit),
         best_of_standard=best,
     )
@@ -161,12 +198,7 @@ def _separation(scored: Scored, population: Population, target: Shares) -> Separ
     given = overlap.counts[layers].sum(axis=0) - of_hits
     score = np.append(-np.inf, np.append(overlap.rungs[:-1], trials.score))
     share = np.append(given, trials.imputed_nontarget.sum()) / trials.n_nontarget
-    return Separation.of(ScoreShares(target, _shares(score, share)))
-
-
-def _shares(score: F64, share: F64) -> Shares:
-    """Without the scores that no trial has."""
-    return Shares(score[share > 0.0], share[share > 0.0])
+    return Separation.of(ScoreShares(target, Shares(score, share).there))
 
 
 class PavCalibration:

@@ -41,7 +41,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,7 +51,7 @@ from swsdask.measures.measure import Scored, kept
 from swsdask.measures.rates import confusion_counts
 from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import Counts, members
-from swsdask.statistics.entropy import Entropy, ExactSums
+from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.statistic import Statistic
 
 
@@ -85,11 +85,15 @@ class Censored:
         """|T_false|."""
         return int(self.nontarget.sum())
 
+    @property
+    def columns(self) -> tuple[I64, I64, I64, I64]:
+        """The trials of the four kinds, in the order of the fields."""
+        return self.given_target, self.imputed_target, self.given_nontarget, self.imputed_nontarget
+
     @cached_property
     def pooled(self) -> Censored:
         """The same trials as if they were of one query."""
-        columns = (self.given_target, self.imputed_target, self.given_nontarget, self.imputed_nontarget)
-        return Censored(self.score, *(column.sum(keepdims=True) for column in columns))
+        return Censored(self.score, *(column.sum(keepdims=True) for column in self.columns))
 
     @property
     def defined(self) -> bool:
@@ -154,9 +158,8 @@ class CrossEntropy:
             numbers |= {name: int(column.sum()) for name, column in counts.items()}
             yield population.overall(numbers | {"impute_score": trials.score})
             groups = population.condition.groups
-            sides = _sides(scored, trials)
-            target, nontarget = (_cost(side, side.sums.by_query(groups)) for side in sides)
-            of_query = target + nontarget
+            entropy, eta = scored[Entropy], scored.reference.prior_log_odds
+            of_query = mean_cost(trials, entropy.target.by_query(groups), entropy.nontarget.by_query(groups), eta)
             with np.errstate(over="ignore"):
                 columns = {"cxe": of_query / math.log(2.0), "cnxe": of_query / prior}
             yield population.by_query(columns | counts)
@@ -165,35 +168,25 @@ class CrossEntropy:
 @kept
 def given_cost(scored: Scored, population: Population) -> float:
     """C_xe of a condition in nats, its scores taken as they are."""
-    strata = members(population.condition)
-    sides = _sides(scored, censored(scored, population).pooled)
-    target, nontarget = (_cost(side, np.array([side.sums.total(strata)])) for side in sides)
-    return float((target + nontarget)[0])
+    strata, entropy = members(population.condition), scored[Entropy]
+    target, nontarget = (np.array([side.total(strata)]) for side in (entropy.target, entropy.nontarget))
+    trials = censored(scored, population).pooled
+    return float(mean_cost(trials, target, nontarget, scored.reference.prior_log_odds)[0])
 
 
-class _Side(NamedTuple):
-    """The trials of a class: its prior, the summed costs of given ones, and imputed and all trials of each query."""
+def mean_cost(trials: Censored, target: F64, nontarget: F64, prior_log_odds: float) -> F64:
+    """C_xe in nats of each query of `trials`, whose given targets cost `target` and given non-targets `nontarget`.
 
-    prior: float
-    sums: ExactSums
-    imputed: I64
-    imputed_cost: float
-    every: I64
-
-
-def _sides(scored: Scored, trials: Censored) -> tuple[_Side, _Side]:
-    entropy = scored[Entropy]
-    eta = scored.reference.prior_log_odds
-    x = trials.score + eta
-    return (
-        _Side(sigmoid(eta), entropy.target, trials.imputed_target, softplus(-x), trials.target),
-        _Side(sigmoid(-eta), entropy.nontarget, trials.imputed_nontarget, softplus(x), trials.nontarget),
-    )
+    NaN without trials of a class.
+    """
+    x = trials.score + prior_log_odds
+    as_target = _class_cost(trials.imputed_target, softplus(-x), trials.target, target)
+    as_nontarget = _class_cost(trials.imputed_nontarget, softplus(x), trials.nontarget, nontarget)
+    return sigmoid(prior_log_odds) * as_target + sigmoid(-prior_log_odds) * as_nontarget
 
 
-def _cost(side: _Side, given: F64) -> F64:
-    """What a class adds to C_xe in nats, where its given trials cost `given`; NaN without trials."""
+def _class_cost(imputed: I64, imputed_cost: float, every: I64, given: F64) -> F64:
+    """The mean cost in nats of the trials of a class, of which the given ones cost `given`; NaN without trials."""
     means = np.full(len(given), np.nan, np.longdouble)
-    total = given + side.imputed * np.longdouble(side.imputed_cost)
-    np.divide(total, side.every, out=means, where=side.every > 0)
-    return side.prior * means.astype(np.float64)
+    np.divide(given + imputed * np.longdouble(imputed_cost), every, out=means, where=every > 0)
+    return means.astype(np.float64)

@@ -54,6 +54,12 @@ class Shares:
     score: F64
     share: F64
 
+    @property
+    def there(self) -> Shares:
+        """Without the scores that no trial has."""
+        used = self.share > 0.0
+        return Shares(self.score[used], self.share[used])
+
 
 @dataclass(frozen=True, eq=False)
 class ScoreShares:
@@ -112,6 +118,12 @@ class Fit:
         gamma = self.gamma / unit
         return Fit(gamma, self.delta - gamma * centre, self.cost)
 
+    def standardised(self, centre: float, unit: float) -> Fit:
+        """The same map for (score - centre) / unit, if this one is for scores."""
+        if not math.isfinite(self.gamma):
+            return NOTHING
+        return Fit(self.gamma * unit, self.delta + self.gamma * centre, self.cost)
+
 
 def softplus(x: float) -> float:
     """log(1 + e^x): the cost (Eq. 37) of a non-target trial with posterior log-odds x; of a target trial at -x."""
@@ -130,8 +142,19 @@ def prior_entropy(prior_log_odds: float) -> float:
     return as_target + sigmoid(-prior_log_odds) * softplus(prior_log_odds)
 
 
-def fit(scores: ScoreShares, separation: Separation, prior_log_odds: float, *, nonnegative: bool = False) -> Fit:
-    """The map with the least cost; with `nonnegative`, the least for gamma >= 0."""
+NOTHING = Fit(0.0, 0.0, math.nan)
+"""The map to nothing but the prior, from which the search begins unless a better one is known."""
+
+
+def fit(
+    scores: ScoreShares,
+    separation: Separation,
+    prior_log_odds: float,
+    *,
+    nonnegative: bool = False,
+    start: Fit = NOTHING,
+) -> Fit:
+    """The map with the least cost; with `nonnegative`, the least for gamma >= 0. The search begins at `start`."""
     rising, falling = separation.rising, separation.falling
     nothing = Fit(0.0, 0.0, prior_entropy(prior_log_odds))
     if rising is not None and falling is not None:
@@ -146,7 +169,7 @@ def fit(scores: ScoreShares, separation: Separation, prior_log_odds: float, *, n
             Shares(np.clip((shares.score - centre) / unit, -_FARTHEST, _FARTHEST), shares.share)
             for shares in (scores.target, scores.nontarget)
         )
-    best = _minimum(ScoreShares(target, nontarget), prior_log_odds)
+    best = _minimum(ScoreShares(target, nontarget), prior_log_odds, start.standardised(centre, unit))
     return nothing if nonnegative and best.gamma < 0.0 else best.moved(centre, unit)
 
 
@@ -170,10 +193,16 @@ def _expansion(scores: ScoreShares, prior_log_odds: float, gamma: float, offset:
     return _Expansion(*total.tolist())
 
 
-def _minimum(scores: ScoreShares, prior_log_odds: float) -> Fit:
-    """The one minimum, by Newton steps that are shortened until they go down."""
-    gamma, offset = 0.0, prior_log_odds
+def _minimum(scores: ScoreShares, prior_log_odds: float, start: Fit) -> Fit:
+    """The one minimum, by Newton steps that are shortened until they go down.
+
+    They begin at `start`; at the prior where the cost of that is too flat to say where to go.
+    """
+    gamma, offset = start.gamma, start.delta + prior_log_odds
     here = _expansion(scores, prior_log_odds, gamma, offset)
+    if not min(here.gamma_gamma, here.delta_delta) > 0.0:
+        gamma, offset = 0.0, prior_log_odds
+        here = _expansion(scores, prior_log_odds, gamma, offset)
     for _ in range(_STEPS):
         d_gamma, d_offset = _newton_step(here)
         decrement = -(here.gamma * d_gamma + here.delta * d_offset)

@@ -109,7 +109,7 @@ def query_rankings(scored: Scored, population: Population) -> Rankings:
     inside = groups[hits.group]
     score = ranked(hits.score[inside], reference.ranking)
     row = find_own_rungs(hits.query[inside], score, ranks.offsets, ranks.rungs)
-    return _rankings(
+    return rankings_of(
         offsets=ranks.offsets,
         counts=ranks.counts[:, groups].sum(axis=1),
         tied=ranks.tied[:, groups].sum(axis=1),
@@ -128,7 +128,7 @@ def pooled_ranking(scored: Scored, population: Population) -> Rankings:
     lines = _lines(scored, population)
     inside = population.queries[hits.query] & population.condition.groups[hits.group]
     rung = np.searchsorted(ranks.rungs, ranked(hits.score[inside], reference.ranking))
-    return _rankings(
+    return rankings_of(
         offsets=np.array([0, len(ranks.rungs)]),
         counts=ranks.counts[:, lines].sum(axis=1),
         tied=ranks.tied[:, lines].sum(axis=1),
@@ -177,7 +177,7 @@ def _within_ties(counts: I64, tie: I64) -> I64:
     return within
 
 
-def _rankings(offsets: I64, counts: I64, tied: I64, new: I64, tied_in_front: I64 | None, relevant: I64) -> Rankings:
+def rankings_of(offsets: I64, counts: I64, tied: I64, new: I64, tied_in_front: I64 | None, relevant: I64) -> Rankings:
     """From columns of rungs, those of ranking i, ascending with inf behind them, offsets[i] .. offsets[i + 1]."""
     end = np.repeat(offsets[1:], np.diff(offsets))
     row = np.arange(len(new))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -32,7 +32,10 @@ from swsdask.statistics.statistic import Statistic
 class Observer(Protocol):
     """Takes what it needs of every system while that is scored."""
 
-    needs: ClassVar[tuple[type[Statistic], ...]]
+    @property
+    def needs(self) -> tuple[type[Statistic], ...]:
+        """The statistics that it looks at."""
+        ...
 
     def see(self, system: str, scored: Scored) -> None:
         """Take it. Called once per system."""

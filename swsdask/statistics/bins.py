@@ -100,10 +100,38 @@ class Bins:
         """No bins."""
         return cls(np.empty(0, np.int64), np.empty((0, SUMS), np.int64))
 
+    def raised(self, layers: int) -> Self:
+        """The same bins so many layers higher."""
+        return type(self)(self.key + layers * _SPAN, self.sums)
+
+    @property
+    def layer(self) -> I64:
+        """The layer of every bin."""
+        return self.key // _SPAN
+
     @property
     def bin(self) -> I64:
         """The number of every bin, whatever its layer."""
         return self.key % _SPAN - _SPAN // 2
+
+
+class WeighedBins:
+    """Bins of many layers, to be pooled with one weight of the layers after the other."""
+
+    def __init__(self, bins: Bins, weight_of: I64) -> None:
+        """`weight_of` says for every bin which of the weights is its own."""
+        order = np.argsort(bins.key % _SPAN, kind="stable")
+        self._weight_of = weight_of[order]
+        self._sums = np.ascontiguousarray(bins.sums[order].T)
+        self._key, self._first = np.unique((bins.key % _SPAN)[order], return_index=True)
+
+    def pooled(self, weights: I64) -> Bins:
+        """All layers as one, layer 0, every score as often as its weight says."""
+        if not len(self._key):
+            return Bins.none()
+        sums = np.add.reduceat(self._sums * weights[self._weight_of], self._first, axis=1)
+        there = sums[0] > 0
+        return Bins(self._key[there], np.ascontiguousarray(sums[:, there].T))
 
 
 _SAME_SCORE = 4e-15

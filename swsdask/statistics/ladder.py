@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from swsdask.kernels.ladder import count_own_slots, count_slots, merge_order
-from swsdask.kernels.resampling import find_ladder_slots
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.counts import Counts, class_layers, groups, members, stretches
 from swsdask.statistics.statistic import Statistic
@@ -136,48 +135,6 @@ def _ends(counts: Counts, reference: Reference) -> Iterator[float]:
         strata = members(condition)
         yield float(counts.lowest[strata].min(initial=np.inf))
         yield float(counts.highest[strata].max(initial=-np.inf))
-
-
-@dataclass(frozen=True, eq=False)
-class StratumLadder:
-    """Trials of one system between rungs, stratum by stratum: what resampling needs to find the best threshold again.
-
-    `rungs` are those of `Ladder`, and the highest score of every stratum. A cell is a stratum and a slot:
-    (query * n_groups + group) * len(rungs) + slot. `cells` int64, ascending, are those that have trials, and `counts`
-    int64 says how many.
-    """
-
-    after: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits)
-    aligned: ClassVar[bool] = False
-
-    rungs: F64
-    cells: I64
-    counts: I64
-
-    @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> F64:
-        """The rungs of a system."""
-        highest: F64 = found[Counts].highest
-        return np.union1d(Ladder.prepare(found, reference).rungs, highest[np.isfinite(highest)])
-
-    @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: F64) -> Self:
-        """The trials of one cell of the archive."""
-        parts = stretches(trials)
-        slots = np.empty(len(parts.score), np.int32)
-        find_ladder_slots(parts.score, prepared, slots)
-        stratum: I64 = parts.query.astype(np.int64) * reference.n_groups + parts.group
-        cells, counts = np.unique(np.repeat(stratum * len(prepared), np.diff(parts.bounds)) + slots, return_counts=True)
-        return cls(prepared, cells, np.asarray(counts, np.int64))
-
-    def merge(self, other: Self) -> Self:
-        """The trials of both parts together."""
-        cells = np.concatenate([self.cells, other.cells])
-        order = np.argsort(cells, kind="stable")
-        cells = cells[order]
-        first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])[: len(cells)])
-        counts = np.concatenate([self.counts, other.counts])[order]
-        return type(self)(self.rungs, cells[first], np.add.reduceat(counts, first) if len(first) else counts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,7 +96,14 @@ def test_a_gate_is_checked_before_the_work(swsdask: Callable[..., Outcome], fold
     [
         (["--fail-if", "atwv drops .1"], "name two systems, the second as the baseline, or a baseline"),
         (["--baseline", A, "--fail-if", "atwv drops in x"], "condition 'x' is unknown. Nearest: "),
-        (["--measures", "mtwv"], "MTWV can be resampled from an archive, or a reference and runs."),
+        (
+            ["--measures", "mtwv"],
+            "mtwv cannot be resampled from results: these have no numbers by query that it is the average of, and keep "
+            "no counts of trials by query and score. Compare the archive, or the reference and the runs, with "
+            "--measures mtwv. What these results have that can be resampled: atwv.",
+        ),
+        (["--measures", "cnxe"], "the results have no cnxe: score again with --measures cnxe, or compare the archive"),
+        (["--measures", "cnxf"], "measure 'cnxf' is unknown. Nearest: cnxe"),
         (["--baseline", "nobody"], "'nobody' is none of the systems"),
         (["one"], "Name two systems"),
         (["--by", "oov"], "has been scored"),

@@ -1,4 +1,6 @@
-"""MTWV of a replicate against its definition: every score of the queries drawn tried as a threshold, exactly."""
+"""Replicates: MTWV against its definition, every score of the queries drawn tried as a threshold, exactly; and every
+measure with equal weights against itself.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdask.measures import select
 from swsdask.measures.measure import Scored
-from swsdask.measures.resampling import best_threshold
+from swsdask.measures.resampling import NAMES, Samples, refusal
+from swsdask.measures.resampling.thresholds import best_threshold
 from tests.property.worlds import World, worlds
 from tests.worlds import settings as evaluation
 from tests.worlds import statistics, with_thresholds
@@ -58,3 +62,34 @@ def literal_mtwv(world: World, condition: object, times: dict[int, int], beta: f
             alarm += k * Fraction(len(accepted) - sum(accepted), n_trials - int(n_act[q]))
         losses.append(miss / with_targets + Fraction(beta) * alarm / every)
     return float(1 - min(losses))
+
+
+@settings(max_examples=40)
+@given(
+    worlds(no_targets=True),
+    st.sampled_from(["none", "kwseval"]),
+    st.sampled_from(["group", "best", "worst", "expected"]),
+    st.integers(1, 3),
+)
+def test_with_equal_weights_a_measure_is_itself(world: World, compat: str, ties: str, times: int) -> None:
+    asked = evaluation(compat=compat, thresholds=(0.5,), average_precision={"ties": ties})
+    reference = with_thresholds(world.reference, asked)
+    scored = Scored(statistics([world.rows], reference), reference, asked)
+    names = [name for name in NAMES if refusal(name, asked) is None]
+    observer = Samples(names)
+    observer.see("mine", scored)
+    numbers = {
+        (values.condition, name): column[0]
+        for family in select(names)
+        for values in family.values(scored)
+        if values.queries is None
+        for name, column in values.columns.items()
+    }
+    for condition, by_measure in observer.found.items():
+        assert {name.partition("@")[0] for name in by_measure} == {name.partition("@")[0] for name in names}
+        for measure, samples in by_measure.items():
+            counted = 1 if measure == "ap" and ties != "group" else times  # two queries' hits have ranks of their own
+            weights = np.full((len(observer.queries[condition]), 1), counted, np.int32)
+            expected = numbers[condition, measure]
+            for found in (samples["mine"].value, *samples["mine"].replicates(weights).tolist()):
+                assert found == pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True), (condition, measure)

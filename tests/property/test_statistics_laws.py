@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdask.statistics.counts import Counts, class_layers, class_targets, members
-from swsdask.statistics.ladder import Hits, Ladder, QueryLadder, StratumLadder
+from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
+from swsdask.statistics.resampling import StratumLadder
 from tests.engines import plain
 from tests.property.worlds import World, cells, worlds
 from tests.worlds import statistics

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import swsdask as sws
-from swsdask.api.scoring import score_observed
+from swsdask.api.comparing import sample_evaluation
 from swsdask.comparison.averages import needed_for, query_numbers
 from swsdask.comparison.resampling import bootstrap_weights
-from swsdask.measures.resampling import BestThresholds
 from swsdask.model.results import SCORES, Result
 from swsdask.simulate.evaluation import simulate
 from swsdask.simulate.files import write
@@ -23,8 +24,7 @@ from tests.replicates import write_replicate
 from tests.results import MANIFEST
 
 SETTINGS = {"evaluation": {"operating_point": {"beta": 20.0}}}
-MEASURES = ["atwv", "otwv", "stwv", "map"]
-EVERY = [*MEASURES, "mtwv"]
+EVERY = "atwv otwv stwv map mgap mtwv twv_bayes twv@4.5 cxe cnxe cnxe_min ap".split()
 
 
 @pytest.fixture(scope="module")
@@ -34,25 +34,35 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("compat", ["none", "kwseval"])
-def test_a_replicate_has_the_numbers_of_scoring_it(files: Path, tmp_path: Path, compat: str) -> None:
-    chosen = {"evaluation": {"operating_point": {"beta": 20.0}, "compat": compat}}
-    observer = BestThresholds()
-    evaluation = sws.open(files, settings=chosen)
-    result = score_observed(evaluation, needed_for(EVERY), str(files / "runs"), (), observer=observer)
-    numbers = query_numbers(result, "all", needed_for(EVERY))
-    samples = {measure: numbers.averages(measure) or {} for measure in MEASURES} | {
-        "mtwv": observer.by_condition["all"]
-    }
-    weights = bootstrap_weights(4, 20, len(numbers.queries))
-    for replicate in range(20):
+@pytest.mark.parametrize(
+    ("replicates", "chosen"),
+    [
+        (20, {"compat": "none"}),
+        (4, {"compat": "kwseval"}),
+        (4, {"impute": -3.5, "nonnegative_gamma": True, "average_precision": {"ties": "expected"}}),
+        (4, {"average_precision": {"integration": "trapezoid", "interpolation": "none", "score_dtype": "float32"}}),
+    ],
+)
+def test_a_replicate_has_the_numbers_of_scoring_it(
+    files: Path, tmp_path: Path, replicates: int, chosen: dict[str, Any]
+) -> None:
+    asked = {"evaluation": {"operating_point": {"beta": 20.0}, **chosen}}
+    evaluation = sws.open(files, settings=asked)
+    result, by_condition, _ = sample_evaluation(evaluation, EVERY, str(files / "runs"))
+    samples = by_condition["all"]
+    assert set(samples) == set(EVERY)
+    queries = query_numbers(result, "all", ["n_target"]).queries
+    weights = bootstrap_weights(4, replicates, len(queries))
+    found = {(m, system): s.replicates(weights) for m, by_system in samples.items() for system, s in by_system.items()}
+    others = dict.fromkeys(set(re.findall('kwid="([^"]*)"', (files / "sim.kwlist.xml").read_text())) - {*queries}, 1)
+    for replicate in range(replicates):
         target = tmp_path / str(replicate)
-        write_replicate(files, target, dict(zip(numbers.queries, weights[:, replicate].tolist(), strict=True)))
-        again = sws.score(sws.open(target, settings=chosen), EVERY, runs=str(target / "runs"))
+        write_replicate(files, target, others | dict(zip(queries, weights[:, replicate].tolist(), strict=True)))
+        again = sws.score(sws.open(target, settings=asked), EVERY, runs=str(target / "runs"))
         for row in again.table.to_pylist():
             if row["query"] is None and row["measure"] in EVERY:
-                found = samples[row["measure"]][row["system"]].replicates(weights[:, [replicate]])[0]
-                assert found == pytest.approx(row["value"], rel=1e-12, abs=1e-12), row
+                number = found[row["measure"], row["system"]][replicate]
+                assert number == pytest.approx(row["value"], rel=1e-12, abs=1e-12), row
 
 
 def made(rows: list[tuple[str, str | None, str, float]], condition: str = "all") -> Result:
@@ -108,7 +118,7 @@ def test_any_executor_gives_the_same_bits(files: Path) -> None:
     tables = []
     for executor in ("serial", "threads"):
         with sws.cluster(executor) as workers:
-            found = sws.compare(evaluation, runs=str(files / "runs"), replicates=100, executor=workers)
+            found = sws.compare(evaluation, EVERY, runs=str(files / "runs"), replicates=20, executor=workers)
         tables.append((found.interval_table, found.difference_table))
     assert tables[0][0].equals(tables[1][0])
     assert tables[0][1].to_pandas().equals(tables[1][1].to_pandas())
@@ -163,7 +173,7 @@ def test_averages_over_different_queries() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"measures": "mtwv"}, "measure mtwv cannot be resampled"),
+        ({"measures": "mtwv"}, "the results have no mtwv: score again with --measures mtwv"),
         ({"baseline": "z"}, "'z' is none of the systems: a, b, c"),
         ({"pair": ("a", "a")}, "compared with itself"),
         ({"pair": ("a", "b"), "baseline": "a"}, "not both"),

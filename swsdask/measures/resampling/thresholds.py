@@ -1,17 +1,15 @@
-"""MTWV with weights of queries: its threshold is sought again with every vector of weights.
+"""TWV at thresholds with weights of queries; that of MTWV is sought again with every vector of weights.
 
 P_miss and P_fa (Eq. 4-5 of the 2013 measures document) become weighted averages: a query that is drawn k times counts
 as k queries. So MTWV of a replicate is that of an evaluation in which the query stands k times. Under
 `compat = "kwseval"` rejecting everything is no threshold, of a replicate neither: its highest score is that of the
 queries drawn.
 
-Not covered: `compat = "mediaeval"`, whose MTWV accepts imputed trials, and conditions whose queries differ from system
-to system (KWSEval -inc).
+Not covered: MTWV under `compat = "mediaeval"`, which accepts imputed trials.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -19,13 +17,18 @@ from typing import ClassVar
 import numpy as np
 
 from swsdask.kernels.resampling import best_twv
-from swsdask.measures.averages import Population, counts_present_only
+from swsdask.measures.averages import Population, ratio
 from swsdask.measures.measure import Scored
-from swsdask.model.settings import EvaluationSettings
+from swsdask.measures.resampling.queries import drawn_queries, places
+from swsdask.model.samples import Averages, Sample
 from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.statistics.counts import Counts
-from swsdask.statistics.ladder import Hits, StratumLadder
+from swsdask.statistics.ladder import Hits
+from swsdask.statistics.resampling import StratumLadder
 from swsdask.statistics.statistic import Statistic
+
+NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, StratumLadder)
+"""The statistics that thresholds are sought in."""
 
 _BLOCKS = 128
 """Into how many blocks with about equally many hits the ladder is cut at most."""
@@ -106,20 +109,12 @@ def _inverse(counts: I64) -> F64:
     return np.divide(1.0, counts, out=np.zeros(len(counts)), where=counts > 0)
 
 
-def covers(settings: EvaluationSettings) -> bool:
-    """Whether this module covers MTWV under some settings."""
-    return settings.compat != "mediaeval" and not counts_present_only(settings)
-
-
 def best_threshold(scored: Scored, population: Population) -> BestThreshold:
     """MTWV of one condition."""
     reference = scored.reference
     ladder, hits = scored[StratumLadder], scored[Hits]
-    chosen = np.array(
-        sorted(np.flatnonzero(population.queries).tolist(), key=lambda q: reference.query_ids[q]), np.int64
-    )
-    place = np.full(reference.n_queries, -1, np.int64)
-    place[chosen] = np.arange(len(chosen))
+    chosen = drawn_queries(scored, population)
+    place = places(chosen, reference.n_queries)
     groups, n_rungs = population.condition.groups, len(ladder.rungs)
 
     def keys(query: I64 | I32, group: I64, slot: I64, counts: I64) -> tuple[I64, I64]:
@@ -148,15 +143,39 @@ def best_threshold(scored: Scored, population: Population) -> BestThreshold:
     )
 
 
-class BestThresholds:
-    """Takes MTWV of every system, by condition, while systems are scored (a `scoring.score.Observer`)."""
+class ResampledMaximum:
+    """mtwv."""
 
-    needs: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits, StratumLadder)
+    names: ClassVar[tuple[str, ...]] = ("mtwv",)
+    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
-    def __init__(self) -> None:
-        self.by_condition: dict[str, dict[str, BestThreshold]] = defaultdict(dict)
+    def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
+        """The measure of one condition."""
+        return {"mtwv": best_threshold(scored, population)}
 
-    def see(self, system: str, scored: Scored) -> None:
-        """Take the system's, in every condition."""
-        for population in scored.populations:
-            self.by_condition[population.condition.name][system] = best_threshold(scored, population)
+
+class ResampledTwv:
+    """twv_bayes, twv@THETA: averages over queries, whose error rates the scores by query do not have."""
+
+    names: ClassVar[tuple[str, ...]] = ("twv_bayes", "twv@")
+    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+
+    def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
+        """The measures of one condition."""
+        thresholds = {"twv_bayes": scored.weights.bayes_threshold}
+        thresholds |= {f"twv@{theta!r}": theta for theta in scored.settings.thresholds}
+        return {name: _at_threshold(scored, population, theta) for name, theta in thresholds.items()}
+
+
+def _at_threshold(scored: Scored, population: Population, threshold: float) -> Averages:
+    ladder, hits, n_queries = scored[StratumLadder], scored[Hits], scored.reference.n_queries
+    groups = population.condition.groups
+    stratum, slot = np.divmod(ladder.cells, len(ladder.rungs))
+    query, group = np.divmod(stratum, scored.reference.n_groups)
+    above = groups[group] & (slot > np.searchsorted(ladder.rungs, threshold))
+    hit = groups[hits.group] & (hits.score >= threshold)
+    accepted = np.bincount(query[above], ladder.counts[above], n_queries).astype(np.int64)
+    found = np.bincount(hits.query[hit], minlength=n_queries)
+    rates = (ratio(population.targets - found, population.targets), ratio(accepted - found, population.nontargets))
+    chosen = drawn_queries(scored, population)
+    return Averages(1.0, (-1.0, -scored.weights.beta), np.array([column[chosen] for column in rates]))

@@ -1,0 +1,90 @@
+"""Measures with weights of queries: the arithmetic of the measure, in which a query counts as often as it was drawn.
+
+Here are those that are no averages of their numbers by query. Each family names its measures, the statistics that they
+need, and gives the samples of one condition.
+
+Not covered are conditions whose queries differ from system to system (KWSEval -inc).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from swsdask.measures.averages import Population, counts_present_only
+from swsdask.measures.measure import Scored
+from swsdask.measures.names import family_name
+from swsdask.measures.resampling.calibration import ResampledAffine, ResampledCrossEntropy
+from swsdask.measures.resampling.queries import drawn_queries
+from swsdask.measures.resampling.rankings import ResampledPooledPrecision
+from swsdask.measures.resampling.thresholds import ResampledMaximum, ResampledTwv
+from swsdask.model.samples import Sample
+from swsdask.model.settings import EvaluationSettings
+from swsdask.statistics.statistic import Statistic
+
+
+class Resampled(Protocol):
+    """A family of measures that can be computed with weights of queries."""
+
+    names: ClassVar[tuple[str, ...]]
+    needs: ClassVar[tuple[type[Statistic], ...]]
+
+    def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
+        """What each measure of one condition is computed from."""
+        ...
+
+
+FAMILIES: tuple[Resampled, ...] = (
+    ResampledMaximum(),
+    ResampledTwv(),
+    ResampledCrossEntropy(),
+    ResampledAffine(),
+    ResampledPooledPrecision(),
+)
+
+NAMES = tuple(name for family in FAMILIES for name in family.names)
+"""The measures that are resampled from statistics, not from their numbers by query."""
+
+
+def refusal(measure: str, settings: EvaluationSettings) -> str | None:
+    """Which settings keep a measure of `NAMES` from being resampled; None if none does."""
+    if counts_present_only(settings):
+        return f"compat={settings.compat}, no_targets={settings.no_targets}"
+    if measure == "mtwv" and settings.compat == "mediaeval":
+        return "compat=mediaeval"
+    rule = settings.average_precision.rule(settings.trials)
+    if measure == "ap" and rule.order is not None:
+        return f"average_precision.ties={rule.order}"
+    if measure == "ap" and rule.duplicates is not None:
+        return f"average_precision.duplicates={rule.duplicates}"
+    return None
+
+
+class Samples:
+    """Takes the samples of some measures of every system while systems are scored (a `scoring.score.Observer`).
+
+    `found` has them by condition, measure and system, and `queries` the ids of the queries that each system's are
+    weighed by, by condition.
+    """
+
+    def __init__(self, measures: Iterable[str]) -> None:
+        wanted = {family_name(measure) for measure in measures}
+        self._families = [family for family in FAMILIES if not wanted.isdisjoint(family.names)]
+        self._wanted: Collection[str] = wanted
+        self.needs = tuple(dict.fromkeys(needed for family in self._families for needed in family.needs))
+        self.found: dict[str, dict[str, dict[str, Sample]]] = defaultdict(lambda: defaultdict(dict))
+        self.queries: dict[str, tuple[str, ...]] = {}
+
+    def see(self, system: str, scored: Scored) -> None:
+        """Take those of a system, in every condition."""
+        ids = np.array(scored.reference.query_ids, object)
+        for population in scored.populations:
+            condition = population.condition.name
+            self.queries[condition] = tuple(ids[drawn_queries(scored, population)])
+            for family in self._families:
+                for measure, sample in family.samples(scored, population).items():
+                    if family_name(measure) in self._wanted:
+                        self.found[condition][measure][system] = sample

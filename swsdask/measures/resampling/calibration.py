@@ -1,0 +1,230 @@
+"""C_xe, C_nxe and C_nxe min with weights of queries.
+
+Trials of a query that is drawn k times count k times, given and imputed ones. The score of imputed trials is the lowest
+of the queries that were drawn and of those that are not resampled, unless a setting fixes it. The prior is that of the
+evaluation. The best map of a replicate is sought from that of the evaluation on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from swsdask.measures.averages import Population
+from swsdask.measures.calibration import fit_pool
+from swsdask.measures.cross_entropy import Censored, censored, mean_cost
+from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, prior_entropy
+from swsdask.measures.measure import Scored
+from swsdask.measures.resampling.queries import drawn_queries, places
+from swsdask.model.samples import Sample
+from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference
+from swsdask.statistics.bins import Bins, WeighedBins, Zoom, quadrature
+from swsdask.statistics.counts import Counts, members
+from swsdask.statistics.entropy import Entropy
+from swsdask.statistics.ladder import Hits
+from swsdask.statistics.resampling import NontargetEnds, StratumMoments, stratum_bins
+from swsdask.statistics.statistic import Statistic
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """Given and imputed trials by query, as `cross_entropy.Censored` has them, and the score of imputed ones.
+
+    `impute` is a fixed score, NaN for the lowest: of all queries drawn, which have `lowest`, and `elsewhere`.
+    """
+
+    impute: float
+    lowest: F64
+    elsewhere: float
+    columns: I64
+
+    @classmethod
+    def of(cls, scored: Scored, population: Population, queries: I64) -> _Pool:
+        lowest = scored[Counts].lowest.min(axis=1, initial=np.inf)
+        others = np.ones(len(lowest), np.bool_)
+        others[queries] = False
+        fixed = scored.settings.impute
+        return cls(
+            impute=fixed + 0.0 if isinstance(fixed, float) else np.nan,
+            lowest=lowest[queries],
+            elsewhere=float(lowest[others].min(initial=np.inf)),
+            columns=np.array([column[queries] for column in censored(scored, population).columns]),
+        )
+
+    def scores(self, weights: I32) -> F64:
+        """The score of imputed trials in each replicate."""
+        if not math.isnan(self.impute):
+            return np.full(weights.shape[1], self.impute)
+        order = np.argsort(self.lowest, kind="stable")
+        ascending = np.append(np.minimum(self.lowest[order], self.elsewhere), self.elsewhere)
+        drawn = np.concatenate([weights[order] > 0, np.ones((1, weights.shape[1]), np.bool_)])
+        lowest = ascending[drawn.argmax(axis=0)]
+        return np.where(np.isfinite(lowest), lowest, 0.0)
+
+    def replicates(self, weights: I32) -> Iterator[tuple[I64, Censored]]:
+        """Those replicates that share a score, and their trials, as if each were a query."""
+        scores = self.scores(weights)
+        sums = self.columns @ weights.astype(np.int64)
+        for score in np.unique(scores).tolist():
+            chosen = np.flatnonzero(scores == score)
+            yield chosen, Censored(score, *sums[:, chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class CrossEntropies:
+    """C_xe over `unit` nats of one system in one condition: `target` and `nontarget` are the costs of given trials."""
+
+    pool: _Pool
+    target: F64
+    nontarget: F64
+    prior_log_odds: float
+    unit: float
+
+    @property
+    def value(self) -> float:
+        """The measure."""
+        return float(self.replicates(np.ones((len(self.target), 1), np.int32))[0])
+
+    def replicates(self, weights: I32) -> F64:
+        """The measure with the weights of each replicate; NaN without trials of a class."""
+        values = np.full(weights.shape[1], np.nan)
+        for chosen, trials in self.pool.replicates(weights):
+            own = weights[:, chosen]
+            costs = (_weighed(own, self.target), _weighed(own, self.nontarget))
+            values[chosen] = mean_cost(trials, *costs, self.prior_log_odds) / self.unit
+        return values
+
+
+def _weighed(weights: I32, costs: F64) -> F64:
+    """Sums over queries, in their order; infinite costs of queries that were not drawn do not count."""
+    sums = np.zeros(weights.shape[1])
+    for weight, cost in zip(weights, costs.tolist(), strict=True):
+        sums += weight * cost if math.isfinite(cost) else np.where(weight > 0, cost, 0.0)
+    return sums
+
+
+class ResampledCrossEntropy:
+    """cxe, cnxe."""
+
+    names: ClassVar[tuple[str, ...]] = ("cxe", "cnxe")
+    needs: ClassVar[tuple[type[Statistic], ...]] = (Counts, Entropy)
+
+    def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
+        """Both measures of one condition."""
+        queries = drawn_queries(scored, population)
+        entropy, eta = scored[Entropy], scored.reference.prior_log_odds
+        costs = (side.by_query(population.condition.groups)[queries] for side in (entropy.target, entropy.nontarget))
+        target, nontarget = costs
+        pool = _Pool.of(scored, population, queries)
+        units = {"cxe": math.log(2.0), "cnxe": prior_entropy(eta)}
+        return {name: CrossEntropies(pool, target, nontarget, eta, unit) for name, unit in units.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class AffineFits:
+    """C_nxe min of one system in one condition, its map sought again in every replicate.
+
+    `hit` are the scores of given targets and `query_of_hit` their queries; `nontargets` pools the given non-targets in
+    bins about `zoom`. Columns `end`, `n_end`, `query_of_end` are the lowest and the highest score of a query's
+    non-targets and how many have it.
+    """
+
+    pool: _Pool
+    hit: F64
+    query_of_hit: I64
+    nontargets: WeighedBins
+    zoom: Zoom
+    end: F64
+    n_end: I64
+    query_of_end: I64
+    prior_log_odds: float
+    nonnegative: bool
+
+    @property
+    def value(self) -> float:
+        """The measure."""
+        return float(self.replicates(np.ones((len(self.pool.lowest), 1), np.int32))[0])
+
+    def replicates(self, weights: I32) -> F64:
+        """The measure with the weights of each replicate; NaN without trials of a class."""
+        values = np.full(weights.shape[1], np.nan)
+        start = NOTHING
+        every = np.ones((len(weights), 1), np.int32)
+        for _, trials in self.pool.replicates(every):
+            if trials.defined:
+                start = self._fit(trials, every[:, 0], NOTHING)
+        unit = prior_entropy(self.prior_log_odds)
+        for chosen, trials in self.pool.replicates(weights):
+            for number, replicate in enumerate(chosen.tolist()):
+                own = Censored(trials.score, *(column[[number]] for column in trials.columns))
+                if own.defined:
+                    values[replicate] = self._fit(own, weights[:, replicate], start).cost / unit
+        return values
+
+    def _fit(self, trials: Censored, weights: I32, start: Fit) -> Fit:
+        times = weights.astype(np.int64)
+        hit = Shares(self.hit, times[self.query_of_hit].astype(np.float64)).there
+        points = quadrature(self.nontargets.pooled(times), self.zoom)
+        separation = partial(self._separation, trials, times)
+        found = fit_pool(
+            hit, points, trials, separation, self.prior_log_odds, nonnegative=self.nonnegative, start=start
+        )
+        return found.best_of_standard
+
+    def _separation(self, trials: Censored, times: I64, target: Shares) -> Separation:
+        count = times[self.query_of_end] * self.n_end
+        score = np.append(self.end, trials.score)
+        share = np.append(count, trials.imputed_nontarget.sum()) / trials.n_nontarget
+        return Separation.of(ScoreShares(target, Shares(score, share).there))
+
+
+class ResampledAffine:
+    """cnxe_min."""
+
+    names: ClassVar[tuple[str, ...]] = ("cnxe_min",)
+    needs: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits, NontargetEnds, StratumMoments)
+
+    def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
+        """The measure of one condition."""
+        reference, hits, moments = scored.reference, scored[Hits], scored[StratumMoments]
+        queries = drawn_queries(scored, population)
+        place, strata = places(queries, reference.n_queries), members(population.condition)
+        inside = strata[hits.query, hits.group] & (place[hits.query] >= 0)
+        hit, stratum = hits.score[inside], _strata(hits.query[inside], hits.group[inside], reference)
+        of_hits = stratum_bins(moments.zoom, np.arange(len(hit) + 1), stratum, hit)
+        query, group = np.divmod(moments.bins.layer, reference.n_groups)
+        chosen = strata[query, group] & (place[query] >= 0)
+        bins = Bins(moments.bins.key[chosen], moments.bins.sums[chosen]).minus(of_hits)
+        end, n_end, query_of_end = _ends(scored[NontargetEnds], strata)
+        found = AffineFits(
+            pool=_Pool.of(scored, population, queries),
+            hit=hit,
+            query_of_hit=place[hits.query[inside]],
+            nontargets=WeighedBins(bins, place[bins.layer // reference.n_groups]),
+            zoom=moments.zoom,
+            end=end,
+            n_end=n_end,
+            query_of_end=place[query_of_end],
+            prior_log_odds=reference.prior_log_odds,
+            nonnegative=scored.settings.nonnegative_gamma,
+        )
+        return {"cnxe_min": found}
+
+
+def _strata(query: I32, group: I16, reference: Reference) -> I64:
+    return query.astype(np.int64) * reference.n_groups + group
+
+
+def _ends(ends: NontargetEnds, strata: Bool) -> tuple[F64, I64, I64]:
+    """The lowest and highest scores of some strata, how many trials have them, and their queries; equal ones once."""
+    low, high = strata & (ends.n_lowest > 0), strata & (ends.n_highest > 0) & (ends.highest > ends.lowest)
+    return (
+        np.concatenate([ends.lowest[low], ends.highest[high]]),
+        np.concatenate([ends.n_lowest[low], ends.n_highest[high]]),
+        np.concatenate([np.nonzero(low)[0], np.nonzero(high)[0]]),
+    )

@@ -1,0 +1,92 @@
+"""What resampling draws: measures of one system that can be computed with any weights of the queries.
+
+Weights are whole numbers, how often each query was drawn, by query in the order of their ids. Sums over queries run in
+that order, one addition after the other, and have the same bits everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from swsdask.model.trials import F64, I8, I32, I64, Bool
+
+
+def weighted_sums(weights: I32 | I8, values: F64) -> F64:
+    """Sums over queries of weight times value, in the order of queries: float64 [replicates]."""
+    sums = np.zeros(weights.shape[1])
+    for weight, value in zip(weights, values.tolist(), strict=True):
+        sums += weight * value
+    return sums
+
+
+class Sample(Protocol):
+    """A measure of one system in one condition that can be computed with weights of the condition's queries."""
+
+    @property
+    def value(self) -> float:
+        """The measure."""
+        ...
+
+    def replicates(self, weights: I32) -> F64:
+        """The measure with the weights of each replicate, NaN where it is not defined: float64 [replicates]."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Among:
+    """A sample of some of the queries only: `rows` are their places among all."""
+
+    sample: Sample
+    rows: I64
+
+    @property
+    def value(self) -> float:
+        """The measure."""
+        return self.sample.value
+
+    def replicates(self, weights: I32) -> F64:
+        """The measure with the weights of each replicate."""
+        return self.sample.replicates(np.ascontiguousarray(weights[self.rows]))
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """A measure that is a constant plus averages over queries, each times a factor.
+
+    `columns` float64 [n_averages, n_queries] have the values by query, NaN where an average leaves the query out, and
+    `factors` one number each.
+    """
+
+    constant: float
+    factors: tuple[float, ...]
+    columns: F64
+
+    @property
+    def value(self) -> float:
+        """The measure."""
+        return float(self.replicates(np.ones((self.columns.shape[1], 1), np.int32))[0])
+
+    @property
+    def parts(self) -> F64:
+        """What each query adds to the measure beside the constant, NaN for one that has no part in it: [n_queries]."""
+        there = ~np.isnan(self.columns)
+        factors = np.array(self.factors) / np.maximum(there.sum(axis=1), 1)
+        added: F64 = (np.where(there, self.columns, 0.0) * factors[:, np.newaxis]).sum(axis=0)
+        return np.where(there.any(axis=0), added, np.nan)
+
+    def replicates(self, weights: I32) -> F64:
+        """The measure with the weights of each replicate; an average of no query is not defined (NaN)."""
+        total = np.full(weights.shape[1], self.constant)
+        for factor, column in zip(self.factors, self.columns, strict=True):
+            there = ~np.isnan(column)
+            drawn = weights[there].sum(axis=0, dtype=np.int64).astype(np.float64)
+            drawn[drawn == 0] = np.nan
+            total += factor * (weighted_sums(weights[there], column[there]) / drawn)
+        return total
+
+    def of(self, queries: Bool) -> Averages:
+        """The same of some of the queries only, bool [n_queries]; the others have no part in it."""
+        return replace(self, columns=np.where(queries, self.columns, np.nan))

@@ -1,0 +1,185 @@
+"""What resampling queries needs: counts and moments of trials stratum by stratum, where measures need sums over them.
+
+A replicate weighs the queries, so what other statistics add up over queries is kept apart here. A cell is a stratum and
+a slot or bin that holds trials of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from swsdask.kernels.resampling import find_ladder_slots
+from swsdask.model.trials import F64, I64, Reference, Trials
+from swsdask.statistics.bins import Bins, Scores, Zoom
+from swsdask.statistics.counts import Counts, groups, stretches
+from swsdask.statistics.ladder import Hits, Ladder
+from swsdask.statistics.moments import Moments, ZoomedMoments
+from swsdask.statistics.ranks import pooled_rungs, ranked
+from swsdask.statistics.statistic import Statistic
+
+
+@dataclass(frozen=True, eq=False)
+class StratumLadder:
+    """Trials of one system between rungs, stratum by stratum.
+
+    `rungs` are those of `Ladder`, and the highest score of every stratum. A cell is a stratum and a slot:
+    (query * n_groups + group) * len(rungs) + slot. `cells` int64, ascending, are those that have trials, and `counts`
+    int64 says how many.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits)
+    aligned: ClassVar[bool] = False
+
+    rungs: F64
+    cells: I64
+    counts: I64
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> F64 | None:
+        """The rungs of a system."""
+        highest: F64 = found[Counts].highest
+        return np.union1d(Ladder.prepare(found, reference).rungs, highest[np.isfinite(highest)])
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: F64) -> Self:
+        """The trials of one cell of the archive."""
+        parts = stretches(trials)
+        slots = np.empty(len(parts.score), np.int32)
+        find_ladder_slots(cls.compared(parts.score, reference), prepared, slots)
+        stratum: I64 = parts.query.astype(np.int64) * reference.n_groups + parts.group
+        cells, counts = np.unique(np.repeat(stratum * len(prepared), np.diff(parts.bounds)) + slots, return_counts=True)
+        return cls(prepared, cells, np.asarray(counts, np.int64))
+
+    @classmethod
+    def compared(cls, score: F64, reference: Reference) -> F64:
+        """Scores as they are compared with rungs."""
+        return score
+
+    def merge(self, other: Self) -> Self:
+        """The trials of both parts together."""
+        cells = np.concatenate([self.cells, other.cells])
+        order = np.argsort(cells, kind="stable")
+        cells = cells[order]
+        first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])[: len(cells)])
+        counts = np.concatenate([self.counts, other.counts])[order]
+        return type(self)(self.rungs, cells[first], np.add.reduceat(counts, first) if len(first) else counts)
+
+
+class StratumRanks(StratumLadder):
+    """Trials of one system between the rungs of `PooledRanks`, those with the score of a rung apart.
+
+    `rungs` are the scores of hits and the next float above each, so a slot has one score or those between two hits.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (Hits,)
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> F64 | None:
+        """The rungs of a system; None where rankings have events of their own."""
+        if reference.ranking.duplicates is not None:
+            return None
+        rungs = pooled_rungs(found[Hits], reference).rungs
+        with np.errstate(over="ignore"):
+            return np.union1d(rungs, np.nextafter(rungs[:-1], np.inf))
+
+    @classmethod
+    def compared(cls, score: F64, reference: Reference) -> F64:
+        """Scores as rankings compare them."""
+        return ranked(score, reference.ranking)
+
+
+_STRATA = 256
+"""How many strata are binned at once: what that takes grows with them."""
+
+
+@dataclass(frozen=True, eq=False)
+class StratumMoments:
+    """All given trials of one system, targets too, in the bins of `ZoomedMoments` or else of `Moments`.
+
+    A layer of the bins is a stratum: query * n_groups + group.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (Hits,)
+    aligned: ClassVar[bool] = False
+
+    zoom: Zoom
+    bins: Bins
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> Zoom:
+        """What scores are binned about."""
+        return ZoomedMoments.prepare(found, reference) or Moments.prepare(found, reference)
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: Zoom) -> Self:
+        """The moments of one cell of the archive."""
+        parts = stretches(trials)
+        stratum = parts.query.astype(np.int64) * reference.n_groups + parts.group
+        return cls(prepared, stratum_bins(prepared, parts.bounds, stratum, parts.score))
+
+    def merge(self, other: Self) -> Self:
+        """The moments of both parts together."""
+        return type(self)(self.zoom, self.bins.merge(other.bins))
+
+
+def stratum_bins(zoom: Zoom, bounds: I64, stratum: I64, score: F64) -> Bins:
+    """The bins of stretches of scores, whose layers are their strata."""
+    nothing = Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+    block = stratum // _STRATA
+    parts = [Bins.none()]
+    for number in np.unique(block).tolist():
+        own = np.where(block == number, stratum - number * _STRATA, -1).astype(np.int32)
+        parts.append(Bins.of(zoom, Scores(bounds, own, score), nothing, _STRATA).raised(number * _STRATA))
+    return Bins(np.concatenate([part.key for part in parts]), np.concatenate([part.sums for part in parts]))
+
+
+@dataclass(frozen=True, eq=False)
+class NontargetEnds:
+    """The lowest and the highest score of the non-target trials of each stratum, and how many trials have it.
+
+    All are [n_queries, n_groups]; without non-targets inf and -inf, 0 trials.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = ()
+    aligned: ClassVar[bool] = True
+
+    lowest: F64
+    highest: F64
+    n_lowest: I64
+    n_highest: I64
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+        """Nothing is needed."""
+        return ()
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
+        """The ends of one aligned cell."""
+        if trials.hit is None:
+            raise ValueError("ends of non-targets need aligned trials")
+        shape = (reference.n_queries, reference.n_groups)
+        other = np.ones(len(trials), np.bool_)
+        other[trials.hit] = False
+        place = trials.query[other], groups(trials, np.flatnonzero(other))
+        score = trials.score[other] + 0.0
+        lowest, highest = np.full(shape, np.inf), np.full(shape, -np.inf)
+        np.minimum.at(lowest, place, score)
+        np.maximum.at(highest, place, score)
+        n_lowest, n_highest = np.zeros((2, *shape), np.int64)
+        np.add.at(n_lowest, place, score == lowest[place])
+        np.add.at(n_highest, place, score == highest[place])
+        return cls(lowest, highest, n_lowest, n_highest)
+
+    def merge(self, other: Self) -> Self:
+        """The ends of both parts together."""
+        lowest, highest = np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest)
+        n_lowest, n_highest = np.zeros((2, *lowest.shape), np.int64)
+        for part in (self, other):
+            n_lowest += np.where(part.lowest == lowest, part.n_lowest, 0)
+            n_highest += np.where(part.highest == highest, part.n_highest, 0)
+        return type(self)(lowest, highest, n_lowest, n_highest)
