@@ -11,6 +11,7 @@ from swsdask.api.arguments import Location, Runs, as_names
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.execution.executor import Executor, Progress
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.model.comparison import Comparison, Resampling
 from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
@@ -82,6 +83,8 @@ def compare(
     baseline: str | None = None,
     runs: Runs = None,
     by: str | Iterable[str] = (),
+    frame_shift: float | None = None,
+    negate_scores: bool = False,
     seed: int = 0,
     replicates: int = 10_000,
     level: float = 0.95,
@@ -111,6 +114,8 @@ def compare(
         The runs to score, as for `score`; of an evaluation only.
     by : str or iterable of str, optional
         Conditions, as for `score`; of an evaluation only.
+    frame_shift, negate_scores : optional
+        How runs are encoded, as for `score`.
     seed : int, default 0
         Another seed gives other replicates. The same seed gives the same bits for any order of systems and queries.
     replicates : int, default 10000
@@ -172,7 +177,8 @@ def compare(
         samples, n_queries = _samples(result, names)
     else:
         evaluation = source if isinstance(source, Evaluation) else open_evaluation(source)
-        result, samples, n_queries = sample_evaluation(evaluation, names, runs, by, executor, progress)
+        encoding = Encoding(frame_shift, negate_scores)
+        result, samples, n_queries = sample_evaluation(evaluation, names, runs, by, encoding, executor, progress)
     systems = result.table["system"].unique().to_pylist()
     signature = str(result.manifest.get("signature", ""))
     return compared(samples, n_queries, systems, how, pair, baseline, gates, signature)
@@ -208,6 +214,7 @@ def sample_evaluation(
     names: list[str] | None = None,
     runs: Runs = None,
     by: str | Iterable[str] = (),
+    encoding: Encoding | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> tuple[Result, Samples, dict[str, int]]:
@@ -226,7 +233,7 @@ def sample_evaluation(
             raise SettingsError(f"{name} cannot be resampled with {why}. Name other measures.")
     observer = Samples(names)
     result = score_observed(
-        evaluation, needed_for(names), runs, by, executor=executor, progress=progress, observer=observer
+        evaluation, needed_for(names), runs, by, encoding, executor=executor, progress=progress, observer=observer
     )
     return result, *_samples(result, names, observer)
 

@@ -7,12 +7,24 @@ from typing import Literal
 
 import click
 
-from swsdask.cli.options import engine_options, explicit_settings, given_runs, settings_options, writable_directory
+from swsdask.cli.options import (
+    encoding_options,
+    engine_options,
+    explicit_settings,
+    given_runs,
+    qrels_option,
+    reference_and_runs,
+    reference_options,
+    settings_options,
+    verify_option,
+    writable_directory,
+)
 
 
 @click.command(short_help="Tell how sure numbers and differences of systems are.")
-@click.argument("where")
-@click.argument("names", nargs=-1, metavar="[A B | RUN...]")
+@click.argument("paths", nargs=-1, metavar="[WHERE] [A B | RUN...]")
+@reference_options
+@qrels_option
 @settings_options
 @click.option(
     "--measures", metavar="A,B", help="Only these: atwv, mtwv, otwv, stwv, map, cnxe, cnxe_min, ap, twv@0.5, ..."
@@ -32,7 +44,9 @@ from swsdask.cli.options import engine_options, explicit_settings, given_runs, s
     help="End with exit code 3 if A is worse than B, or another than the baseline: 'atwv drops .005 with p < .05', "
     "'cnxe rises .01 in CONDITION'. Repeatable.",
 )
+@encoding_options
 @engine_options
+@verify_option
 @click.option(
     "--out",
     metavar="DIRECTORY",
@@ -41,8 +55,11 @@ from swsdask.cli.options import engine_options, explicit_settings, given_runs, s
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
 def command(
-    where: str,
-    names: tuple[str, ...],
+    paths: tuple[str, ...],
+    ecf: str | None,
+    rttm: str | None,
+    queries: str | None,
+    qrels: str | None,
     preset: str | None,
     settings_file: Path | None,
     assignments: tuple[str, ...],
@@ -56,17 +73,21 @@ def command(
     interval: Literal["percentile", "bca"],
     adjust: Literal["holm", "max-t"],
     gates: tuple[str, ...],
+    frame_shift: float | None,
+    negate_scores: bool,
     executor: str | None,
     cluster: str | None,
     workers: int | None,
     rows_per_task: int | None,
+    verify: bool,
     out: Path | None,
     form: str,
 ) -> None:
     """Compare systems by drawing the queries of WHERE again and again: intervals of numbers, tests of differences.
 
     WHERE is a directory that `swsdask score --out` wrote, or an archive: then A and B are two of its systems, and
-    without them every two are compared. Or it is a reference directory: then RUNs are files, as for `swsdask score`.
+    without them every two are compared. Or it is a reference directory, or --ecf, --rttm and --queries, or --qrels, are
+    given: then RUNs are files, as for `swsdask score`.
 
     Exit code 3: a gate of --fail-if failed; stderr names the systems, the measure and the numbers.
     """
@@ -76,14 +97,31 @@ def command(
     from swsdask.model.errors import GateError
     from swsdask.render.comparison import comparison_json, print_comparison, write_comparison
 
-    is_result = found_result(where)
+    given = any((ecf, rttm, queries, qrels))
+    where, names = reference_and_runs(paths, given)
+    is_result = where is not None and found_result(where)
     explicit = explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task)
     if is_result and (preset or compat or explicit or by):
         raise click.UsageError(f"{where} has been scored: settings and --by go with an archive or a reference.")
     if is_result and len(names) not in (0, 2):
         raise click.UsageError(f"Name two systems of {where}, or none; found {len(names)}: {', '.join(names)}.")
-    source = where if is_result else sws.open(where, preset=preset, compat=compat, settings=explicit)
-    of_systems = is_result or (not isinstance(source, str) and bool(source.systems))
+    source = (
+        where
+        if where is not None and is_result
+        else sws.open(
+            where,
+            ecf=ecf,
+            rttm=rttm,
+            queries=queries,
+            qrels=qrels,
+            collection=given_runs(names) if qrels else None,
+            preset=preset,
+            compat=compat,
+            settings=explicit,
+            verify=verify,
+        )
+    )
+    of_systems = isinstance(source, str) or bool(source.systems)
     with progress() as shown:
         found = sws.compare(
             source,
@@ -92,6 +130,8 @@ def command(
             baseline=baseline,
             runs=None if is_result else given_runs(names) or None,
             by=by,
+            frame_shift=frame_shift,
+            negate_scores=negate_scores,
             seed=seed,
             replicates=replicates,
             level=level,

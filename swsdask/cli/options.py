@@ -52,6 +52,18 @@ def given_runs(given: Sequence[str]) -> list[str] | dict[str, str]:
     return named or [readable(each) for each in given]
 
 
+def reference_and_runs(paths: Sequence[str], given: bool) -> tuple[str | None, list[str]]:
+    """The reference and the RUNs of a command's arguments; all are RUNs if a reference is `given` by options.
+
+    Raises `click.UsageError` if there is no reference.
+    """
+    if given:
+        return None, list(paths)
+    if not paths:
+        raise click.UsageError("Give a REFERENCE directory or archive, or --ecf, --rttm and --queries, or --qrels.")
+    return paths[0], list(paths[1:])
+
+
 def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         for option in reversed(options):

@@ -13,6 +13,7 @@ from swsdask.cli.options import (
     explicit_settings,
     given_runs,
     qrels_option,
+    reference_and_runs,
     reference_options,
     settings_options,
     verify_option,
@@ -99,7 +100,7 @@ def command(
         raise click.UsageError("--mediaeval-output goes with --out DIRECTORY, where score.out is written.")
     if dry_run and form == "json":
         raise click.UsageError("--dry-run tells the plan in words: leave --format json out.")
-    reference, runs = _reference_and_runs(paths, given=any((ecf, rttm, queries, qrels)))
+    reference, runs = reference_and_runs(paths, given=any((ecf, rttm, queries, qrels)))
     given = given_runs(runs)
     evaluation = sws.open(
         reference,
@@ -149,11 +150,3 @@ def _names(measures: str, mediaeval_output: bool) -> list[str]:
 
         names += [name for name in (*MEASURES, *TOOL_MEASURES) if name not in names]
     return names
-
-
-def _reference_and_runs(paths: tuple[str, ...], given: bool) -> tuple[str | None, list[str]]:
-    if given:
-        return None, list(paths)
-    if not paths:
-        raise click.UsageError("Give a REFERENCE directory or archive, or --ecf, --rttm and --queries, or --qrels.")
-    return paths[0], list(paths[1:])

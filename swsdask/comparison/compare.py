@@ -26,6 +26,7 @@ from swsdask.comparison.significance import (
     p_bootstrap,
     p_randomization,
     p_sign,
+    p_wilcoxon,
     percentile_interval,
     standard_error,
 )
@@ -186,7 +187,7 @@ def _paired(a: str, b: str, resampled: Mapping[str, _Resampled]) -> _Pair:
 
 
 def _tests(pairs: Sequence[_Pair], draws: _Draws) -> list[tuple[float, ...]]:
-    """Difference, low, high, p_bootstrap, p_randomization, p_sign and p_adjusted of each pair."""
+    """Difference, low, high, p_bootstrap, p_randomization, p_sign, p_wilcoxon and p_adjusted of each pair."""
     how = draws.how
     p = [p_bootstrap(pair.value, pair.replicates) for pair in pairs]
     if how.adjust == "holm":
@@ -199,11 +200,11 @@ def _tests(pairs: Sequence[_Pair], draws: _Draws) -> list[tuple[float, ...]]:
             adjusted[number] = each
     rows: list[tuple[float, ...]] = []
     for pair, own, together in zip(pairs, p, adjusted, strict=True):
-        exchanged = sign = math.nan
+        of_parts = (math.nan, math.nan, math.nan)
         if pair.parts is not None and not math.isnan(pair.value):
-            exchanged, sign = p_randomization(pair.parts, draws.signs), p_sign(pair.parts)
+            of_parts = (p_randomization(pair.parts, draws.signs), p_sign(pair.parts), p_wilcoxon(pair.parts))
         low, high = _interval(pair.value, pair.replicates, pair.left_out, how)
-        rows.append((pair.value, low, high, own, exchanged, sign, together))
+        rows.append((pair.value, low, high, own, *of_parts, together))
     return rows
 
 

@@ -42,12 +42,13 @@ DIFFERENCES = pa.schema(
         pa.field("p_bootstrap", pa.float64(), nullable=False),
         pa.field("p_randomization", pa.float64(), nullable=False),
         pa.field("p_sign", pa.float64(), nullable=False),
+        pa.field("p_wilcoxon", pa.float64(), nullable=False),
         pa.field("p_adjusted", pa.float64(), nullable=False),
     ]
 )
 """One row per pair of systems: a - b over the queries that count for both, its interval, and p values: of the
-bootstrap, of approximate randomization and of the sign test (NaN where the measure is no sum over queries), and that of
-the bootstrap adjusted for all pairs of the condition and measure."""
+bootstrap, of approximate randomization, of the sign test and of Wilcoxon's (NaN where the measure is no sum over
+queries), and that of the bootstrap adjusted for all pairs of the condition and measure."""
 
 
 @dataclass(frozen=True)

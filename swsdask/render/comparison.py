@@ -21,7 +21,7 @@ from swsdask.model.errors import counted
 from swsdask.model.measures import better, describe, written
 from swsdask.render.writing import together
 
-_P = ("p_bootstrap", "p_randomization", "p_sign", "p_adjusted")
+_P = ("p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon", "p_adjusted")
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -69,7 +69,10 @@ def _intervals(rows: Rows, measure: str, level: float) -> Table:
 
 
 def _differences(rows: Rows, measure: str, level: float) -> Table:
-    table = _new(("A", "B", "A - B", *_ends(level), "p\nbootstrap", "p\nexchange", "p\nsign", "p\nadjusted"), left=2)
+    table = _new(
+        ("A", "B", "A - B", *_ends(level), "p\nbootstrap", "p\nexchange", "p\nsign", "p\nWilcoxon", "p\nadjusted"),
+        left=2,
+    )
     for row in rows:
         numbers = (written(measure, row[name]) for name in ("difference", "low", "high"))
         table.add_row(Text(row["a"]), Text(row["b"]), *numbers, *(_p(row[name]) for name in _P))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from swsdask.comparison.resampling import Averages, bootstrap_weights, left_out_weights, random_signs
+from swsdask.comparison.resampling import bootstrap_weights, left_out_weights, random_signs
 from swsdask.comparison.significance import (
     bca_interval,
     holm,
@@ -16,9 +17,11 @@ from swsdask.comparison.significance import (
     p_bootstrap,
     p_randomization,
     p_sign,
+    p_wilcoxon,
     percentile_interval,
     standard_error,
 )
+from swsdask.model.samples import Averages
 
 VALUES = np.random.default_rng(5).beta(0.6, 0.9, 40)
 WEIGHTS = bootstrap_weights(3, 2000, len(VALUES))
@@ -81,6 +84,27 @@ def test_sign_test(up: int, down: int) -> None:
     parts = np.array([0.1] * up + [-0.3] * down + [0.0] * 3)
     expected = stats.binomtest(up, up + down).pvalue if up + down else 1.0
     assert p_sign(parts) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "method"), [(5, "exact"), (50, "exact"), (51, "asymptotic"), (400, "asymptotic")])
+def test_wilcoxon_is_that_of_scipy(n: int, method: str) -> None:
+    parts = np.random.default_rng(n).normal(0.1, 1, n)
+    expected = stats.wilcoxon(parts, method=method).pvalue
+    assert p_wilcoxon(np.append(parts, [0.0, 0.0])) == pytest.approx(expected, rel=1e-9)
+
+
+def test_wilcoxon_with_ties() -> None:
+    parts = np.random.default_rng(1).integers(-3, 5, 200).astype(float)
+    moved = parts[parts != 0]
+    expected = stats.wilcoxon(moved, method="asymptotic", correction=False).pvalue
+    assert p_wilcoxon(parts) == pytest.approx(expected, rel=1e-9)
+    few = np.array([1.0, 1.0, -1.0, 2.0, 2.0, -3.0, 4.0])
+    ranks = stats.rankdata(abs(few))
+    sums = [ranks[np.array(signs)].sum() for signs in itertools.product([False, True], repeat=len(few))]
+    positive = ranks[few > 0].sum()
+    tail = min(np.mean([each >= positive for each in sums]), np.mean([each <= positive for each in sums]))
+    assert p_wilcoxon(few) == pytest.approx(min(1.0, 2 * tail))
+    assert p_wilcoxon(np.zeros(3)) == 1.0
 
 
 def test_bootstrap_p_counts_replicates_as_far_from_the_difference_as_that_is_from_0() -> None:
