@@ -88,8 +88,8 @@ THREE = {
 def test_columns() -> None:
     found = sws.compare(averaged(THREE), replicates=200)
     assert found.intervals.columns.tolist() == "system condition measure value low high standard_error".split()
-    expected = "a b condition measure difference low high p_bootstrap p_randomization p_sign p_adjusted".split()
-    assert found.differences.columns.tolist() == expected
+    tests = "p_bootstrap p_randomization p_sign p_wilcoxon p_adjusted".split()
+    assert found.differences.columns.tolist() == [*"a b condition measure difference low high".split(), *tests]
     assert found.intervals["system"].tolist() == ["a", "b", "c"]
     assert list(zip(found.differences["a"], found.differences["b"], strict=True)) == [
         ("a", "b"),
