@@ -41,6 +41,11 @@ class World:
         return path
 
 
+def ascending(scores: Sequence[float]) -> list[int]:
+    """The places of scores in the order of Java's Double.compare, equal ones as they come."""
+    return sorted(range(len(scores)), key=lambda at: (scores[at], math.copysign(1.0, scores[at])))
+
+
 @dataclass(frozen=True)
 class Literal:
     """The tool's numbers, trial by trial, for some queries and documents of a world."""
@@ -81,7 +86,7 @@ class Literal:
         return self._cnxe(llr)
 
     def _llr(self, trials: np.ndarray) -> np.ndarray:
-        order = np.argsort(self.score[trials], kind="stable")
+        order = ascending(self.score[trials])
         blocks: list[list[float]] = []
         for value in self.target[trials][order].tolist():
             blocks.append([float(value), 1.0])
@@ -124,7 +129,7 @@ class Literal:
         accepted = np.zeros(len(self.score), bool)
         for query in np.unique(self.query):
             own = np.flatnonzero(self.query == query)
-            order = own[np.argsort(self.score[own], kind="stable")]
+            order = own[ascending(self.score[own])]
             target = self.target[order]
             n_target, n_nontarget = target.sum(), max((~target).sum(), 1)
             losses = [

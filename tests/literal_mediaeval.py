@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from tests.document_trials import Literal
+from tests.document_trials import Literal, ascending
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,9 @@ def maximum(trials: list[Trial], beta: float) -> tuple[float, float]:
     numbers = counts(trials)
     steps = [[over(1.0, total) / len(numbers) for total in own] for own in numbers]
     points = [[-math.inf, 0.0, 1.0]]
-    for trial in sorted(trials, key=lambda trial: (math.isnan(trial.score), trial.score)):
+    for trial in sorted(
+        trials, key=lambda trial: (math.isnan(trial.score), trial.score, math.copysign(1.0, trial.score))
+    ):
         if trial.score != points[-1][0]:
             points.append([trial.score, *points[-1][1:]])
         if trial.target:
@@ -99,7 +101,7 @@ def maximum(trials: list[Trial], beta: float) -> tuple[float, float]:
 
 
 def calibrated(trials: list[Trial], prior: float) -> list[Trial]:
-    order = sorted(range(len(trials)), key=lambda at: trials[at].score)
+    order = ascending([trial.score for trial in trials])
     blocks: list[tuple[float, int]] = []
     for at in order:
         blocks.append((float(trials[at].target), 1))

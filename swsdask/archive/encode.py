@@ -135,7 +135,7 @@ def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
     query = query_code[piece.query]
     rows = Detections(
         query=query,
-        score=canonical_scores(piece.score),
+        score=canonical_scores(piece.score) if piece.position is None else piece.score,
         document=document_code[piece.document],
         channel=piece.channel,
         start=piece.start,

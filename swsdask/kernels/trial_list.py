@@ -9,20 +9,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import boolean, float64, int64, njit
+from numba import boolean, float64, int32, int64, njit
 
 from swsdask.kernels.compilation import column, several
-from swsdask.model.trials import F64, I64, Bool
+from swsdask.model.trials import F64, I32, I64, Bool
 
 
 @njit(
-    several(float64, float64)(column(int64), column(float64), column(int64), column(boolean), int64, float64),
+    several(float64, float64)(column(int64), column(float64), column(int32), column(boolean), int64, float64),
     cache=True,
     nogil=True,
     error_model="numpy",
 )
 def best_threshold(
-    order: I64, score: F64, query: I64, target: Bool, n_queries: int, beta: float
+    order: I64, score: F64, query: I32, target: Bool, n_queries: int, beta: float
 ) -> tuple[float, float]:
     """The highest TWV and the largest score that is rejected there; of equal values the first from below.
 
@@ -52,9 +52,9 @@ def best_threshold(
     return value, threshold
 
 
-@njit(float64[::1](column(boolean)), cache=True, nogil=True, error_model="numpy")
-def pooled_shares(target: Bool) -> F64:
-    """The share of targets of each trial's block after pooling adjacent violators, trials one by one, in order.
+@njit(several(int64[::1], float64[::1])(column(boolean)), cache=True, nogil=True, error_model="numpy")
+def pooled_shares(target: Bool) -> tuple[I64, F64]:
+    """Where each block after pooling adjacent violators begins, and its share of targets; trials one by one, in order.
 
     Blocks are joined unless the share rises, and the joined share is the lower one moved towards the upper by the
     upper's part of the trials, in floating point.
@@ -69,13 +69,7 @@ def pooled_shares(target: Bool) -> F64:
             upper = float64(row + 1 - begin[last]) / float64(row + 1 - begin[last - 1])
             share[last - 1] += upper * (share[last] - share[last - 1])
             last -= 1
-    pooled = np.empty(len(target))
-    end = len(target)
-    while last >= 0:
-        pooled[begin[last] : end] = share[last]
-        end = begin[last]
-        last -= 1
-    return pooled
+    return begin[: last + 1].copy(), share[: last + 1].copy()
 
 
 @njit(float64(column(float64), column(boolean), float64), cache=True, nogil=True, error_model="numpy")

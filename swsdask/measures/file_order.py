@@ -2,7 +2,9 @@
 
 QUIRK, used under `compat = "mediaeval"` only. Missing trials stand query by query, each in the order of the documents,
 and are rejected. Sorted by score, stably, the list is what a sweep or PAV goes through, trial by trial: equal scores
-are not pooled. Queries without targets are not in it.
+are not pooled, and -0.0 stands before 0.0 as Java compares them. Queries without targets are not in it.
+
+So the list is held whole: whatever is printed depends on where each trial stands in it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from swsdask.measures.averages import Population
 from swsdask.measures.cross_entropy import impute_score
 from swsdask.measures.measure import Scored, kept
-from swsdask.model.trials import F64, I8, I64, Bool
+from swsdask.model.trials import F64, I8, I32, I64, Bool
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.file_order import FileTrials
 from swsdask.statistics.statistic import Statistic
@@ -42,7 +44,7 @@ class TrialList:
     """
 
     score: F64
-    query: I64
+    query: I32
     target: Bool
     decision: I8
     n_given: int
@@ -51,7 +53,7 @@ class TrialList:
     @cached_property
     def by_score(self) -> I64:
         """The trials by ascending score, equal ones in order of the list."""
-        return np.argsort(self.score, kind="stable")
+        return ascending(self.score)
 
     @cached_property
     def by_query(self) -> I64:
@@ -73,6 +75,15 @@ class TrialList:
     def rows_of_queries(self) -> Rows:
         """The list of every query on its own."""
         return _rows(self.target[self.by_query], self.offsets)
+
+
+def ascending(score: F64) -> I64:
+    """The places of scores in ascending order, -0.0 before 0.0 and NaN last, equal ones in order of the list."""
+    order: I64 = np.argsort(score, kind="stable")
+    begin, end = (int(np.searchsorted(score, 0.0, side, sorter=order)) for side in ("left", "right"))
+    zeros = order[begin:end]
+    order[begin:end] = zeros[np.argsort(~np.signbit(score[zeros]), kind="stable")]
+    return order
 
 
 @kept
@@ -98,7 +109,7 @@ def trial_list(scored: Scored, population: Population) -> TrialList:
     left_out = np.flatnonzero(missing)
     return TrialList(
         score=np.concatenate([given.score[rows], np.full(len(left_out), impute_score(scored))]),
-        query=np.concatenate([at, left_out]) // max(n_documents, 1),
+        query=(np.concatenate([at, left_out]) // max(n_documents, 1)).astype(np.int32),
         target=np.concatenate([given.target[rows], target[left_out]]),
         decision=np.concatenate([given.decision[rows], np.zeros(len(left_out), np.int8)]),
         n_given=len(at),

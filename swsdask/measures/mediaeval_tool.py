@@ -21,16 +21,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import ClassVar
 
 import numpy as np
 
 from swsdask.kernels.trial_list import best_threshold, pooled_shares, summed_cost
 from swsdask.measures.averages import Values
-from swsdask.measures.file_order import NEEDS, TrialList, trial_list
+from swsdask.measures.file_order import NEEDS, TrialList, ascending, trial_list
 from swsdask.measures.measure import Scored
-from swsdask.model.trials import F64, I64, Bool
+from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.statistics.file_order import FileTrials
 from swsdask.statistics.statistic import Statistic
 
@@ -61,38 +61,41 @@ class MediaEvalTool:
         prior = float(1 / (1 + scored.weights.exact_beta))
         for population in scored.populations:
             trials = trial_list(scored, population)
-            numbers = _numbers(trials, prior) if trials.n_queries else [math.nan] * len(self.names)
-            yield population.overall(dict(zip(self.names, numbers, strict=True)))
+            numbers = _numbers(trials, prior) if trials.n_queries else repeat(math.nan)
+            yield population.overall(dict(zip(self.names, numbers, strict=False)))
 
 
-def _numbers(trials: TrialList, prior: float) -> list[float]:
+def _numbers(trials: TrialList, prior: float) -> Iterator[float]:
+    """The numbers in the order of `MediaEvalTool.names`. A column of all trials is let go of where it is done with."""
     beta = (1.0 - prior) / prior
-    target, by_query, offsets = trials.target, np.argsort(trials.query, kind="stable"), trials.offsets
-    decided = (trials.decision >= 0).all()
-    calibrated = _recalibrated(trials.score, target, float(target.mean()))
-    moved, mapped = np.empty(len(target)), np.empty(len(target))
-    for own in (by_query[begin:end] for begin, end in pairwise(offsets.tolist())):
-        score, targets = calibrated[own], target[own]
-        _, threshold = _best(score, np.zeros(len(own), np.int64), targets, 1, beta)
+    target, share, n_queries = trials.target, float(trials.target.mean()), trials.n_queries
+    decided = bool((trials.decision >= 0).all())
+    yield _decided_value(trials.query, target, trials.decision > 0, n_queries, beta) if decided else math.nan
+    yield from _best(trials.score, trials.query, target, n_queries, beta)
+    yield _cnxe(trials.score, target, prior)
+    calibrated = _recalibrated(trials.score, target, share)
+    yield _cnxe(calibrated, target, prior)
+
+    by_query, offsets = np.argsort(trials.query, kind="stable"), trials.offsets
+    query, target, calibrated = trials.query[by_query], target[by_query], calibrated[by_query]
+    del by_query
+    moved = np.empty(len(target))
+    for begin, end in pairwise(offsets.tolist()):
+        own = calibrated[begin:end]
+        _, threshold = _best(own, np.zeros(len(own), np.int32), target[begin:end], 1, beta)
         with np.errstate(invalid="ignore"):
-            moved[own] = score - threshold
-        mapped[own] = _recalibrated(score, targets, float(target.mean()))
-    joined, joined_target = trials.query[by_query], target[by_query]
-    of_queries = mapped[by_query]
-    return [
-        _decided_value(trials.query, target, trials.decision > 0, trials.n_queries, beta) if decided else math.nan,
-        *_best(trials.score, trials.query, target, trials.n_queries, beta),
-        _cnxe(trials.score, target, prior),
-        _cnxe(calibrated, target, prior),
-        _decided_value(trials.query, target, moved > 0.0, trials.n_queries, beta),
-        *_best(moved[by_query], joined, joined_target, trials.n_queries, beta),
-        _cnxe(of_queries, joined_target, prior),
-        _cnxe(_recalibrated(of_queries, joined_target, float(target.mean())), joined_target, prior),
-        *_extremes(trials.score[: trials.n_given]),
-    ]
+            moved[begin:end] = own - threshold
+    yield _decided_value(query, target, moved > 0.0, n_queries, beta)
+    yield from _best(moved, query, target, n_queries, beta)
+    del moved
+    for begin, end in pairwise(offsets.tolist()):
+        calibrated[begin:end] = _recalibrated(calibrated[begin:end], target[begin:end], share)
+    yield _cnxe(calibrated, target, prior)
+    yield _cnxe(_recalibrated(calibrated, target, share), target, prior)
+    yield from _extremes(trials.score[: trials.n_given])
 
 
-def _decided_value(query: I64, target: Bool, accepted: Bool, n_queries: int, beta: float) -> float:
+def _decided_value(query: I32, target: Bool, accepted: Bool, n_queries: int, beta: float) -> float:
     def count(rows: Bool) -> I64:
         return np.bincount(query[rows], minlength=n_queries)
 
@@ -101,20 +104,19 @@ def _decided_value(query: I64, target: Bool, accepted: Bool, n_queries: int, bet
     return float(1.0 - np.cumsum(losses)[-1] / n_queries)
 
 
-def _best(score: F64, query: I64, target: Bool, n_queries: int, beta: float) -> tuple[float, float]:
-    found: tuple[float, float] = best_threshold(np.argsort(score, kind="stable"), score, query, target, n_queries, beta)
+def _best(score: F64, query: I32, target: Bool, n_queries: int, beta: float) -> tuple[float, float]:
+    found: tuple[float, float] = best_threshold(ascending(score), score, query, target, n_queries, beta)
     return found
 
 
 def _recalibrated(score: F64, target: Bool, share: float) -> F64:
     """The log-likelihood ratios that PAV makes of scores where targets have the prior `share`."""
-    order = np.argsort(score, kind="stable")
-    pooled = pooled_shares(target[order])
-    first = np.flatnonzero(np.append(True, pooled[1:] != pooled[:-1]))
+    order = ascending(score)
+    begins, shares = pooled_shares(target[order])
     with np.errstate(invalid="ignore"):
-        logarithms = np.array([_log_odds(each) for each in pooled[first].tolist()]) - _log_odds(share)
+        logarithms = np.array([_log_odds(each) for each in shares.tolist()]) - _log_odds(share)
     llr = np.empty(len(score))
-    llr[order] = np.repeat(logarithms, np.diff(np.append(first, len(pooled))))
+    llr[order] = np.repeat(logarithms, np.diff(np.append(begins, len(target))))
     return llr
 
 
@@ -130,5 +132,8 @@ def _cnxe(llr: F64, target: Bool, prior: float) -> float:
 
 
 def _extremes(score: F64) -> tuple[float, float]:
-    before = np.append(-np.inf, np.maximum.accumulate(score)[:-1]) if len(score) else score
-    return float(score[score <= before].min(initial=np.inf)), float(score.max(initial=-np.inf))
+    """The first of the lowest and of the highest scores: 0.0 and -0.0 are equal, and print differently."""
+    if not len(score):
+        return math.inf, -math.inf
+    others = score[score <= np.append(-np.inf, np.maximum.accumulate(score)[:-1])]
+    return float(others[np.argmin(others)]) if len(others) else math.inf, float(score[np.argmax(score)])

@@ -23,7 +23,7 @@ from swsdask.statistics.statistic import OfDetections, Statistic
 class FileTrials(OfDetections):
     """One system's given trials: equally long columns, ascending by `position`, which is where its files have them.
 
-    `decision` is -1 where there is none.
+    `decision` is -1 where there is none, and a `score` may be -0.0.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -52,7 +52,7 @@ class FileTrials(OfDetections):
         target[trials.hit] = True
         return cls._sorted(
             position=_of(trials, "position"),
-            score=trials.score + 0.0,
+            score=trials.score,
             query=trials.query,
             document=_of(trials, "document"),
             group=groups(trials, np.arange(len(trials))),

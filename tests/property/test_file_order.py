@@ -36,7 +36,7 @@ def worlds(draw: st.DrawFn) -> World:
     trials = [(q, d) for q in queries for d in documents]
     targets = draw(st.sets(st.sampled_from(trials), min_size=1, max_size=len(trials) - 1))
     given_trials = draw(st.permutations(trials))[: draw(st.integers(0, len(trials)))]
-    scores = st.sampled_from([-2.0, 0.0, 0.5, 1.0, 3.0])
+    scores = st.sampled_from([-2.0, -0.0, 0.0, 0.5, 1.0, 3.0])
     run = tuple((q, d, draw(scores), draw(st.booleans())) for q, d in given_trials)
     return World(documents, queries, frozenset(targets), run)
 
