@@ -20,8 +20,11 @@ optimal, detections are walked in the order of mid-point, start, score from the 
 each is mapped if it can be, and then each mapped one gets the earliest occurrence that it can get. So the order of the
 rows never shows.
 
-Differences from the official tools: they compare times in floating point, which now and then decides wrongly at the
-very edge of the tolerance, where this is exact; and they settle ties in orders of their own.
+QUIRK, under `compat = "kwseval"` and `"stdeval"`: the tools compute mid(d), r.start - S and r.end + S in seconds and
+double precision, so a detection exactly at the edge of the tolerance may fall on either side. By default the
+comparison is exact.
+
+Difference from the official tools: they settle equal alignments in orders of their own.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ import numpy as np
 from swsdask.alignment.places import dropped_outside, evaluated_rows, groups_of
 from swsdask.kernels.align import Candidates, Occurrences, align, in_time_order, near_occurrences
 from swsdask.model.trials import F64, I8, I32, I64, Detections, Reference, ScoreRange, Trials
+from swsdask.model.units import TICKS_PER_SECOND
 
 
 def virtual_trials(
@@ -63,8 +67,20 @@ class _Groups(NamedTuple):
     document: I32
     channel: I8
     occurrence: I64
-    reach: I64
+    reach: F64
     occurrences: Occurrences
+
+
+def _in_seconds(reference: Reference) -> bool:
+    """Whether mid-points are compared as NIST's tools do."""
+    return reference.rule.arithmetic != "exact"
+
+
+def _moved(time: I64, by: int, in_seconds: bool) -> F64:
+    """Times in ticks moved by some ticks, in the unit of `kernels.align.mid_point`."""
+    if in_seconds:
+        return time / TICKS_PER_SECOND + by / TICKS_PER_SECOND
+    return (2 * (time + by)).astype(np.float64)
 
 
 @lru_cache(maxsize=2)
@@ -73,16 +89,22 @@ def _groups(reference: Reference) -> _Groups:
     start, end = reference.start.astype(np.int64), reference.end.astype(np.int64)
     changes = (query[1:] != query[:-1]) | (document[1:] != document[:-1]) | (channel[1:] != channel[:-1])
     begins = np.flatnonzero(np.append(len(query) > 0, changes))
-    opens, closes = 2 * (start - reference.rule.tolerance), 2 * (end + reference.rule.tolerance)
     occurrence = np.append(begins, len(query))
-    above_others = np.repeat(np.arange(len(begins)), np.diff(occurrence)) * 2**34
+    above_others = np.repeat(np.arange(len(begins)), np.diff(occurrence)) * 2**32
+    latest = np.maximum.accumulate(end + above_others) - above_others
+    tolerance, in_seconds = reference.rule.tolerance, _in_seconds(reference)
     return _Groups(
         of_query=np.searchsorted(query[begins], np.arange(reference.n_queries + 1)),
         document=document[begins],
         channel=channel[begins],
         occurrence=occurrence,
-        reach=np.maximum.accumulate(closes + above_others) - above_others,
-        occurrences=Occurrences(opens, closes, start, end),
+        reach=_moved(latest, tolerance, in_seconds),
+        occurrences=Occurrences(
+            opens=_moved(start, -tolerance, in_seconds),
+            closes=_moved(end, tolerance, in_seconds),
+            start=start,
+            end=end,
+        ),
     )
 
 
@@ -112,6 +134,7 @@ def _near(detections: Detections, rows: I64 | None, reference: Reference) -> tup
         groups.occurrences.opens,
         groups.reach,
         reference.n_documents,
+        _in_seconds(reference),
     )
 
 
@@ -129,15 +152,15 @@ def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scor
     # Of an evaluation's groups a cell has to do with a few neighbours.
     first, last = (int(near_group.min()), int(near_group.max()) + 1) if len(near) else (0, 0)
     begins = groups.occurrence[first : last + 1]
-    within = slice(begins[0], begins[-1])
+    of, within = groups.occurrences, slice(begins[0], begins[-1])
     of_group, order, middle = in_time_order(
-        near, near_group - np.int32(first), last - first, d.start, d.duration, d.score, decision
+        near, near_group - np.int32(first), last - first, d.start, d.duration, d.score, decision, _in_seconds(reference)
     )
     start = d.start[order].astype(np.int64)
     mapped = align(
         Candidates(middle, start, start + d.duration[order], d.score[order]),
         of_group,
-        Occurrences(*(column[within] for column in groups.occurrences)),
+        Occurrences(of.opens[within], of.closes[within], of.start[within], of.end[within]),
         begins - begins[0],
         lowest[first:last],
         highest[first:last],

@@ -24,6 +24,7 @@ _LEAST_TICKS = 0.1
 _MOST = 1e12
 """Score congruence is cut at this: it is 1 at most unless the declared range of scores is grossly wrong."""
 _BITS = 61
+_TICKS_PER_SECOND = 10_000
 
 
 @njit()
@@ -55,19 +56,19 @@ def pair_weight(score_part: float, time_part: float, scale: float) -> int:
 
 
 class Candidates(NamedTuple):
-    """Detections near occurrences, by (group, mid-point, preference); times are ticks, `middle` twice the mid-point."""
+    """Detections near occurrences, by (group, `mid_point`, preference); their times are ticks."""
 
-    middle: I64
+    middle: F64
     start: I64
     end: I64
     score: F64
 
 
 class Occurrences(NamedTuple):
-    """Occurrences by (group, start, end); `opens`, `closes`: twice (start - tolerance) and twice (end + tolerance)."""
+    """Occurrences by (group, start, end); `opens`, `closes`: start - tolerance and end + tolerance, as `mid_point`."""
 
-    opens: I64
-    closes: I64
+    opens: F64
+    closes: F64
     start: I64
     end: I64
 
@@ -80,8 +81,8 @@ class Goal(NamedTuple):
     highest: float
 
 
-_CANDIDATES = record(Candidates, int64[::1], int64[::1], int64[::1], float64[::1])
-_OCCURRENCES = record(Occurrences, int64[::1], int64[::1], int64[::1], int64[::1])
+_CANDIDATES = record(Candidates, float64[::1], int64[::1], int64[::1], float64[::1])
+_OCCURRENCES = record(Occurrences, float64[::1], float64[::1], int64[::1], int64[::1])
 _GOAL = record(Goal, boolean, float64, float64)
 
 
@@ -277,6 +278,14 @@ def align(
     return detection_of
 
 
+@njit()
+def mid_point(start: int, duration: int, in_seconds: bool) -> float:
+    """The mid-point of times in ticks: exact, in half ticks; or in seconds, with the rounding of NIST's tools."""
+    if in_seconds:
+        return start / _TICKS_PER_SECOND + duration / _TICKS_PER_SECOND / 2.0
+    return np.float64(2 * np.int64(start) + duration)
+
+
 _NEAR = several(int64[::1], int32[::1], float64[::1], float64[::1])(
     column(int32),
     column(int32),
@@ -289,9 +298,10 @@ _NEAR = several(int64[::1], int32[::1], float64[::1], float64[::1])(
     column(int32),
     column(int8),
     column(int64),
-    column(int64),
-    column(int64),
+    column(float64),
+    column(float64),
     int64,
+    boolean,
 )
 
 
@@ -308,9 +318,10 @@ def near_occurrences(
     group_document: I32,
     group_channel: I8,
     occurrence_of_group: I64,
-    opens: I64,
-    reach: I64,
+    opens: F64,
+    reach: F64,
     n_documents: int,
+    in_seconds: bool,
 ) -> tuple[I64, I32, F64, F64]:
     """Semi-join of detections with occurrences, in one pass and any order of rows.
 
@@ -318,8 +329,8 @@ def near_occurrences(
     `query`, `document`, `channel`, `start`, `duration`, `score`: columns of the detections; rows with 0 in `evaluated`
     are passed over, an empty `evaluated` lets all of them count. `group_of_query` int64 [n_queries + 1] and
     `occurrence_of_group` int64 [n_groups + 1] say where the groups of a query and the occurrences of a group begin;
-    `opens` is twice (start - tolerance) of every occurrence, `reach` the greatest of twice (end + tolerance) among it
-    and those before it in its group.
+    `opens` is start - tolerance of every occurrence, `reach` the greatest end + tolerance of it and those before it in
+    its group, both in the unit of `mid_point` with `in_seconds`.
 
     Returns the rows whose mid-point lies within the tolerance of an occurrence (in the order of rows) and their groups,
     and per group the lowest and highest score of all its detections (inf, -inf without any).
@@ -352,7 +363,7 @@ def near_occurrences(
             continue
         lowest[group] = min(lowest[group], score[row])
         highest[group] = max(highest[group], score[row])
-        middle = 2 * np.int64(start[row]) + duration[row]
+        middle = mid_point(start[row], duration[row], in_seconds)
         low, high = occurrence_of_group[group], occurrence_of_group[group + 1]
         while high - low > 1:
             half = (low + high) // 2
@@ -372,7 +383,9 @@ _SHORT = 24
 
 
 @njit()
-def _comes_before(row: int, middle: int, other: int, other_middle: int, start: I32, score: F64, decision: I8) -> bool:
+def _comes_before(
+    row: int, middle: float, other: int, other_middle: float, start: I32, score: F64, decision: I8
+) -> bool:
     """Whether a detection comes before another: by mid-point, start, score from the highest, YES first, row."""
     if middle != other_middle:
         return middle < other_middle
@@ -386,7 +399,7 @@ def _comes_before(row: int, middle: int, other: int, other_middle: int, start: I
 
 
 @njit()
-def _insertion_sort(rows: I64, middles: I64, low: int, high: int, start: I32, score: F64, decision: I8) -> None:
+def _insertion_sort(rows: I64, middles: F64, low: int, high: int, start: I32, score: F64, decision: I8) -> None:
     for i in range(low + 1, high):
         row, middle = rows[i], middles[i]
         j = i
@@ -397,12 +410,12 @@ def _insertion_sort(rows: I64, middles: I64, low: int, high: int, start: I32, sc
 
 
 @njit()
-def _merge_sort(rows: I64, middles: I64, low: int, high: int, start: I32, score: F64, decision: I8) -> None:
+def _merge_sort(rows: I64, middles: F64, low: int, high: int, start: I32, score: F64, decision: I8) -> None:
     for begin in range(low, high, _SHORT):
         _insertion_sort(rows, middles, begin, min(begin + _SHORT, high), start, score, decision)
     width = _SHORT
     left_rows = np.empty(high - low, np.int64)
-    left_middles = np.empty(high - low, np.int64)
+    left_middles = np.empty(high - low)
     while width < high - low:
         for begin in range(low, high - width, 2 * width):
             half, end = begin + width, min(begin + 2 * width, high)
@@ -425,19 +438,26 @@ def _merge_sort(rows: I64, middles: I64, low: int, high: int, start: I32, score:
 
 
 @njit(
-    several(int64[::1], int64[::1], int64[::1])(
-        column(int64), column(int32), int64, column(int32), column(int32), column(float64), column(int8)
+    several(int64[::1], int64[::1], float64[::1])(
+        column(int64), column(int32), int64, column(int32), column(int32), column(float64), column(int8), boolean
     ),
     cache=True,
     nogil=True,
 )
 def in_time_order(
-    near: I64, near_group: I32, n_groups: int, start: I32, duration: I32, score: F64, decision: I8
-) -> tuple[I64, I64, I64]:
+    near: I64,
+    near_group: I32,
+    n_groups: int,
+    start: I32,
+    duration: I32,
+    score: F64,
+    decision: I8,
+    in_seconds: bool,
+) -> tuple[I64, I64, F64]:
     """Detections by group and within it by mid-point, start, score from the highest, YES first, row.
 
     `near` are rows of `start`, `duration`, `score`, `decision`; `near_group` is the group of each, in any order.
-    Returns where each group begins (int64 [n_groups + 1]), the rows in that order and twice their mid-points.
+    Returns where each group begins (int64 [n_groups + 1]), the rows in that order and their `mid_point`s.
     """
     begins = np.zeros(n_groups + 1, np.int64)
     for group in near_group:
@@ -445,13 +465,13 @@ def in_time_order(
     for group in range(n_groups):
         begins[group + 1] += begins[group]
     rows = np.empty(len(near), np.int64)
-    middles = np.empty(len(near), np.int64)
+    middles = np.empty(len(near))
     filled = begins[:-1].copy()
     for i in range(len(near)):
         place = filled[near_group[i]]
         filled[near_group[i]] += 1
         rows[place] = near[i]
-        middles[place] = 2 * np.int64(start[near[i]]) + duration[near[i]]
+        middles[place] = mid_point(start[near[i]], duration[near[i]], in_seconds)
     for group in range(n_groups):
         low, high = begins[group], begins[group + 1]
         if high - low <= _SHORT:

@@ -36,6 +36,41 @@ def test_the_edge_of_the_tolerance_is_exact(start, duration, mapped):
     assert bool(pairs(trials([found(start, duration)], reference([spoken(100, 200)], tolerance=50)))) is mapped
 
 
+def edge_in_doubles(start, duration, occurrence_start, occurrence_end, tolerance):
+    """KWSEval's and STDEval's own comparison."""
+    middle = start / 10_000 + duration / 10_000 / 2
+    return occurrence_start / 10_000 - tolerance / 10_000 <= middle <= occurrence_end / 10_000 + tolerance / 10_000
+
+
+@pytest.mark.parametrize("arithmetic", ["kwseval", "stdeval"])
+def test_the_edge_of_the_tolerance_is_in_doubles_as_the_tools_have_it(arithmetic):
+    assert 0.0 + 0.6 / 2 < 0.8 - 0.5
+    assert 1.1 + 0.2 / 2 > 0.7 + 0.5
+    rng = np.random.default_rng(1)
+    differ = 0
+    for tolerance in (5000, 2000, 3000):
+        ends = np.sort(rng.integers(tolerance, 20_000, (400, 2)), axis=1).tolist()
+        for number, (start, end) in enumerate(ends):
+            edge = start - tolerance if number % 2 else end + tolerance
+            half = int(rng.integers(0, edge + 1))
+            row, by = found(edge - half, 2 * half), number % 5 - 2
+            for moved in (row, (*row[:3], max(row[3] + by, 0), *row[4:])):
+                evaluation = reference([spoken(start, end)], tolerance=tolerance, arithmetic=arithmetic)
+                expected = edge_in_doubles(moved[3], moved[4], start, end, tolerance)
+                assert bool(pairs(trials([moved], evaluation))) is expected
+                differ += bool(pairs(trials([moved], reference([spoken(start, end)], tolerance=tolerance)))) != expected
+    assert differ > 100
+
+
+def test_detections_at_one_edge_of_which_doubles_take_some_only():
+    """All are at 0.3 s; 0.8 - 0.5 lies above 0.3, but not above 0.2 + 0.2 / 2."""
+    rows = [found(3000, 0, 0.9), found(2000, 2000, 0.5), found(0, 6000, 0.8), found(1000, 4000, 0.4)]
+    occurrences = [spoken(8000, 9000), spoken(8000, 9100)]
+    assert [row for row, _ in pairs(trials(rows, reference(occurrences, tolerance=5000)))] == [0, 2]
+    evaluation = reference(occurrences, tolerance=5000, arithmetic="kwseval")
+    assert [row for row, _ in pairs(trials(rows, evaluation))] == [1, 3]
+
+
 def test_times_and_a_tolerance_as_long_as_can_be():
     far = 2**31 - 1
     occurrences = [spoken(0, 5), spoken(far - 5, far)]
