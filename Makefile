@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_RUNS ?= 20
-NEWEST ?= $(shell .ci/newest-python)
+OLDEST ?= $(shell .ci/find-python oldest)
+NEWEST ?= $(shell .ci/find-python newest)
 # A file of tests runs whole in one process; more processes than this gain little and take memory.
 PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
@@ -27,8 +28,8 @@ $(VENV)/.services: $(VENV)/.installed
 	touch $@
 
 $(VENV)-lowest/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)-lowest
-	$(PYTHON) tests/floors.py > $(VENV)-lowest/constraints.txt
+	$(OLDEST) -m venv $(VENV)-lowest
+	$(OLDEST) tests/floors.py > $(VENV)-lowest/constraints.txt
 	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
 		--constraint $(VENV)-lowest/constraints.txt --editable '.[test,s3]'
 	touch $@
@@ -45,11 +46,11 @@ test: $(VENV)/.installed  ## run the whole test suite, its kernels compiled befo
 	$(BIN)/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
 	$(BIN)/python -m pytest $(PARALLEL)
 
-test-lowest: $(VENV)-lowest/.installed  ## unit, command line and conformance tests on the lowest versions declared
+test-lowest: $(VENV)-lowest/.installed  ## unit, command line and conformance tests on the lowest versions and the oldest Python; OLDEST=… names another
 	$(VENV)-lowest/bin/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
 	$(VENV)-lowest/bin/python -m pytest $(PARALLEL) $(QUICK)
 
-test-newest: $(VENV)-newest/.installed  ## the same on the newest versions and the newest Python found; NEWEST=python3.13 names another
+test-newest: $(VENV)-newest/.installed  ## the same on the newest versions and the newest Python found; NEWEST=… names another
 	$(VENV)-newest/bin/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
 	$(VENV)-newest/bin/python -m pytest $(PARALLEL) $(QUICK)
 
