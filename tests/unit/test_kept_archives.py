@@ -26,26 +26,29 @@ def test_the_lowest_and_the_newest_versions_have_written_one() -> None:
     assert max(majors) > 18
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_an_archive_is_read_and_gives_its_numbers(name: str) -> None:
-    folder = ARCHIVES / name
+@pytest.fixture(params=KEPT)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy: scoring keeps its statistics in an archive."""
+    return Path(shutil.copytree(ARCHIVES / request.param, tmp_path / request.param))
+
+
+def test_an_archive_is_read_and_gives_its_numbers(folder: Path) -> None:
     said = numbers_of(folder)
-    assert evaluation_numbers(folder) == said["detections"]
+    for _ in range(2):
+        assert evaluation_numbers(folder) == said["detections"]
     assert discovery_numbers(folder) == said["discovery"]
     for kind in ("detections", "discovery"):
         assert sws.verify(folder / kind).damaged == {}
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_an_archive_takes_in_another_run(name: str, tmp_path: Path) -> None:
-    shutil.copytree(ARCHIVES / name, tmp_path / name)
-    archive = sws.ingest(tmp_path / name / "detections", runs={"third": CORPUS / "run.tsv"})
-    numbers = evaluation_numbers(tmp_path / name)
+def test_an_archive_takes_in_another_run(folder: Path) -> None:
+    archive = sws.ingest(folder / "detections", runs={"third": CORPUS / "run.tsv"})
+    numbers = evaluation_numbers(folder)
     third = {what.replace("third", "second"): value for what, value in numbers.items() if what.startswith("third ")}
     assert archive.version == 2
-    assert third == {what: value for what, value in numbers.items() if what.startswith("second ")}
-    assert third == {
-        what: value for what, value in numbers_of(ARCHIVES / name)["detections"].items() if what.startswith("second ")
+    assert third == {what: value for what, value in numbers_of(folder)["detections"].items() if what.startswith("s")}
+    assert numbers == numbers_of(folder)["detections"] | {
+        what: value for what, value in numbers.items() if what.startswith("third ")
     }
 
 
