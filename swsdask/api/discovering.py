@@ -12,7 +12,7 @@ from swsdask.api.discovery_inputs import Classes, discovery_inputs, discovery_la
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
 from swsdask.api.runs import working
 from swsdask.archive.tables import NO_HASHES
-from swsdask.discovery.corpus import DEFAULT_FOLDS, build_corpus
+from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.looks import Exemplars
 from swsdask.discovery.measures import select
 from swsdask.discovery.notes import fragment_notes, meaning, word_notes
@@ -65,7 +65,7 @@ def discover(
     speakers : path or URL, optional
         The speaker of each file, from which the folds of "within_talker" follow, instead of `within`.
     n_folds : int, optional
-        The number of folds without `folds`; 1 scores the corpus as a whole. Default: 10.
+        The number of folds without `folds`; 1 scores the corpus as a whole. Default: what the archive keeps, else 10.
     definition : {"document", "tde2015", "tdev2"}, optional
         Whose definition of the measures applies: the measures document's, or that of the official tool of 2015 or of
         2017 and 2020. Default: what the archive keeps, else "document".
@@ -118,11 +118,11 @@ def discover(
     requested = as_names(measures)
     corpus_files = _corpus_files(phones, words, split, folds, within, speakers)
     inputs = discovery_inputs(classes, archive, corpus_files, verify=verify)
-    settled = inputs.settled(discovery_layers(definition, settings))
+    settled = inputs.settled(discovery_layers(definition, n_folds, settings))
     definition = settled.settings.discovery.definition
     names, families = select(requested, definition)
     progress.begin("reading the corpus", 0)
-    corpus = _corpus(inputs.tables, settled.settings.discovery, n_folds)
+    corpus = _corpus(inputs.tables, settled.settings.discovery)
     untold = (NO_HASHES,) if inputs.verification == "no hashes" else ()
     notes = [meaning(corpus), *settled.notes, *untold, *corpus.notes, *word_notes(corpus)]
     runs: dict[str, dict[str, Any]] = {}
@@ -200,10 +200,10 @@ def plan_discovery(
     1 file, 1,999 phones, 624 words
     """
     inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
-    settled = inputs.settled(discovery_layers(definition, settings))
+    settled = inputs.settled(discovery_layers(definition, n_folds, settings))
     definition = settled.settings.discovery.definition
     names, _ = select(as_names(measures), definition)
-    corpus = _corpus(inputs.tables, settled.settings.discovery, n_folds)
+    corpus = _corpus(inputs.tables, settled.settings.discovery)
     lines = [
         meaning(corpus),
         *settled.notes,
@@ -221,20 +221,12 @@ def plan_discovery(
     return "\n".join([*lines, f"measures: {', '.join(names)}"])
 
 
-def _corpus(tables: CorpusTables, settings: DiscoverySettings, n_folds: int | None) -> Corpus:
+def _corpus(tables: CorpusTables, settings: DiscoverySettings) -> Corpus:
     """Build the corpus. Raises `SettingsError` if `n_folds` or `fold_by` is set and would have no effect."""
-    if n_folds is not None and settings.definition == "tdev2":
-        raise SettingsError("tdev2 has no folds: leave n_folds out.")
-    if n_folds is not None and tables.folds is not None:
-        raise SettingsError("A fold file defines the folds: leave n_folds out.")
-    if settings.fold_by == "time" and tables.folds is not None:
-        raise SettingsError("A fold file defines the folds: leave fold_by out.")
+    if settings.chosen_folds and tables.folds is not None:
+        raise SettingsError(f"A fold file defines the folds: leave {settings.chosen_folds[0]} out.")
     return build_corpus(
-        tables,
-        settings.definition,
-        readings=settings.readings,
-        fold_by=settings.fold_by,
-        n_folds=DEFAULT_FOLDS if n_folds is None else n_folds,
+        tables, settings.definition, readings=settings.readings, fold_by=settings.fold_by, n_folds=settings.n_folds
     )
 
 

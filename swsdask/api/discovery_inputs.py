@@ -145,10 +145,11 @@ def discovery_inputs(
     return FromFiles(corpus_files(named), files)
 
 
-def discovery_layers(definition: Definition | None, settings: Mapping[str, Any] | None) -> Layers:
-    """The given layers of settings; `definition` overrides `settings`."""
-    chosen = {} if definition is None else {"discovery": {"definition": definition}}
-    return Layers(explicit=merge_layers(settings or {}, chosen))
+def discovery_layers(definition: Definition | None, n_folds: int | None, settings: Mapping[str, Any] | None) -> Layers:
+    """The given layers of settings; `definition` and `n_folds` override `settings`."""
+    arguments = {"definition": definition, "n_folds": n_folds}
+    chosen = {name: value for name, value in arguments.items() if value is not None}
+    return Layers(explicit=merge_layers(settings or {}, {"discovery": chosen} if chosen else {}))
 
 
 def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
@@ -202,6 +203,7 @@ def ingest_discovery(
     folds: Location | None = None,
     within: Location | None = None,
     speakers: Location | None = None,
+    n_folds: int | None = None,
     definition: Definition | None = None,
     settings: Mapping[str, Any] | None = None,
     replace_systems: bool = False,
@@ -220,8 +222,8 @@ def ingest_discovery(
         The alignments of phones and words. A new archive needs both; those of an archive cannot change.
     split, folds, within, speakers : path or URL, optional
         The other files of a corpus, see `discover`.
-    definition : {"document", "tde2015", "tdev2"}, optional
-        The definition that the archive keeps, see `discover`.
+    n_folds, definition : optional
+        The number of folds without a fold file, and the definition, that the archive keeps, see `discover`.
     settings : mapping, optional
         The settings that the archive keeps, in the shape of a settings file with tables "discovery" and "engine".
     replace_systems : bool, default False
@@ -265,7 +267,7 @@ def ingest_discovery(
     if tables is not None:
         build_corpus(tables, "document")
     kept = open_discovery(os.fspath(archive)).kept if is_discovery(os.fspath(archive)) else None
-    layers = discovery_layers(definition, settings)
+    layers = discovery_layers(definition, n_folds, settings)
     layers = layers if kept is None else layers.over(kept)
     layers.settings()
     report = None if progress is None else lambda label: progress.begin(label, 0)

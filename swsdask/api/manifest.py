@@ -125,7 +125,8 @@ def discovery_manifest(
     }
     folds = "" if corpus.definition == "tdev2" else f" folds={len(corpus.folds[0].names)}"
     chosen = "".join(
-        f" {name}={value}" for name, value in settings.model_dump(exclude={"definition"}, exclude_defaults=True).items()
+        f" {name}={value}"
+        for name, value in settings.model_dump(exclude={"definition", "n_folds"}, exclude_defaults=True).items()
     )
     return {
         "signature": f"swsdask {__version__} discover definition={corpus.definition}{chosen}{folds} {_digest(meaning)}",

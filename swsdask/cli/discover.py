@@ -75,7 +75,7 @@ def command(
     NED, coverage, and precision, recall and F-score of matching, grouping, type, token and boundary.
 
     Runs of many systems are kept with their corpus by --ingest ARCHIVE, and scored by --archive ARCHIVE, by the
-    --definition that was given first unless another is.
+    --definition and in the --n-folds that were given first unless others are.
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
@@ -103,11 +103,15 @@ def command(
     if change_settings and ingest is None:
         raise click.UsageError("--change-settings goes with --ingest ARCHIVE, whose settings it changes.")
     if ingest is not None:
-        if archive is not None or n_folds is not None or names is not None or out is not None or dry_run:
-            without = "--archive, --n-folds, --measures, --out and --dry-run"
+        if archive is not None or names is not None or out is not None or dry_run:
+            without = "--archive, --measures, --out and --dry-run"
             raise click.UsageError(f"--ingest scores nothing: leave {without} out.")
-        how = {"definition": definition, "settings": explicit_settings(settings_file, assignments, table_name=TABLE)}
-        _ingest(ingest, classes, {**corpus, **how}, replace, change_settings)
+        kept = {
+            "n_folds": n_folds,
+            "definition": definition,
+            "settings": explicit_settings(settings_file, assignments, table_name=TABLE),
+        }
+        _ingest(ingest, classes, {**corpus, **kept}, replace, change_settings)
         return
     if archive is None and not (classes and phones and words):
         raise click.UsageError("Give CLASSES, --phones and --words, or --archive ARCHIVE.")

@@ -28,17 +28,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.discovery.folds import MAX_FOLDS, equal_parts, in_seconds, parts_of_time, stretches_of, whole_files
+from swsdask.discovery.folds import equal_parts, in_seconds, parts_of_time, stretches_of, whole_files
 from swsdask.discovery.placing import first_rows, note_unknown, numbers_of, rounding_note, rows_in_order, sorted_numbers
 from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_corpus_files
-from swsdask.model.corpus import DEFAULT_READINGS, Corpus, Definition, Folds, Readings, Tokens
+from swsdask.model.corpus import DEFAULT_FOLDS, DEFAULT_READINGS, MAX_FOLDS, Corpus, Definition, Folds, Readings, Tokens
 from swsdask.model.errors import MOST_KEPT, Problems, SettingsError, counted
 from swsdask.model.trials import I32, I64
 from swsdask.model.units import TICKS_PER_SECOND
 
 SILENCE = "SIL"
 NOISE = "SPN"
-DEFAULT_FOLDS = 10
 
 ALL = "all"
 WITHIN_TALKER = "within_talker"

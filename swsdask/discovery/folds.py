@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.discovery.placing import UNKNOWN, first_rows, note_unknown, numbers_of, rows_in_order
-from swsdask.model.corpus import Definition, Stretches, Tokens
+from swsdask.model.corpus import MAX_FOLDS, Definition, Stretches, Tokens
 from swsdask.model.errors import Problems
 from swsdask.model.trials import F64, I16, I64, Bool
 from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND
@@ -103,9 +103,6 @@ def _spread(name: str, numbers: F64, defined: Bool, definition: Definition) -> S
     mean = math.fsum(left) / len(left)
     variance = math.fsum((value - mean) ** 2 for value in left) / len(left)
     return Spread(mean, math.sqrt(variance), min(left), max(left), out)
-
-
-MAX_FOLDS = int(np.iinfo(np.int16).max)
 
 
 def stretches_of(table: pa.Table, files: tuple[str, ...], url: str, problems: Problems) -> Stretches:

@@ -44,6 +44,9 @@ class Readings:
 
 DEFAULT_READINGS = Readings()
 
+DEFAULT_FOLDS = 10
+MAX_FOLDS = 2**15 - 1
+
 NO_FOLD = -1
 
 

@@ -7,14 +7,23 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from swsdask.model.corpus import DEFAULT_READINGS, Coverage, Definition, OverlappingPairs, Readings, WrongBoundaries
+from swsdask.model.corpus import (
+    DEFAULT_FOLDS,
+    DEFAULT_READINGS,
+    MAX_FOLDS,
+    Coverage,
+    Definition,
+    OverlappingPairs,
+    Readings,
+    WrongBoundaries,
+)
 
 
 class DiscoverySettings(BaseModel):
     """Everything that can move a number of term discovery. Part of the signature of every result.
 
-    The readings are those of `model.corpus.Readings`. Without fold file, folds are made of whole files, or, with
-    `fold_by` "time", cut where they must be to be equally long.
+    The readings are those of `model.corpus.Readings`. Without fold file there are `n_folds` folds of whole files, or,
+    with `fold_by` "time", cut where they must be to be equally long.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
@@ -25,6 +34,7 @@ class DiscoverySettings(BaseModel):
     boundaries: WrongBoundaries = "singly"
     overlapping_pairs: OverlappingPairs = "left_out"
     fold_by: Literal["file", "time"] = "file"
+    n_folds: int = Field(default=DEFAULT_FOLDS, ge=1, le=MAX_FOLDS)
 
     @model_validator(mode="after")
     def _of_the_document(self) -> Self:
@@ -32,13 +42,22 @@ class DiscoverySettings(BaseModel):
             for name, value in vars(DEFAULT_READINGS).items():
                 if getattr(self, name) != value:
                     raise ValueError(f'{name} goes with definition = "document": {self.definition} reads it one way')
-        if self.definition == "tdev2" and self.fold_by == "time":
-            raise ValueError('fold_by = "time" goes with definition = "document" or "tde2015": tdev2 has no folds')
+        if self.definition == "tdev2" and self.chosen_folds:
+            raise ValueError(
+                f'{self.chosen_folds[0]} goes with definition = "document" or "tde2015": tdev2 has no folds'
+            )
         return self
 
+    @property
+    def chosen_folds(self) -> list[str]:
+        """The settings of folds that are not the default: nothing else may define folds then."""
+        defaults = {name: DiscoverySettings.model_fields[name].default for name in ("fold_by", "n_folds")}
+        return [name for name, default in defaults.items() if getattr(self, name) != default]
+
     def told(self) -> dict[str, Any]:
-        """What a reader is told of them: readings only where there is a choice."""
+        """What a reader is told of them: readings only where there is a choice, `n_folds` where it was chosen."""
         without = set() if self.definition == "document" else {field.name for field in fields(Readings)}
+        without |= {"n_folds"} - set(self.chosen_folds)
         return self.model_dump(mode="json", exclude=without)
 
     @property

@@ -269,10 +269,9 @@ def test_how_many_folds(swsdask: Call, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("0",), "expected from 1 to 32767 folds; found 0"),
+        (("0",), "n_folds"),
         (("2", "--definition", "tdev2"), "tdev2 has no folds"),
-        (("2", "--folds", "one.folds"), "A fold file defines the folds"),
-        (("2", "--ingest", "archive"), "--ingest scores nothing"),
+        (("2", "--folds", "one.folds"), "A fold file defines the folds: leave n_folds out"),
     ],
 )
 def test_folds_that_nobody_makes(

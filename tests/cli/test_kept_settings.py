@@ -128,6 +128,23 @@ def test_an_archive_of_an_earlier_release_keeps_none(swsdask: Call, files: Files
     assert "  settings: outside=false_alarm p_target=0.00015" in swsdask("show", archive).out
 
 
+def test_an_archive_of_discovery_keeps_its_number_of_folds(swsdask: Call, tmp_path: Path) -> None:
+    files = random_world(11).write(tmp_path)
+    corpus = ["--phones", files.phones, "--words", files.words, "--set", "fold_by=time"]
+    classes, archive = f"{tmp_path}/w.classes", tmp_path / "archive"
+    how = ["--measures", "coverage", "--format", "json"]
+    of_files = swsdask("discover", classes, *corpus, "--n-folds", "3", *how)
+    assert swsdask("discover", classes, *corpus, "--n-folds", "3", "--ingest", archive).code == 0
+    assert json.loads(swsdask("discover", "--archive", archive, *how).out) == json.loads(of_files.out)
+    assert "all/3" in of_files.out
+    assert "all/4" not in of_files.out
+    assert " fold_by=time n_folds=3\n" in swsdask("show", archive).out
+    other = swsdask("discover", "--archive", archive, "--n-folds", "2", "--measures", "coverage")
+    assert "Note: Setting discovery.n_folds is 2; the archive keeps 3." in other.out
+    refused = swsdask("discover", f"second={classes}", "--ingest", archive, "--set", "n_folds=2")
+    assert "found others: discovery.n_folds: kept 3, given 2." in refused.err
+
+
 def test_an_archive_of_discovery_keeps_its_definition(swsdask: Call, tmp_path: Path) -> None:
     files = random_world(11).write(tmp_path)
     corpus = ["--phones", files.phones, "--words", files.words]
