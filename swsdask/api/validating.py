@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from swsdask.api.arguments import Location, locations
 from swsdask.api.discovery_inputs import corpus_files
@@ -16,6 +17,8 @@ from swsdask.formats.validate import MOST_PROBLEMS, Report
 from swsdask.formats.validate import validate as validate_files
 from swsdask.model.corpus import Definition
 from swsdask.model.errors import Problems
+from swsdask.model.layers import Layers
+from swsdask.model.settings import load_preset
 
 
 def validate(
@@ -29,6 +32,9 @@ def validate(
     within: Location | None = None,
     speakers: Location | None = None,
     definition: Definition = "document",
+    preset: str | None = None,
+    compat: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Report:
     """Check files of any supported format and report everything that is wrong with them.
 
@@ -42,6 +48,8 @@ def validate(
         The files of a corpus, see `discover`. They are checked against each other, and class files against them.
     definition : {"document", "tde2015", "tdev2"}, default "document"
         The definition by which the files of a corpus are checked.
+    preset, compat, settings : optional
+        As for `open`. They say whether unknown queries and documents of runs are problems, or are counted.
 
     Returns
     -------
@@ -51,7 +59,8 @@ def validate(
     Raises
     ------
     SettingsError
-        A corpus lacks `phones` or `words`. Problems of the files are reported, not raised.
+        A setting is unknown or malformed, or a corpus lacks `phones` or `words`. Problems of the files are reported,
+        not raised.
 
     Examples
     --------
@@ -67,7 +76,9 @@ def validate(
     given = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
     named = {role: readable(place) for role, place in given.items() if place is not None}
     corpus = corpus_files(named) if named else None
-    report = validate_files(locations(paths), find_reference(os.fspath(reference)) if reference else None, corpus)
+    of_folder = find_reference(os.fspath(reference)) if reference else None
+    resolved = Layers(load_preset(preset) if preset else None, compat, settings or {}).settings()
+    report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation)
     faulty = {problem.file for problem in report.problems}
     classes = [each.file for each in report.files if each.format is Format.CLASSES and each.file not in faulty]
     if (classes or corpus is not None) and faulty.isdisjoint(roles(corpus) if corpus else ()):

@@ -28,8 +28,10 @@ from swsdask.formats.runs.resources import find_resources, read_resources
 from swsdask.formats.sniff import RUNS, Format, sniff
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.resources import Phase, Resources
+from swsdask.model.settings import EvaluationSettings
 
 MOST_PROBLEMS = 1_000_000
+_DEFAULTS = EvaluationSettings()
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,18 @@ class Report:
     total: int
 
 
-def validate(urls: Iterable[str], reference: ReferenceFiles | None = None, corpus: CorpusFiles | None = None) -> Report:
+def validate(
+    urls: Iterable[str],
+    reference: ReferenceFiles | None = None,
+    corpus: CorpusFiles | None = None,
+    settings: EvaluationSettings = _DEFAULTS,
+) -> Report:
     """Check files of any format; in a folder, its reference, or else its runs and its files of term discovery.
 
-    The files of `reference`, or of a reference among the folders, are checked first. If they have no problems, every
-    query and document of a run must be in the reference: each unknown one is a problem at its first line. Each file of
-    `corpus` must have the format of its role. The resources of a run are checked with it. Raises nothing for bad input.
+    The files of `reference`, or of a reference among the folders, are checked first. If they have no problems, the
+    queries and documents of a run must be in the reference: each unknown one is a problem at its first line, unless the
+    `settings` let it be, and is counted then. Each file of `corpus` must have the format of its role. The resources of
+    a run are checked with it. Raises nothing for bad input.
     """
     urls = list(urls)
     reference = reference or _only_reference(urls)
@@ -66,7 +74,7 @@ def validate(urls: Iterable[str], reference: ReferenceFiles | None = None, corpu
         with noted(problems):
             for file, role in _files_of(url, problems).items():
                 files.setdefault(file, role)
-    known = _known(reference) if reference else None
+    known = _known(reference, settings) if reference else None
     checked = [_check(file, role, known, problems) for file, role in files.items()]
     beside = find_resources([each.file for each in checked if each.format in RUNS], problems)
     others = [file for file in dict.fromkeys(beside.values()) if file not in files]
@@ -103,14 +111,15 @@ def _files_of(url: str, problems: Problems) -> dict[str, Format | None]:
 
 
 class _Known(NamedTuple):
-    """The ids of a reference, and the encoding of its text."""
+    """The ids of a reference, the encoding of its text, and what is to become of unknown ids."""
 
     queries: frozenset[str]
     documents: frozenset[str]
     encoding: str
+    settings: EvaluationSettings
 
 
-def _known(reference: ReferenceFiles) -> _Known | None:
+def _known(reference: ReferenceFiles, settings: EvaluationSettings) -> _Known | None:
     """The ids of a reference; None if it has problems, since unknown ids cannot be determined then."""
     problems = Problems()
     queries = read_queries(reference.queries, problems)
@@ -118,7 +127,7 @@ def _known(reference: ReferenceFiles) -> _Known | None:
     if problems:
         return None
     spoken = spoken_encoding(queries, reference.queries, reference.rttm)
-    return _Known(frozenset(queries["query"].to_pylist()), frozenset(documents), spoken)
+    return _Known(frozenset(queries["query"].to_pylist()), frozenset(documents), spoken, settings)
 
 
 def _roles(reference: ReferenceFiles) -> dict[str, Format | None]:
@@ -199,16 +208,31 @@ def _check_run(file: str, known: _Known | None, problems: Problems) -> dict[str,
                 queries.setdefault(name, line)
             for name, line in zip(piece.documents, piece.document_lines, strict=True):
                 documents.setdefault(name, line)
-    if known:
-        _note_unknown(file, "query", queries, known.queries, problems)
-        _note_unknown(file, "document", documents, known.documents, problems)
+    unknown = _unknown(file, queries, documents, known, problems) if known else {}
     return {
         "rows": rows,
         "systems": len(systems),
         "queries": len(queries),
         "documents": len(documents),
         "rounded times": rounded,
+        **unknown,
     }
+
+
+def _unknown(
+    file: str, queries: dict[str, int | None], documents: dict[str, int | None], known: _Known, problems: Problems
+) -> dict[str, int]:
+    """Add a problem for each unknown id that the settings call an error; the counts of the others."""
+    counts = {}
+    if known.settings.unknown_queries == "error":
+        _note_unknown(file, "query", queries, known.queries, problems)
+    elif others := len(queries.keys() - known.queries):
+        counts["unknown queries"] = others
+    if known.settings.unknown_documents == "error":
+        _note_unknown(file, "document", documents, known.documents, problems)
+    elif others := len(documents.keys() - known.documents):
+        counts["unknown documents"] = others
+    return counts
 
 
 def _note_unknown(

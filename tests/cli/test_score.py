@@ -290,6 +290,12 @@ def test_validate(swsdask: Call, files: Files) -> None:
     outcome = swsdask("validate", files.reference, files.run)
     assert outcome.code == 0, outcome.err
     assert "4" in outcome.out
+    run = files.write("other.kwslist.xml", RUN.replace('file="b"', 'file="c"'))
+    assert swsdask("validate", files.reference, run).code == 2
+    for settings in (["--set", "unknown_documents=outside"], ["--compat", "kwseval"]):
+        outcome = swsdask("validate", files.reference, run, *settings)
+        assert outcome.code == 0, outcome.err
+        assert "1 unknown document" in outcome.out
 
 
 def test_stdeval_counts_what_the_ecf_does_not_have(swsdask: Call, files: Files) -> None:

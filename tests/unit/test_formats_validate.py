@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import swsdask as sws
 from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.formats.sniff import Format
 from swsdask.formats.validate import CheckedFile, Report, validate
@@ -105,6 +106,22 @@ def test_unknown_queries_and_documents_at_the_line_where_they_first_stand(folder
     report = validate([str(folder / "run.xml")], reference(folder))
     assert places(report) == [("run.xml", 6), ("run.xml", 4)]
     assert [problem.found for problem in report.problems] == ["'K9'", "'z'"]
+
+
+def test_unknown_ids_that_the_settings_let_be_are_counted(folder: Path) -> None:
+    mend(folder / "run.xml", 'kwid="K2"', 'kwid="K9"')
+    mend(folder / "run.xml", 'file="b"', 'file="z"')
+    of = {"reference": str(folder / "reference")}
+    run = str(folder / "run.xml")
+    dropped = sws.validate(run, **of, settings={"evaluation": {"unknown_queries": "drop"}})
+    assert [problem.found for problem in dropped.problems] == ["'z'"]
+    assert dropped.files[-1].counts["unknown queries"] == 1
+    for settings in ({"compat": "kwseval"}, {"settings": {"evaluation": {"unknown_documents": "outside"}}}):
+        outside = sws.validate(run, **of, **settings)
+        assert [problem.found for problem in outside.problems] == ["'K9'"]
+        assert outside.files[-1].counts["unknown documents"] == 1
+    with pytest.raises(sws.SettingsError, match="unknown_querys"):
+        sws.validate(run, **of, settings={"evaluation": {"unknown_querys": "drop"}})
 
 
 def test_words_in_documents_that_the_ecf_does_not_have_are_counted(folder: Path) -> None:
