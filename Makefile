@@ -9,7 +9,7 @@ NEWEST ?= $(shell .ci/find-python newest)
 PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
 
-.PHONY: help demo test test-lowest test-newest fuzz faults services bounds lint wheel bench clean
+.PHONY: help demo test test-lowest test-newest fuzz faults services mutants bounds lint wheel bench clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ faults: $(VENV)/.installed  ## try flipped bits and hostile archives, and write 
 
 services: $(VENV)/.services  ## the tests with real servers, which they install and start: object stores
 	$(BIN)/python -m pytest -m services --timeout 900 tests/services
+
+mutants: $(VENV)/.installed  ## change the meaning of one line after another, and see that a named test fails each time
+	$(BIN)/python -m tests.mutants
 
 bounds: $(VENV)/.installed  ## the tests of archives with every index of the kernels checked (compiles them anew)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$$(mktemp -d) $(BIN)/python -m pytest tests/unit/test_archive_integrity.py

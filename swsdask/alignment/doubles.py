@@ -1,7 +1,7 @@
 """What NIST's tools lose by computing the times of detections in double precision, where this package is exact.
 
 KWSEval and STDEval read begin and duration as doubles and add them, so that 0.1 + 0.2 lies behind an end at 0.3. These
-functions tell on which side of the exact time the tools' own lies, in the rare places where it decides: QUIRK, under
+functions say on which side of the exact time the tools' own is, in the rare places where it decides: QUIRK, under
 `compat = "kwseval"` and `"stdeval"` only.
 """
 

@@ -1,4 +1,4 @@
-"""Trials of places, segments or documents: the best detection stands for all that fall into one.
+"""Trials of places, segments or documents: the best detection represents all that fall into one.
 
 The rule `outside` decides about detections that do not lie inside an evaluated excerpt: "drop" makes no trials of them
 and counts them (KWSEval drops them silently), "false_alarm" leaves them ordinary detections, aligned like the rest
@@ -24,7 +24,9 @@ from swsdask.model.units import seconds
 
 
 def groups_of(document: I32 | None, rows: I64 | slice, reference: Reference) -> I16 | None:
-    """The group of the document (-1: unknown) in each of the rows, or None where no condition tells documents apart."""
+    """The group of the document (-1: unknown) in each of the rows, or None where no condition distinguishes
+    documents.
+    """
     if reference.n_groups == 1:
         return None
     if document is None:

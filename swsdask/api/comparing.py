@@ -133,7 +133,7 @@ def compare(
     executor : Executor, optional
         Where an evaluation is scored, as for `score`.
     progress : Progress, optional
-        What is told of the progress of scoring.
+        Receives the phases of the work and the rows that are done.
 
     Returns
     -------

@@ -119,7 +119,7 @@ def discovery_manifest(
         "kind": "discovery",
         "swsdask": __version__,
         "definition": corpus.definition,
-        "settings": settings.told(),
+        "settings": settings.listed(),
         "measures": measures or "all",
         "inputs": {**corpus_content(corpus), "runs": {system: run["content"] for system, run in runs.items()}},
     }

@@ -168,7 +168,7 @@ def _mediaeval(result: Result, evaluation: Evaluation) -> Callable[[Path], list[
     needed = TOOL_MEASURES if settings.compat == "mediaeval" else MEASURES
     missing = set(needed) - set(result.table["measure"].unique().to_pylist())
     if missing:
-        raise SettingsError(f"MediaEval's output needs measures that were not asked for: {', '.join(sorted(missing))}.")
+        raise SettingsError(f"MediaEval's output needs measures that were not requested: {', '.join(sorted(missing))}.")
     names = evaluation.files or ReferenceFiles("(archive)", "(archive)", "(archive)")
     occurrences = archive.occurrences(FindRule.of(settings))
     documents = set(archive.documents["document"].to_pylist())
@@ -190,7 +190,7 @@ def _tde(result: Result) -> Callable[[Path], list[Path]]:
     if result.manifest.get("kind") != "discovery":
         raise SettingsError("The official files of term discovery are of a result of term discovery.")
     if result.asked is not None:
-        raise SettingsError("The official files have all measures: ask for all.")
+        raise SettingsError("The official files have all measures: request all.")
     return lambda folder: write_tde_output(result, folder)
 
 

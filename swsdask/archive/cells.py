@@ -1,6 +1,6 @@
 """Cells of an archive on storage: row groups of fragments, verified and checked as they are read.
 
-What Parquet asks for is hashed before Parquet gets it: a fragment's footer when the fragment is opened, and every
+What Parquet requests is hashed before Parquet gets it: a fragment's footer when the fragment is opened, and every
 column chunk when it is read. So exactly the bytes that are used are verified, and nothing else is read. The rows are
 checked then, whatever the hashes say, for kernels take codes for places in arrays: types, nulls, numbers of rows, order
 and range.
@@ -46,7 +46,7 @@ _DTYPES = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in DETEC
 
 
 class Bounds(NamedTuple):
-    """What the rows of a run lie within: numbers of queries and documents, scores, the least decision."""
+    """The limits of the rows of a run: numbers of queries and documents, scores, the least decision."""
 
     n_queries: int
     n_documents: int
@@ -245,7 +245,7 @@ class _Reader:
         return {name: found[name] for name in self.wanted}
 
     def _array(self, table: pa.Table, name: str, rows: int, where: str) -> NDArray[Any]:
-        """A column's values, without a copy where they lie in one piece."""
+        """A column's values, without a copy where they are in one piece."""
         column = table[name]
         if column.type != DETECTION_COLUMNS.field(name).type:
             raise _Mismatch(f"{where} {column.type} in the column {name}")
@@ -313,7 +313,7 @@ class _Chunk:
 
 
 class VerifiedFile:
-    """The file that Parquet reads column chunks from: each is verified when it is first asked for."""
+    """The file that Parquet reads column chunks from: each is verified when it is first requested."""
 
     closed = False
 
@@ -362,7 +362,7 @@ class VerifiedFile:
         raise _Mismatch(f"a footer that leads to {size} bytes at {begin}")
 
     def close(self) -> None:
-        """Let go of what was read."""
+        """Release what was read."""
         self._verified.clear()
 
 

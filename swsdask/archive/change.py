@@ -23,7 +23,7 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True)
 class Kind(Generic[AnyManifest, Entry]):
-    """What tells one kind of archive from the other: its manifest, and the table of its entries by system.
+    """What distinguishes one kind of archive from the other: its manifest, and the table of its entries by system.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Kind(Generic[AnyManifest, Entry]):
 
 
 class Change(Generic[AnyManifest, Entry]):
-    """What a writer wants of an archive, and what was there when it began: `base`, or tables to make one of.
+    """What a writer changes in an archive, and what was there when it began: `base`, or tables to make one of.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Checks of a collection of runs: names, contents, and the policy for faults.
 
-What of an archive's runs the settings of a scoring refuse, and what a reader of its numbers must be told.
+Checks of an archive's runs against the settings: errors, and notes for readers of the numbers.
 
 An archive may have been made under other settings than it is scored with: what its ingest kept or dropped is judged
 again.
@@ -65,10 +65,12 @@ def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:
     where = ", ".join(run.files) or run.system
     if run.unknown_queries and settings.unknown_queries == "error":
         found = _listed("rows", "of unknown queries", run.unknown_queries)
-        problems.add(where, None, "only queries of the list", found, "Mend the ids, or set unknown_queries=drop.")
+        problems.add(where, None, "only queries of the list", found, "Correct the ids, or set unknown_queries=drop.")
     if run.unknown_documents and settings.unknown_documents == "error":
         found = _listed("rows", "in unknown documents", run.unknown_documents)
-        problems.add(where, None, "only documents of the ECF", found, "Mend the ids, or set unknown_documents=outside.")
+        problems.add(
+            where, None, "only documents of the ECF", found, "Correct the ids, or set unknown_documents=outside."
+        )
     if run.outside and settings.outside == "error":
         found = f"{run.outside} outside them"
         problems.add(

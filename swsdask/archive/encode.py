@@ -55,7 +55,7 @@ class Codes:
 
 @dataclass(frozen=True)
 class Sighting:
-    """In how many rows something stands, and where it stood first."""
+    """In how many rows something occurs, and where first."""
 
     rows: int
     file: str
@@ -74,7 +74,7 @@ class Tally:
     rounded: int = 0
     scores: tuple[float, float] = (np.inf, -np.inf)
     decisions: dict[bool, Sighting] = field(default_factory=dict)
-    """Rows as they were read, by whether they have a decision; the kind that stood first comes first."""
+    """Rows as they were read, by whether they have a decision; the kind that occurs first comes first."""
     unknown_documents: dict[str, Sighting] = field(default_factory=dict)
     unknown_queries: dict[str, Sighting] = field(default_factory=dict)
 
@@ -255,4 +255,4 @@ def _note_mixed(decisions: dict[bool, Sighting], problems: Problems) -> None:
 def _note(unknown: dict[str, Sighting], expected: str, setting: str, problems: Problems) -> None:
     for name, seen in sorted(unknown.items(), key=lambda item: (item[1].file, item[1].line or 0, item[0])):
         found = f"{name!r} in {counted(seen.rows, 'rows')}" if seen.rows else f"{name!r}, listed without detections"
-        problems.add(seen.file, seen.line, expected, found, f"Mend the id, or set {setting}.")
+        problems.add(seen.file, seen.line, expected, found, f"Correct the id, or set {setting}.")

@@ -9,7 +9,7 @@ and what the statistic was prepared with. HASH is that of the file's bytes, an A
 was cut off is known by its name: it is counted again, and written again.
 
 The rules of a reference (`model.trials.RULES`) shape only the statistics that follow them; everything else in a
-reference shapes all. Only statistics of this package are kept: nothing tells the version of others. Nor are those of
+reference shapes all. Only statistics of this package are kept: the version of others is unknown. Nor are those of
 runs that are read unverified, for damage would be kept.
 """
 

@@ -1,10 +1,10 @@
-"""Leases of writers: how a file of a writer at work is told from one that nobody needs (`archive.vacuum`).
+"""Leases of writers: how files of a writer at work are distinguished from abandoned ones (`archive.vacuum`).
 
-Every writer has a name, which stands in the names of the files that it writes, and a lease: a file in a folder of its
+Every writer has a name, which is part of the names of the files that it writes, and a lease: a file in a folder of its
 own below `temporary`, made before anything else and removed at the end, after the commit. Whoever cleans lists the
-files first, then the leases, then the manifests. A file without a version is then known to be nobody's: were its writer
-still at work, its lease would have been there; had the writer committed, a manifest would name the file. No clock is
-needed but for leases of writers that were stopped, which count no more when nobody has renewed them for a day.
+files first, then the leases, then the manifests. A file without a version is then known to be abandoned: were its
+writer still at work, its lease would have been there; had the writer committed, a manifest would name the file. No
+clock is needed but for leases of writers that were stopped, which expire when they have not been renewed for a day.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def read_regular(root: str, name: str) -> pa.Buffer:
     FileNotFoundError
         If there is no such file.
     ArchiveError
-        If it is a link, a pipe, a folder or a device, or lies behind a link.
+        If it is a link, a pipe, a folder or a device, or is behind a link.
     """
     descriptor = _open_regular(root, name)
     try:
@@ -143,7 +143,7 @@ def sync(path: str) -> None:
 
 
 def names(folder: str) -> list[str]:
-    """The names of all that stands in a folder, whatever it is; none if there is no such folder."""
+    """The names of everything in a folder, whatever it is; none if there is no such folder."""
     try:
         return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):

@@ -178,7 +178,8 @@ def tables_in_memory(documents: Table, occurrences: Table, queries: Table | Iter
 
 
 def sources_of(runs: Sequence[RunFile | TableRun]) -> list[RunSource]:
-    """The runs, in order, large files in parts that can be read at the same time, with the resources told beside them.
+    """The runs, in order, large files in parts that can be read at the same time, with the resources reported beside
+    them.
 
     Raises `InputError` with everything that is wrong with the files of resources.
     """

@@ -69,7 +69,7 @@ _ASCII_RUN_OR_CHARACTER = re.compile(r"[\x00-\x7f]+|.", re.DOTALL)
 
 
 def compare_normalize(queries: pa.Table) -> str:
-    """How the header of a query list wants its text compared: "lowercase", or "" for exactly.
+    """How text is compared according to the header of a query list: "lowercase", or "" for exactly.
 
     Raises `InputError` for a value that is neither.
     """
@@ -77,7 +77,7 @@ def compare_normalize(queries: pa.Table) -> str:
     if value not in ("", LOWERCASE):
         expected = f'compareNormalize="{LOWERCASE}" or compareNormalize=""'
         raise InputError(
-            Problem("query list", None, expected, f'compareNormalize="{value}"', "Mend the list's header.")
+            Problem("query list", None, expected, f'compareNormalize="{value}"', "Correct the list's header.")
         )
     return value
 

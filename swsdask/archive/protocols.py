@@ -20,7 +20,7 @@ class Run:
     `content` is the hash of what was read (see `archive.rows`), `rows` counts the rows of known queries, `scores` is
     their range. Of these, `outside` do not lie inside an excerpt, those in `unknown_documents` (rows by document id)
     among them. `unknown_queries` counts the rows that were dropped, by query id; `rounded` the times finer than a tick.
-    `resources` are what the system took, where that is told.
+    `resources` are what the system took, where that is reported.
     """
 
     system: str

@@ -7,7 +7,7 @@ inclusive (KWSEval). Under `compat = "stdeval"` all occurrences, even in documen
 `outside = "drop"` (STDEval -E) those that lie entirely inside one excerpt. For document trials only documents of the
 ECF count. Segment trials under `compat = "kwseval"`: `alignment.kwseval_segments`.
 
-Conditions: the parts of an evaluation that are averaged on their own, as asked for by keys.
+Conditions: the parts of an evaluation that are averaged on their own, as requested by keys.
 
 A key is the name of a query attribute (among them `language` and `oov` where the list gives them), `source_type` or
 `document_language` (those of a document's first excerpt), `query_pattern:REGEX` or `document_pattern:REGEX` (found
@@ -82,9 +82,9 @@ def parts(documents: pa.Table, queries: pa.Table, by: Sequence[Sequence[str]]) -
 def group_documents(of: Sequence[Part], n_evaluated: int, n_others: int) -> tuple[np.ndarray, list[Bool]]:
     """Documents in groups that no part cuts: int16 [n_evaluated + n_others], and each part's groups, bool [n_groups].
 
-    Documents that no part tells apart are one group. The others, which the ECF does not have, are a group of their own,
-    which only parts of all documents hold, where any part is one of some documents, else in the only group there is.
-    Raises `SettingsError` for more groups than an int16 counts.
+    Documents that no part distinguishes are one group. The others, which the ECF does not have, are a group of their
+    own, which only parts of all documents hold, where any part is one of some documents, else in the only group there
+    is. Raises `SettingsError` for more groups than an int16 counts.
     """
     cuts = [part.documents for part in of if part.documents is not None]
     if not cuts:
@@ -254,7 +254,7 @@ def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationS
 def _segments(
     archive: Archive, codes: Codes, found: dict[str, Any], speaker: Sequence[str], settings: EvaluationSettings
 ) -> tuple[Segments, I64 | None]:
-    """The segments, and the one that each of the occurrences `found` lies in; None where mid-points say it."""
+    """The segments, and the one that each of the occurrences `found` is in; None where mid-points say it."""
 
     def spans(table: pa.Table) -> Spans:
         times = (table[name].to_numpy() for name in ("channel", "start", "end"))

@@ -7,7 +7,7 @@ A reference made of judgments: documents of a collection that are relevant to qu
 Every judged document and every document of the runs is one excerpt, and every query one word, spoken in the documents
 that are relevant to it: so judgments are tables like those of any reference, for trials that are documents.
 
-The evaluated excerpts: which documents there are, and which stretches of time lie inside one excerpt.
+The evaluated excerpts: which documents there are, and which stretches of time are inside one excerpt.
 
 Audio time: how many seconds were searched, and so how many trials a query has.
 
@@ -105,7 +105,7 @@ class JudgedFiles:
 def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
     """The tables that judgments make; whatever is wrong with the judgments is added to `problems`.
 
-    What is wrong with the runs is told where they are read as such.
+    Problems of the runs are reported where they are read as such.
     """
     judged = read_judgments(files.qrels, problems)
     documents = sorted({*judged.documents, *_others(files.runs, DocumentCodes(judged.documents))})
@@ -291,7 +291,7 @@ def _united(excerpts: _Excerpts) -> I64:
 
 
 def _uncovered(excerpts: _Excerpts) -> I64:
-    """How much of each excerpt lies behind the ends of those before it in its document."""
+    """How much of each excerpt is after the ends of those before it in its document."""
     before = excerpts.document * (excerpts.end.max(initial=0) + 1)
     reached = np.append(0, np.maximum.accumulate(before + excerpts.end)[:-1])[: len(before)] - before
     uncovered: I64 = np.maximum(excerpts.end - np.maximum(excerpts.start, reached), 0)

@@ -6,7 +6,7 @@ Rows are sorted by (query, document, channel, start, duration, score descending,
 id): a total order of what a row
 says, so that the order of the input never shows.
 
-The content hash of a run: of what its rows say, and the resources told beside it, not of how they were written.
+The content hash of a run: of what its rows say, and the resources reported beside it, not of how they were written.
 
 Every row is hashed with the ids of its query and document, and the hashes are added modulo 2^128 (as two lanes of 64
 bits): so the hash depends neither on the order of rows nor on how the input was cut, compressed, coded or formatted,

@@ -1,6 +1,6 @@
 """The table `runs`: what each run of an archive is, and which fragments hold its rows.
 
-A fragment is told with its size and hash, and the hashes of its parts: first that of its footer, then those of the
+A fragment is listed with its size and hash, and the hashes of its parts: first that of its footer, then those of the
 column chunks of its row groups, row group by row group. So what a cell reads is verified by itself, and is known to be
 of this run, this row group and this column.
 """
@@ -51,7 +51,7 @@ def _schema(*fragment: tuple[str, pa.DataType]) -> pa.Schema:
 RUNS = _schema(("size", pa.int64()), ("hash", pa.string()), ("parts", pa.binary()))
 """One row per run, sorted by system. A fragment's `groups` are the rows of each of its row groups, `parts` the hashes
 of its parts; `size`, `hash` and `parts` are null where an earlier release wrote it. `resources` is the JSON of
-`model.resources`, null where none are told. No list is of fixed size: pyarrow before 26 cannot read its nulls."""
+`model.resources`, null where none are reported. No list is of fixed size: pyarrow before 26 cannot read its nulls."""
 
 EARLIER_RUNS = _schema()
 """The table as releases wrote it whose files have no hashes."""

@@ -1,4 +1,4 @@
-"""Where an archive lies: a folder on any fsspec URL, with the one operation that a commit needs.
+"""The place of an archive: a folder on any fsspec URL, with the one operation that a commit needs.
 
 `write_new` creates a file unless it exists, so that of two writers one wins whatever happens between them. It is safe
 on a local file system (a link made to a finished file), in memory (under a lock) and in object stores (S3, Google
@@ -38,12 +38,12 @@ PROBE = "probe-"
 _ELSEWHERE = "Ingest into a local folder and copy it there: it can be read from any store."
 
 _NEAR = 1 << 16
-"""Parts of a remote file that lie no further apart are fetched as one."""
+"""Parts of a remote file that are no further apart are fetched as one."""
 
 
 @dataclass(frozen=True)
 class Storage:
-    """A folder and what stands in it, by paths relative to it. Picklable."""
+    """A folder and its files, by paths relative to it. Picklable."""
 
     url: str
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -194,7 +194,7 @@ class Storage:
         return sorted(path.removeprefix(root).lstrip("/") for path in found)
 
     def names(self) -> list[str]:
-        """The names of all that stands in the folder itself, folders too where a store has them."""
+        """The names of everything in the folder itself, folders too where a store has them."""
         if not self.is_local:
             return self.files(below=False)
         with self._explained("listed"):
@@ -280,8 +280,8 @@ class Storage:
 def _is_refusal(error: BaseException) -> bool:
     """Whether a store refused to create a file because there is one, or one is being created.
 
-    Stores word it in many ways, or not at all; so the errors of their client libraries are asked, by type and by HTTP
-    status, from the one that was raised through its causes.
+    Stores word it in many ways, or not at all; so the errors of their client libraries are examined, by type and by
+    HTTP status, from the one that was raised through its causes.
     """
     seen: BaseException | None = error
     while seen is not None:
@@ -302,7 +302,7 @@ def _http_status(error: BaseException) -> int | None:
 
 
 class Whole:
-    """A file that lies in memory, or is mapped into it."""
+    """A file that is in memory, or is mapped into it."""
 
     def __init__(self, content: pa.Buffer) -> None:
         self.content = content
@@ -349,7 +349,7 @@ Parts = Whole | Remote
 
 
 def _time_of(info: Mapping[str, Any]) -> float:
-    """When a file was changed last, as the stores tell it: local, memory, S3, others."""
+    """When a file was changed last, as the stores report it: local, memory, S3, others."""
     for name in ("mtime", "LastModified", "last_modified", "created", "updated"):
         told = info.get(name)
         if isinstance(told, datetime):

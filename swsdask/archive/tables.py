@@ -1,7 +1,7 @@
 """Tables of an archive and their files: written with size and hash, verified and checked when they are read.
 
 The hash is xxh3-128 (`xxhash`), which runs at the speed of memory: 37 to 48 GB/s in cache where BLAKE3 does 4. It
-guards against damage and mix-ups. It does not guard against somebody who may write the archive, nor need it: whoever
+guards against damage and mix-ups. It does not guard against a person who may write the archive, nor need it: whoever
 may write an archive may write any numbers into it.
 """
 
@@ -36,7 +36,7 @@ def digest(content: pa.Buffer | bytes) -> bytes:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of an archive, as the table or manifest that names it tells it.
+    """A file of an archive, as the table or manifest that names it describes it.
 
     Parameters
     ----------

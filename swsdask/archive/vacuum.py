@@ -1,8 +1,8 @@
 """Removal of the files that no version of an archive names, beside writers that are at work.
 
-Files stay behind where a writer was killed, and where tasks were run twice. Their writers tell them from those of
-writers at work (`archive.lease`); of files without a writer (the unfinished files of a manifest, what earlier releases
-left, statistics kept of runs that no version holds) their age does.
+Files stay behind where a writer was killed, and where tasks were run twice. Their writers distinguish them from those
+of writers at work (`archive.lease`); of files without a writer (the unfinished files of a manifest, what earlier
+releases left, statistics kept of runs that no version holds) their age does.
 """
 
 from __future__ import annotations

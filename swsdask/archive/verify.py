@@ -161,7 +161,7 @@ class _Verification:
                 self._repair(stored)
 
     def read_contents(self, archive: StoredArchive | StoredDiscovery) -> None:
-        """Read all of an archive, for files that have no hashes to tell damage by."""
+        """Read all of an archive, for files without hashes, by which damage would be found."""
         try:
             if isinstance(archive, StoredDiscovery):
                 _check_discovery(archive)

@@ -15,7 +15,7 @@ highest manifest.
     temporary/WRITER/              the lease of a writer (`archive.lease`), and rows on their way into their buckets;
                                    gone when the writer ends
 
-A query's bucket is a hash of its id modulo the number of buckets. No id stands in a path; WRITER and TOKEN are 16
+A query's bucket is a hash of its id modulo the number of buckets. No id is part of a path; WRITER and TOKEN are 16
 random hexadecimal digits each, so that no file is ever written twice. Row groups are cut only where the (query,
 document) changes.
 """
@@ -46,7 +46,7 @@ HASH_VERSION = 1
 """The hash of `bucket_of`: xxh3_64 of the id's UTF-8 bytes, seed 0."""
 
 BUCKETS = 64
-"""Query buckets of a new archive, unless others are asked for."""
+"""Query buckets of a new archive, unless others are requested."""
 
 TEMPORARY = "temporary"
 TABLES = "tables"

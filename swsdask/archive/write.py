@@ -49,7 +49,7 @@ def begin(
 ) -> Change[EvaluationManifest, StoredRun]:
     """Begin a change of the archive that is there, or of a new one of `tables`, of which nothing is written yet.
 
-    Raises `ArchiveError` as `archive.change.Change`, and if the archive has other buckets than the layout asks for.
+    Raises `ArchiveError` as `archive.change.Change`, and if the archive has other buckets than the layout.
     """
     blank, made_of = None, {}
     if tables is not None:

@@ -71,8 +71,8 @@ def command(
 ) -> None:
     """Fit on a development evaluation how a RUN's scores become log-likelihood ratios, and apply that to other runs.
 
-    Fitting writes a small TOML file and tells what is gained. Where gamma would not be a positive number (scores that
-    fall, that tell nothing, or that keep targets and others wholly apart) nothing is written.
+    Fitting writes a small TOML file and reports the gain. Where gamma would not be a positive number (scores that
+    fall, that hold no information, or that keep targets and others wholly apart) nothing is written.
 
     Applying writes each RUN in its own format and compression, under its name (Kaldi's results become a table); a table
     in text keeps its columns, quotes and times as they are. Scores

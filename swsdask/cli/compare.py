@@ -21,7 +21,7 @@ from swsdask.cli.options import (
 )
 
 
-@click.command(short_help="Tell how sure numbers and differences of systems are.")
+@click.command(short_help="Compute intervals of numbers, and tests of differences between systems.")
 @click.argument("paths", nargs=-1, metavar="[WHERE] [A B | RUN...]")
 @reference_options
 @qrels_option

@@ -18,7 +18,7 @@ from swsdask.cli.options import encoding_options
 def command(
     run: str, target: str, system: str | None, harmless: bool, frame_shift: float | None, negate_scores: bool
 ) -> None:
-    """Rewrite a RUN as TARGET, whose name tells the format.
+    """Rewrite a RUN as TARGET, whose name says the format.
 
     *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Times and scores keep every digit; a
     table in text that stays one keeps its columns and quotes too.

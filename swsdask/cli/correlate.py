@@ -9,7 +9,7 @@ import click
 from swsdask.cli.options import writable_directory
 
 
-@click.command(short_help="Tell which measure would change who wins.")
+@click.command(short_help="Compute the rank correlation between measures.")
 @click.argument("results", type=click.Path(path_type=Path))
 @click.option("--measures", metavar="A,B", help="Only these measures, e.g. atwv,cnxe,map,twv@0.5.")
 @click.option("--condition", metavar="NAME", default="all", help="The condition whose numbers rank systems (all).")
@@ -23,7 +23,7 @@ def command(results: Path, measures: str | None, condition: str, out: Path | Non
     """Compare the rankings of systems under each pair of measures, from RESULTS, which `swsdask score --out` wrote.
 
     Kendall's tau-b is 1 where two measures rank systems alike and -1 where one reverses the other; tau_AP weighs the
-    top of the ranking. Without --measures those that were asked for, or, where all were, those that weigh misses
+    top of the ranking. Without --measures the requested ones, or, where all were, those that weigh misses
     against false alarms.
     """
     from swsdask.comparison.rank_correlation import rank_correlation

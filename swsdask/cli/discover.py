@@ -41,7 +41,7 @@ TABLE = "discovery"
 )
 @click.option("--tde-output", is_flag=True, help="Also write the files that the official tool writes, into OUT/tde.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
-@click.option("--dry-run", is_flag=True, help="Check input and settings and tell the plan; score nothing.")
+@click.option("--dry-run", is_flag=True, help="Check input and settings and print the plan; score nothing.")
 def command(
     classes: tuple[str, ...],
     phones: str | None,
@@ -97,7 +97,7 @@ def command(
     if within and speakers:
         raise click.UsageError("--within and --speakers both say what is within talkers: give one.")
     if dry_run and form == "json":
-        raise click.UsageError("--dry-run tells the plan in words: leave --format json out.")
+        raise click.UsageError("--dry-run prints the plan in words: leave --format json out.")
     if replace and ingest is None:
         raise click.UsageError("--replace goes with --ingest ARCHIVE, where it replaces systems.")
     if change_settings and ingest is None:

@@ -57,7 +57,7 @@ from swsdask.cli.options import (
     "--mediaeval-output", is_flag=True, help="Also write score.out: the lines that MediaEval's tool prints (QUESST)."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
-@click.option("--dry-run", is_flag=True, help="Check input and settings and tell the plan; score nothing.")
+@click.option("--dry-run", is_flag=True, help="Check input and settings and print the plan; score nothing.")
 def command(
     paths: tuple[str, ...],
     ecf: str | None,
@@ -99,7 +99,7 @@ def command(
     if mediaeval_output and out is None:
         raise click.UsageError("--mediaeval-output goes with --out DIRECTORY, where score.out is written.")
     if dry_run and form == "json":
-        raise click.UsageError("--dry-run tells the plan in words: leave --format json out.")
+        raise click.UsageError("--dry-run prints the plan in words: leave --format json out.")
     reference, runs = reference_and_runs(paths, given=any((ecf, rttm, queries, qrels)))
     given = given_runs(runs)
     evaluation = sws.open(
@@ -143,7 +143,7 @@ def command(
 
 
 def _names(measures: str, mediaeval_output: bool) -> list[str]:
-    """The measures that are asked for, and those that MediaEval's output needs."""
+    """The requested measures, and those that MediaEval's output needs."""
     names = [name.strip().lower() for name in measures.split(",") if name.strip()]
     if mediaeval_output:
         from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES

@@ -17,11 +17,11 @@ from swsdask.model.layers import KEPT_NONE
 from swsdask.model.units import TICKS_PER_SECOND
 
 
-@click.command(short_help="Tell what an archive holds.")
+@click.command(short_help="Show what an archive contains.")
 @click.argument("archive", metavar="ARCHIVE")
 @click.option("--version", type=int, help="An earlier version.")
 def command(archive: str, version: int | None) -> None:
-    """Tell what an ARCHIVE holds: documents, queries, words, and every run with what was dropped or rounded.
+    """Show what an ARCHIVE contains: documents, queries, words, and every run with what was dropped or rounded.
 
     Of term discovery: the corpus, and every system with its classes and fragments.
     """
@@ -92,9 +92,11 @@ def _show_detections(archive: str, version: int | None) -> None:
         )
     width = None if sys.stdout.isatty() else 160
     Console(width=width, highlight=False, markup=False).print(table)
-    told = [run.system for run in opened.runs if run.resources is not None]
-    if told:
-        click.echo(f"  Resources are told of {len(told)} of {counted(len(opened.runs), 'runs')}: {', '.join(told)}")
+    reported = [run.system for run in opened.runs if run.resources is not None]
+    if reported:
+        click.echo(
+            f"  Resources are reported of {len(reported)} of {counted(len(opened.runs), 'runs')}: {', '.join(reported)}"
+        )
 
 
 def show_discovery(url: str, version: int | None) -> None:
@@ -103,7 +105,7 @@ def show_discovery(url: str, version: int | None) -> None:
     tables = archive.tables
     phones, words = tables.phones, tables.words
     click.echo(f"{url}, version {archive.version}, of term discovery")
-    kept = {} if archive.kept is None else archive.kept.settings().discovery.told()
+    kept = {} if archive.kept is None else archive.kept.settings().discovery.listed()
     click.echo(f"  settings: {' '.join(f'{name}={value}' for name, value in kept.items()) or KEPT_NONE}")
     click.echo(
         f"  {counted(_distinct(phones, 'file'), 'files')}, {counted(len(phones), 'phones')} "

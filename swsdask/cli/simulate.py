@@ -81,7 +81,7 @@ def discovery(out: Path, seed: int, phones: int) -> None:
         found = simulate_classes(corpus, system, number)
         if not found.classes:
             where = f"in {counted(len(corpus.phones), 'phones')}"
-            raise click.UsageError(f"The system {system.name} finds nothing {where}: ask for more --phones.")
+            raise click.UsageError(f"The system {system.name} finds nothing {where}: simulate more --phones.")
         write_classes(found, out)
         told = f"{counted(len(found.classes), 'classes')}, {counted(len(found.fragments), 'fragments')}"
         click.echo(f"  {system.name}.classes: {told}")

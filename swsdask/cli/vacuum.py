@@ -19,7 +19,7 @@ import click
 def command(archive: str, older_than: float, dry_run: bool) -> None:
     """Remove the files of an ARCHIVE that no version names: those of writers that were stopped. Others may write.
 
-    Nothing is removed if a version cannot be read: `swsdask verify` tells why.
+    Nothing is removed if a version cannot be read: `swsdask verify` says why.
     """
     import swsdask as sws
     from swsdask.model.errors import counted

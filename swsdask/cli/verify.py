@@ -40,13 +40,13 @@ def command(
         click.echo(f"{archive}/{name}: damaged: {instead}", err=True)
     for name in found.repaired:
         click.echo(f"{archive}/{name}: repaired")
-    told = [f"{counted(found.files, 'files')}, {len(found.damaged)} damaged"]
+    lines = [f"{counted(found.files, 'files')}, {len(found.damaged)} damaged"]
     if found.repaired:
-        told.append(f"{len(found.repaired)} repaired")
+        lines.append(f"{len(found.repaired)} repaired")
     if found.adopted is not None:
-        told.append(f"version {found.adopted} keeps hashes of {counted(found.without_hash, 'files')} that had none")
+        lines.append(f"version {found.adopted} keeps hashes of {counted(found.without_hash, 'files')} that had none")
     elif found.without_hash:
-        told.append(f"{found.without_hash} without hashes: --adopt adds them")
-    click.echo(f"{archive}: {', '.join(told)}")
+        lines.append(f"{found.without_hash} without hashes: --adopt adds them")
+    click.echo(f"{archive}: {', '.join(lines)}")
     if found.damaged:
         sys.exit(2)

@@ -117,7 +117,7 @@ def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> Qu
 
 
 def candidates(result: Result) -> list[str]:
-    """The measures of a result by which systems may be ranked, the preferred first, or those that were asked for."""
+    """The measures of a result by which systems may be ranked, the preferred first, or the requested ones."""
     there = pc.unique(result.table.filter(pc.is_null(result.table["query"]))["measure"]).to_pylist()
     return list(dict.fromkeys(name for name in named(result.asked or BALANCED, there) if better(name)))
 

@@ -239,7 +239,7 @@ def _ties(
     differences: Sequence[tuple[Any, ...]],
     how: Resampling,
 ) -> list[str]:
-    """Who cannot be told from the best system, where it was compared with all others."""
+    """The systems that do not differ from the best one, where it was compared with all others."""
     merit = {system: better(measure) * each.value for system, each in resampled.items()}
     merit = {system: value for system, value in merit.items() if not math.isnan(value)}
     if len(merit) < 2 or not better(measure):

@@ -64,7 +64,7 @@ Values = dict[str, dict[str, float]]
 def rank_correlation(result: Result, measures: Iterable[str] | None = None, condition: str = "all") -> RankCorrelation:
     """Compare the rankings of a condition's systems under each pair of measures.
 
-    `measures` are names, `twv@` for all its points; None: those with an order of merit that were asked for, or, where
+    `measures` are names, `twv@` for all its points; None: the requested ones with an order of merit, or, where
     all were, `model.measures.BALANCED`; less those that no system has. A system without one of two measures is left out
     of that pair, and counted. Raises `SettingsError` for an unknown condition or measure, one without an order of
     merit, and where fewer than two systems or measures are there to compare.

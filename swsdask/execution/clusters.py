@@ -72,10 +72,10 @@ LEAST_MEMORY = 512 << 20
 has 80 % of its limit."""
 
 CLOSE_S = 5.0
-"""How long to wait for a scheduler that is to let go of a client."""
+"""How long to wait for a scheduler that is to release a client."""
 
 Tell = Callable[[str], None]
-"""Is told what is waited for."""
+"""Receives what is waited for."""
 
 
 class _Cluster(BaseModel):

@@ -1,8 +1,8 @@
 """Tasks on the workers of dask.distributed, by its public futures API alone.
 
 Tasks go out in waves, so that the client holds a few per worker however many there are; parts are merged as a tree on
-the workers, each merge asked for together with the last task that it needs, and only the last one comes back. Whatever
-a lost worker held is computed again from the task that made it. What tasks share is a task's result too, not scattered
+the workers, each merge submitted together with the last task that it needs, and only the last one comes back. Whatever
+a lost worker had is computed again from the task that made it. What tasks share is a task's result too, not scattered
 data: it outlives the loss of every worker that had it.
 """
 
@@ -125,7 +125,7 @@ class DaskExecutor:
                     within(CANCEL_S, lambda: self._client.cancel([future for future, _ in running.values()]))
 
     def close(self) -> None:
-        """The client belongs to whoever connected it."""
+        """The client is closed by its owner."""
 
     def _submit(self, function: Callable[..., Any], *arguments: Any, key: Any, priority: int = 0) -> Future[Any]:
         """A future of function(*arguments). What is large on purpose is sent without Dask's warning."""
@@ -134,7 +134,7 @@ class DaskExecutor:
 
 
 class _Watch:
-    """Waits for futures, and notices when nobody is left who could end one."""
+    """Waits for futures, and notices when no worker is left that could end one."""
 
     def __init__(self, client: Client, patience_s: float) -> None:
         self._client = client

@@ -57,7 +57,7 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the workers that this executor started."""
+        """Release the workers that this executor started."""
         ...
 
 
@@ -82,7 +82,7 @@ class Progress(Protocol):
 
 
 class Unseen:
-    """Progress that nobody looks at."""
+    """Progress that is not shown."""
 
     def begin(self, phase: str, rows: int) -> None:
         """Nothing."""

@@ -1,4 +1,4 @@
-"""Calls that end: whatever does not return within its limit is left behind in a thread of its own."""
+"""Calls with a time limit: one that does not return within it is left in its own thread."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class SerialExecutor:
         return tree.total()
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """There is nothing to release."""
 
 
 class ThreadExecutor:

@@ -22,8 +22,8 @@ def open_executor(
 
     "serial", "threads", "processes", a scheduler's address or file, or a file of conf/cluster. "auto" is serial where
     there is little to do (`total_rows` below `SMALL`; None: not known, so taken as little), one core, or one worker is
-    asked for, else threads on all cores: they start at once and share what they read. Where more than one worker is
-    asked for it is worker processes. Only what needs Dask imports it. `progress` is told what is waited for.
+    requested, else threads on all cores: they start at once and share what they read. If more than one worker is
+    requested it is worker processes. Only what needs Dask imports it. `progress` receives what is waited for.
 
     Raises `SettingsError` if the name means nothing, `ClusterError` if workers cannot be started or reached.
     """

@@ -61,7 +61,7 @@ _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 def open_bytes(url: str) -> Iterator[BinaryIO]:
     """The bytes of a file at a path or fsspec URL, gzip and zstd undone while reading; memory is bounded.
 
-    It cannot be sought in, and a `read` may give fewer bytes than it was asked for: none only at the end. Raises
+    It cannot be sought in, and a `read` may give fewer bytes than were requested: none only at the end. Raises
     `InputError`, here or from a later `read`, for a file that is not there, is a folder, may not be read, is empty, or
     whose compressed data are damaged, break off, or expand beyond `check_expansion`.
     """
@@ -97,7 +97,7 @@ def is_local(url: str) -> bool:
 
 
 def storage_fault(url: str, error: Exception) -> InputError:
-    """What to tell the user when a path or URL cannot be listed, opened or read."""
+    """What to do when a path or URL cannot be listed, opened or read."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, FileNotFoundError):
@@ -167,7 +167,7 @@ class _Source(io.RawIOBase):
 
 @contextmanager
 def writing(url: str) -> Iterator[pa.NativeFile]:
-    """A file to write to, compressed as its name tells."""
+    """A file to write to, compressed as its name says."""
     with ExitStack() as stack:
         try:
             if is_local(url):
@@ -223,7 +223,7 @@ def noted_at(problems: Problems, file: str, line: int) -> Iterator[None]:
 
 
 def reached(error: InputError, line: int) -> InputError:
-    """The same error, told at the line that was reached wherever it has none."""
+    """The same error, at the line that was reached where it has no line."""
     return InputError(*(replace(problem, line=problem.line or line) for problem in error.problems))
 
 

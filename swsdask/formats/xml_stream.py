@@ -34,7 +34,7 @@ class Start(NamedTuple):
 
 
 class End(NamedTuple):
-    """The end tag of an element. `text` is its text or, if it has child elements, the first that stands beside them."""
+    """The end tag of an element. `text` is its text or, if it has child elements, the first beside them."""
 
     path: tuple[str, ...]
     line: int

@@ -65,7 +65,7 @@ Precision at given places of rankings, of each query and averaged over the queri
   thesis), 0 where recall never is so high; at each of `average_precision.recalls`, by default the 11 points 0 to 1. A
   recall is reached with the smallest whole number of hits that gives it or more (`recall_rounding = "exact"`).
 
-QUIRK, `recall_rounding = "trec_eval"`: trec_eval 9 asks for int(r R + .9) hits, in double arithmetic. It is one less
+QUIRK, `recall_rounding = "trec_eval"`: trec_eval 9 needs int(r R + .9) hits, in double arithmetic. It is one less
 where r R has a fraction below .1, and where the sum comes out a hair too small: .7 3 + .9 < 3. (trec_eval 10 rounds r R
 to the nearest whole number.)
 

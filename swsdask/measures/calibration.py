@@ -11,10 +11,10 @@ The cross entropy that is left after the best affine map of scores (2013 measure
 gamma < 0 says that higher scores are worse: it is allowed, as Eq. 45 does, unless `nonnegative_gamma` is set. All are
 not defined (NaN) where C_nxe is not.
 
-Target trials that were given are taken one by one; of non-targets, the points that stand for them
-(`statistics.moments`), which changes C_nxe by less than 1e-12 unless gamma is so large that it tells scores apart which
-lie within a thousandth of each other (in units of 1, or of the hits' spread where that is small). Whether the classes
-are separated is told from the scores themselves (`statistics.moments`).
+Target trials that were given are taken one by one; of non-targets, the points that represent them
+(`statistics.moments`), which changes C_nxe by less than 1e-12 unless gamma is so large that it separates scores that
+are within a thousandth of each other (in units of 1, or of the hits' spread where that is small). Whether the classes
+are separated is decided by the scores themselves (`statistics.moments`).
 
 The cross entropy that is left after the best rising map of scores: pool adjacent violators (`measures.isotonic`).
 
@@ -33,7 +33,7 @@ has 1. The lower bound that it prints is of scores that PAV of the whole list ha
 
 All are not defined (NaN) where C_nxe is not.
 
-TWV where every query's scores may be moved by an offset of its own: what one threshold cannot give.
+TWV where every query's scores may be moved by an offset of its own: what one threshold cannot reach.
 
 `twv_query_offset` is the TWV with each query's best threshold, hence OTWV (`measures.optimum`), which MediaEval's
 tool calls the upper bound of TWV. It is the best that a calibration of the scores that knows the query can do.

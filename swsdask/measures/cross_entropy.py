@@ -21,7 +21,7 @@ targets, or without non-targets, C_nxe is not defined (NaN).
 The cost is exact trial by trial (`statistics.entropy`), and the mean of a class is rounded once. The document's
 footnote 5 prints one branch of the cost at P_tar = .5 twice: of a non-target trial it is log(1 + lr).
 
-Differences from MediaEval's tool: it prints in float32, takes log(1 + e) as it stands, and knows document trials only
+Differences from MediaEval's tool: it prints in float32, takes log(1 + e) literally, and knows document trials only
 (`measures.mediaeval_tool`).
 
 Which trials a system gave and which are imputed: Eq. 41-43 of the 2013 measures document.

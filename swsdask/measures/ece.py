@@ -1,4 +1,4 @@
-"""Empirical cross entropy over priors (ECE): how much scores tell at applications other than the evaluation's.
+"""Empirical cross entropy over priors (ECE): the information in scores at operating points other than the evaluation's.
 
 C_xe (`measures.cross_entropy`, Eq. 43 of the 2013 measures document) in bits as a function of x = logit(P_tar), for
 x = -10, -9.75 .. 10 and for the evaluation's operating point. The threshold of a point is the Bayes threshold -x.

@@ -1,6 +1,6 @@
 """MediaEval's list of trials: the given ones in file order, then the missing ones at the imputed score.
 
-QUIRK, used under `compat = "mediaeval"` only. Missing trials stand query by query, each in the order of the documents,
+QUIRK, used under `compat = "mediaeval"` only. Missing trials come query by query, each in the order of the documents,
 and are rejected. Sorted by score, stably, the list is what a sweep or PAV goes through, trial by trial: equal scores
 are not pooled, and -0.0 stands before 0.0 as Java compares them. Queries without targets are not in it.
 

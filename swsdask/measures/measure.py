@@ -21,7 +21,7 @@ Derived = TypeVar("Derived")
 class Scored:
     """One system as measures see it: its merged statistics, the reference and the settings.
 
-    ``scored[Counts]`` is the system's `Counts`; ``Counts in scored`` tells whether it has them. What several measures
+    ``scored[Counts]`` is the system's `Counts`; ``Counts in scored`` is whether it has them. What several measures
     derive from statistics (sweeps, rankings, fits) is computed once and kept here: see `kept`.
 
     Parameters

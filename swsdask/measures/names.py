@@ -1,6 +1,6 @@
 """Measures at points: `twv@0.5` is TWV at the threshold 0.5, `p_miss@0.001` P_miss at the false-alarm rate 0.001.
 
-Which points are measured is a setting. A name that has its point adds it there; `twv@` alone asks for all of them.
+Which points are measured is a setting. A name that has its point adds it there; `twv@` alone requests all of them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def with_points(
     for family, (setting, example, *_) in POINTS.items():
         if family in written and not points[setting]:
             raise SettingsError(
-                f"measure {family!r}: no point is set. Ask for {family}{example}, or set {setting}=[{example}]."
+                f"measure {family!r}: no point is set. Request {family}{example}, or set {setting}=[{example}]."
             )
     return written, _with(settings, {setting: tuple(found) for setting, found in points.items()})
 

@@ -60,7 +60,7 @@ class OptimumTwv:
 
 
 def _replace_reject_all(candidates: Bool, sweep: QuerySweep, counts: Counts, population: Population) -> None:
-    """In the queries that have the condition's highest score, let that score stand for rejecting everything."""
+    """In the queries that have the condition's highest score, take that score as rejecting everything."""
     highest = counts.highest[:, population.condition.groups].max(axis=1, initial=-np.inf)
     highest[~population.queries] = -np.inf
     for query in np.flatnonzero(np.isfinite(highest) & (highest == highest.max(initial=-np.inf))).tolist():

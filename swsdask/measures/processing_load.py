@@ -1,6 +1,6 @@
 """What a system took, in a few figures (2013 measures document, section 4.3, Eq. 46-48).
 
-From what `model.resources.Resources` tells of a run; CPU time is wall time times cores, as if on a single core.
+From the `model.resources.Resources` of a run; CPU time is wall time times cores, as if on a single core.
 
 - `isf`, indexing speed factor: CPU time of indexing over the duration of the audio documents. A real-time factor
   without unit. 14 hours on 16 cores for 300 hours of audio: ISF = 224 / 300 = .7467, as the document prints.
@@ -13,7 +13,7 @@ From what `model.resources.Resources` tells of a run; CPU time is wall time time
 
 One number each, in the condition "all". The audio is what the ECF lists, its excerpts united
 (`archive.reference_tables`), unless
-the resources give its duration. A number is not defined (NaN) where the resources do not tell what it needs; a run
+the resources give its duration. A number is not defined (NaN) where the resources lack what it needs; a run
 without resources has none of them. Official tools do not compute these.
 """
 
@@ -57,7 +57,7 @@ class ProcessingLoad:
         )
 
     def _figures(self, told: Resources) -> tuple[Fraction | None, ...]:
-        """In the order of `names`, exact; None where something is not told."""
+        """In the order of `names`, exact; None where something is not reported."""
         audio = told.audio_time or self.audio_time
         isf = _over(told.indexing.cpu_time, audio)
         ssf = _over(_over(told.searching.cpu_time, told.query_time), audio)

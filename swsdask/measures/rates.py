@@ -13,7 +13,7 @@ Trials of a condition by outcome, query by query.
 
 Error rates by the system's decisions.
 
-- `p_miss`, `p_fa`: averages over queries (2013 measures document, Eq. 4-5; `measures.averages` tells who is left out
+- `p_miss`, `p_fa`: averages over queries (2013 measures document, Eq. 4-5; `measures.averages` says who is left out
   where Eq. 1 or Eq. 3 would divide by 0), and per query (Eq. 1, Eq. 3).
 - `p_miss_pooled`, `p_fa_pooled`: all queries as one set of trials: N_miss / N_true and N_fa / (|Q| N - N_true), all
   counts added up over queries.

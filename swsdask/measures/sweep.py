@@ -103,7 +103,7 @@ NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, Ladder)
 """The statistics that a sweep is made of."""
 
 _HAIR = 1e-9
-"""Relative to 1 + |TWV|: values that are not exactly equal but closer than this are told apart in exact arithmetic."""
+"""Relative to 1 + |TWV|: values that are not exactly equal but closer than this are compared in exact arithmetic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class Sweep:
     """Columns by threshold, ascending, the last one inf.
 
     `hits` and `false_alarms` (int64) are those accepted, of all queries; `p_miss` and `p_fa` the average rates (Eq.
-    4-5); `rejected` the highest score that is rejected (-inf: none). `step` (bool) tells where a hit is, `bottom` and
+    4-5); `rejected` the highest score that is rejected (-inf: none). `step` (bool) marks where a hit is, `bottom` and
     `top` are the places of the lowest and the highest score in the condition (both the last place without trials).
     """
 
@@ -133,7 +133,7 @@ class Sweep:
         return np.flatnonzero(chosen)[::-1]
 
     def place(self, threshold: float) -> int:
-        """Where a threshold of `Reference.thresholds` stands. Raises `ValueError` for another one that is no rung."""
+        """The index of a threshold of `Reference.thresholds`. Raises `ValueError` for another one that is no rung."""
         found = int(np.searchsorted(self.thresholds, threshold))
         if self.thresholds[found] != threshold:
             raise ValueError(f"the ladder has no rung at {threshold}; Reference.thresholds must name it")

@@ -79,7 +79,7 @@ class Failure:
         The measure of both, and system - baseline over the queries that count for both. `value` and `difference` are
         NaN for a system that lacks the measure.
     p : float
-        The adjusted p value of the difference; NaN for a gate that asks for none.
+        The adjusted p value of the difference; NaN for a gate that requires none.
     """
 
     gate: str
@@ -107,7 +107,7 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Systems compared: rows of `INTERVALS` and `DIFFERENCES`, how they were made, and what a reader must be told.
+    """Systems compared: rows of `INTERVALS` and `DIFFERENCES`, how they were made, and notes for the reader.
 
     `failures` are those of the gates that the comparison was made with.
     """

@@ -29,7 +29,7 @@ OverlappingPairs = Literal["left_out", "kept"]
 class Readings:
     """How the definition `document` reads what the measures document leaves open; other definitions have no choice.
 
-    - `coverage`: |cover(P_disc)| / |cover(P_all)| of what is in both covers ("intersected"), or as it stands ("union").
+    - `coverage`: |cover(P_disc)| / |cover(P_all)| of what is in both covers ("intersected"), or literally ("union").
     - `min_phones`: how many phones the shortest strings have that matching pairs; those of P_all have 3 or more.
     - `boundaries`: every boundary at no edge of a phone is a wrong one by itself ("singly"), or they are one element
       of their set, the index -1 ("together").
@@ -105,9 +105,9 @@ class Corpus:
     """What was spoken; the same for every system, given to every worker once.
 
     `files` are sorted. `segment`, int32 [n_phones], numbers the maximal runs of phones of one file of which each starts
-    where the one before ends, ascending. `silence` and `noise`, bool [n_phone_labels], tell the labels "SIL" and "SPN".
+    where the one before ends, ascending. `silence` and `noise`, bool [n_phone_labels], mark the labels "SIL" and "SPN".
     `speech` are the stretches that fragments are clipped to (tde2015 only), None where none were given. `words` of
-    tdev2 are those that it reads: not the ones labelled SIL. `notes` tell the user what was changed or left aside.
+    tdev2 are those that it reads: not the ones labelled SIL. `notes` report what was changed or left aside.
     """
 
     definition: Definition
@@ -128,7 +128,7 @@ class Fragments:
     """What one system found, as read: rows sorted by (class, file, start, end), duplicates kept.
 
     `cluster` is a number in `classes`, the names of the classes in the order of the file; an empty class has no rows.
-    `dropped` counts the rows of the file that the definition does not let in, by reason; `notes` tell the user what
+    `dropped` counts the rows of the file that the definition does not let in, by reason; `notes` report what
     else was changed, or would have stopped the official tool.
     """
 
@@ -221,7 +221,7 @@ CLASSES = pa.schema(
         pa.field("line", pa.int64(), nullable=False),
     ]
 )
-"""One row per class, empty ones too: what stands behind `Class`, in the order of the file."""
+"""One row per class, empty ones too: what follows `Class`, in the order of the file."""
 
 FRAGMENTS = pa.schema(
     [

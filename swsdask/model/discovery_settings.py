@@ -54,8 +54,8 @@ class DiscoverySettings(BaseModel):
         defaults = {name: DiscoverySettings.model_fields[name].default for name in ("fold_by", "n_folds")}
         return [name for name, default in defaults.items() if getattr(self, name) != default]
 
-    def told(self) -> dict[str, Any]:
-        """What a reader is told of them: readings only where there is a choice, `n_folds` where it was chosen."""
+    def listed(self) -> dict[str, Any]:
+        """The settings that a manifest lists: readings only where there is a choice, `n_folds` where it was chosen."""
         without = set() if self.definition == "document" else {field.name for field in fields(Readings)}
         without |= {"n_folds"} - set(self.chosen_folds)
         return self.model_dump(mode="json", exclude=without)

@@ -22,7 +22,7 @@ LONGEST = 600
 """How many characters of a value a message holds."""
 
 MOST_KEPT = 1000
-"""How many problems an error keeps, unless somebody wants all."""
+"""The number of problems that an error keeps by default."""
 
 
 class SwsdaskError(Exception):
@@ -115,7 +115,7 @@ class SettingsError(SwsdaskError):
 
 
 class ArchiveError(SwsdaskError):
-    """An archive cannot be read or written as asked: no archive there, a run of that name differs, a lost race."""
+    """An archive cannot be read or written as requested: no archive there, a run of that name differs, a lost race."""
 
     exit_code = 2
 

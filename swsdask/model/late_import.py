@@ -11,7 +11,7 @@ from typing import Any
 
 
 class LateImport:
-    """Stands for the module `name`; its attributes are those of the module."""
+    """A proxy of the module `name`, which is imported when an attribute is read."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -70,7 +70,7 @@ class Board:
 
 
 def board(table: pa.Table, asked: Sequence[str] | None = None) -> Board:
-    """The board of a table of `model.results.SCORES`; `asked` are the requested measures, None for all."""
+    """The board of a table of `model.results.SCORES`; `asked` has the requested measures, None for all."""
     overall = table.filter(pc.is_null(table["query"]))
     names = [overall[name].to_pylist() for name in ("condition", "system", "measure")]
     values = dict(zip(zip(*names, strict=True), overall["value"].to_pylist(), strict=True))

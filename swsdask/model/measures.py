@@ -1,7 +1,7 @@
 """The table of measures: one row for each name, with its heading, digits, order of merit and source.
 
-Rankings, tables, pages and documentation read it; a measure's formula stands in `measures`, under the same name. A name
-that ends in "@" stands for one number at each point, such as `twv@0.5`.
+Rankings, tables, pages and documentation read it; a measure's formula is in `measures`, under the same name. A name
+that ends in "@" means one number at each point, such as `twv@0.5`.
 """
 
 from __future__ import annotations
@@ -255,9 +255,9 @@ def named(names: Sequence[str], measures: Sequence[str]) -> Iterator[str]:
 
 
 def ranking_measures(measures: Sequence[str], asked: Sequence[str] | None) -> tuple[str, ...]:
-    """By what systems are ranked: the first measure asked for that has an order of merit, then its stand-in.
+    """By what systems are ranked: the first requested measure that has an order of merit, then its substitute.
 
-    `measures` are those that have numbers. Where all were asked for (None), systems are ranked by ATWV. Empty where
+    `measures` are those that have numbers. Where all were requested (None), systems are ranked by ATWV. Empty where
     none has an order of merit.
     """
     first = next((name for name in named(asked or BALANCED, measures) if better(name)), None)

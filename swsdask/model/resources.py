@@ -1,6 +1,6 @@
-"""What a system took: time, memory and hardware, as its makers tell it in a `resources.toml` beside its run.
+"""What a system took: time, memory and hardware, as its makers report it in a `resources.toml` beside its run.
 
-Asked for by the 2013 measures document, section 4.3. Numbers are kept as they were given; whatever is computed from
+Required by the 2013 measures document, section 4.3. Numbers are kept as they were written; whatever is computed from
 them is exact (decimals as fractions) and rounded once, by the measure.
 """
 
@@ -57,13 +57,13 @@ class Phase(_Table):
 
     @property
     def cpu_time(self) -> Fraction | None:
-        """Hours that one core would have taken: CPU time, or wall time times cores; None where no time is told."""
+        """Hours that one core would have taken: CPU time, or wall time times cores; None where no time is reported."""
         wall = _hours(self.wall_hours, self.wall_seconds)
         return _hours(self.cpu_hours, self.cpu_seconds) if wall is None else wall * (self.cores or 1)
 
     @property
     def peak_memory(self) -> Fraction | None:
-        """GB: the highest of all steps and nodes; None where it is not told."""
+        """GB: the highest of all steps and nodes; None where it is not reported."""
         return None if self.peak_memory_gb is None else _total(max(self.peak_memory_gb))
 
 
@@ -109,11 +109,11 @@ class Resources(_Table):
 
     @property
     def query_time(self) -> Fraction | None:
-        """Hours of query examples, all together, where they are told."""
+        """Hours of query examples, all together, where they are reported."""
         return _hours(self.query_hours, self.query_seconds)
 
     def to_json(self) -> str:
-        """What was told and nothing else, in one canonical form: equal resources give equal text."""
+        """What was reported and nothing else, in one canonical form: equal resources give equal text."""
         return self.model_dump_json(exclude_defaults=True)
 
     @classmethod

@@ -41,7 +41,7 @@ DEFAULT_RANKING = RankRule()
 
 
 class AveragePrecisionSettings(BaseModel):
-    """See `measures.average_precision`. `ranks` and `recalls` are those at which precision is asked for."""
+    """See `measures.average_precision`. `ranks` and `recalls` are those at which precision is requested."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
 

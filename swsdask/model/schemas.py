@@ -114,7 +114,7 @@ DETECTION_COLUMNS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=
 class RunHeader:
     """What a run says of itself. `attributes` holds everything else the file's root element or metadata gives.
 
-    `resources` are what the file beside it tells, if there is one.
+    `resources` are those of the file beside it, if there is one.
     """
 
     system: str
@@ -175,5 +175,5 @@ class RunSource(Protocol):
         ...
 
     def line_of(self, system: str, row: int) -> int | None:
-        """The line in the file of one of a system's rows here, counted from 0, where that can be told."""
+        """The line in the file of one of a system's rows here, counted from 0, where that is known."""
         ...

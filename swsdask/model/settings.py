@@ -138,7 +138,7 @@ class OperatingPoint(_Settings):
     def resolve(self, n_true: int, n_trials: int) -> Weights:
         """The weights for an evaluation with `n_true` targets over all queries and `n_trials` trials per query.
 
-        Raises `SettingsError` if `from_data` is asked of data without targets, or with more targets than trials.
+        Raises `SettingsError` if `from_data` is used on data without targets, or with more targets than trials.
         """
         if self.from_data is not None:
             if not 0 < n_true < n_trials:
@@ -181,7 +181,7 @@ class EvaluationSettings(_Settings):
     score_scale : {"group", "run"}
         The range by which "nist" scales scores: that of the query and document, or that of the run.
     outside : {"drop", "false_alarm", "error"}
-        What becomes of detections outside the evaluated excerpts.
+        How detections outside the evaluated excerpts are treated.
     unknown_documents : {"error", "outside"}
         Whether a detection in an unknown document is an error, or outside.
     unknown_queries : {"error", "drop"}
@@ -325,7 +325,7 @@ def merge_layers(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str
 def _merge_point(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Costs refine costs; another way of giving the operating point replaces what was there.
 
-    Raises `SettingsError` for some of the costs where there are none to refine: nobody said the others.
+    Raises `SettingsError` for some of the costs where there are none to refine.
     """
     costs = {"p_target", "c_miss", "c_fa"}
     if set(above) <= costs and set(below) <= costs:
@@ -404,7 +404,7 @@ def preset_names() -> list[str]:
 
 
 def load_preset(name: str) -> dict[str, Any]:
-    """A preset as it stands in its file, or several joined by commas, of which later ones win.
+    """A preset as its file has it, or several joined by commas, of which later ones win.
 
     Raises `SettingsError` with the nearest name if there is none such.
     """

@@ -108,7 +108,7 @@ class Condition:
 class AlignmentRule:
     """The settings that alignment needs, times in ticks.
 
-    `arithmetic` tells by whose a detection is inside an excerpt (`alignment.doubles`).
+    `arithmetic` says by whose a detection is inside an excerpt (`alignment.doubles`).
     """
 
     trials: Literal["virtual", "segment", "document"]
@@ -139,13 +139,12 @@ class Reference:
 
     Occurrences are the evaluated ones, sorted by (query, document, channel, start, end). `group_of_document` is int16
     [n_documents + 1], its last entry for unknown documents. `targets` is int64 [n_queries, n_groups]: target trials.
-    `class_of` is int32 [n_queries, n_groups]: strata that no condition tells apart share a class; -1 where no condition
-    counts the stratum. `thresholds` are scores at which error rates are asked for, beside the scores of hits.
+    `class_of` is int32 [n_queries, n_groups]: strata that no condition distinguishes share a class; -1 where no
+    condition counts the stratum. `thresholds` are scores at which error rates are requested, beside the scores of hits.
     `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. `replay` is how GAP
-    takes time. The last
-    `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were found but do not count.
-    `segment` is the number of the segment that each occurrence lies in, None where mid-points say it.
-    `ranking` is how rankings treat equal scores. `file_order` tells whether the order in the files of a run counts;
+    takes time. The last `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were
+    found but do not count. `segment` is the number of the segment that each occurrence is in, None where mid-points say
+    it. `ranking` is how rankings treat equal scores. `file_order` is whether the order in the files of a run counts;
     `impute` is the score of trials that a run leaves out, None: its lowest.
     """
 
@@ -187,7 +186,7 @@ class Reference:
 
     @property
     def n_groups(self) -> int:
-        """How many groups of documents conditions tell apart."""
+        """How many groups of documents conditions distinguish."""
         return int(self.targets.shape[1])
 
     def condition_targets(self, condition: Condition) -> I64:

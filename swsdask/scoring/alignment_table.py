@@ -326,7 +326,7 @@ def check_complete(archive: Archive, run: Run, counts: Counts, reference: Refere
             expected="a score for every query and document",
             found=f"none for query {reference.query_ids[query]} in document {document}, the first of "
             f"{counted(int(missing.sum()), 'missing trials')}, of {trials:,}",
-            remedy="Give the others too, or tell the score they have: --set impute=min, or a number.",
+            remedy="Give the others too, or set the score that they have: --set impute=min, or a number.",
         )
     )
 

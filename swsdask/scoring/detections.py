@@ -239,8 +239,8 @@ def _of_cell(cell: Cell, reference: Reference, this: Round) -> Found:
 def _keep_pages() -> None:
     """Let a process keep the pages of the arrays of one cell for those of the next.
 
-    glibc's allocator gives back to the system what is free beyond twice the largest array that was ever let go of (up
-    to 32 MiB), and new pages take as long as counting does. So a large one is let go of first; nothing is written to
+    glibc's allocator gives back to the system what is free beyond twice the largest array that was ever freed (up
+    to 32 MiB), and new pages take as long as counting does. So a large one is freed first; nothing is written to
     it, so it takes no memory. Elsewhere this does nothing.
     """
     np.empty(_LARGE, np.uint8)

@@ -48,7 +48,7 @@ class CountedRun:
 def score_table(system: str, scored: Scored, measures: Sequence[Measure], names: Sequence[str] | None) -> pa.Table:
     """The numbers of one system as coded rows of `SCORES`; of `names` only, None: all that the measures yield.
 
-    The name `twv@` stands for `twv@0.5` and all others. Ordered by condition, then the numbers over all queries before
+    The name `twv@` means `twv@0.5` and all others. Ordered by condition, then the numbers over all queries before
     those of each query in the order of the list, then by measure in the order of `measures`.
     """
     conditions = [condition.name for condition in scored.reference.conditions]
@@ -77,7 +77,7 @@ def score_table(system: str, scored: Scored, measures: Sequence[Measure], names:
 
 
 _OVERALL = np.array([-1])
-"""Stands for the numbers of queries where a number is over all of them."""
+"""In place of the numbers of queries where a number is over all of them."""
 
 
 def curve_table(system: str, scored: Scored) -> pa.Table:

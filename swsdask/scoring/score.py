@@ -77,9 +77,9 @@ def score_archive(
     alignment
         Whether the alignment of every system is requested.
     progress
-        What is told how far the work is.
+        Receives the phases of the work and the rows that are done.
     observer
-        What is shown each system, in the client.
+        Sees each system, in the client.
     kept
         What the archive keeps of the statistics for this reference: what is there is not counted, what is counted is
         added.
@@ -158,7 +158,7 @@ def runs_of(archive: Archive, systems: Sequence[str]) -> list[Run]:
 
 
 def of_run(family: Measure, run: Run, archive: Archive) -> Measure:
-    """The family as it measures one run: what the system took is told of the run, not found in its detections."""
+    """The family as it measures one run: the resources are of the run, not found in its detections."""
     if run.resources is None or not isinstance(family, ProcessingLoad):
         return family
     half_ticks = sum(audio_time(archive.documents, "none").values())

@@ -194,7 +194,7 @@ def _spoken_words(n_phones: int, length: I64, rng: np.random.Generator) -> tuple
 
 
 def _classes(kind: I64, in_giant: Bool, most_members: int, rng: np.random.Generator) -> I64:
-    """The class of each fragment, numbered without gaps in no order that tells what is in them; 0 is the giant's."""
+    """The class of each fragment, numbered without gaps in random order; 0 is the giant's."""
     order = np.argsort(kind, kind="stable")
     ordered = kind[order]
     place = np.arange(len(kind)) - np.searchsorted(ordered, ordered)

@@ -1,8 +1,8 @@
-"""Bins of scores, and the points that stand for a bin in a sum.
+"""Bins of scores, and the points that represent a bin in a sum.
 
 Scores in bins that widen with their distance from a centre, and the moments of what is in each bin.
 
-Weighted points that stand for the scores of a bin: Gauss quadrature from its moments.
+Weighted points that represent the scores of a bin: Gauss quadrature from its moments.
 
 Three points with the moments up to the fifth that a bin's scores have (two, or one, where the scores are no more than
 that) lie among the scores and have weights >= 0 (Golub and Welsch 1969). So a sum over the points of weight * f(score)

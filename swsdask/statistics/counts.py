@@ -1,7 +1,7 @@
 """Counts of trials by stratum, outcome and decision, and the scores at which decisions change.
 
 A stratum is a (query, group of documents). Conditions select strata; `Reference.class_of` merges those that no
-condition tells apart. Trials come as stretches of rows that share their stratum.
+condition distinguishes. Trials come as stretches of rows that share their stratum.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def members(condition: Condition) -> Bool:
 def class_targets(reference: Reference) -> I64:
     """N_act of a class's queries in every condition: int64 [n_conditions, n_classes], -1 where it holds none of them.
 
-    Raises `ValueError` if a condition does tell strata of one class apart: it holds some of them only, or their
+    Raises `ValueError` if a condition does distinguish strata of one class: it holds some of them only, or their
     queries differ in N_act.
     """
     table = np.full((len(reference.conditions), reference.n_classes), -1, np.int64)
@@ -40,7 +40,7 @@ def class_targets(reference: Reference) -> I64:
         targets[reference.class_of[inside]] = n_act[inside]
         shown = np.where(inside, n_act, -1)
         if (targets[reference.class_of[counted]] != shown[counted]).any():
-            raise ValueError(f"condition {condition.name} tells strata of one class apart")
+            raise ValueError(f"condition {condition.name} distinguishes strata of one class")
     table.flags.writeable = False
     return table
 

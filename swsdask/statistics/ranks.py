@@ -266,7 +266,7 @@ class HitPlaces(_OfPlaces):
 
 @dataclass(frozen=True, eq=False)
 class TieKeys:
-    """Where hits stand among trials of equal score, as sorted distinct integers: of one query, and of all.
+    """Where hits come among trials of equal score, as sorted distinct integers: of one query, and of all.
 
     `scores` are the distinct scores of hits, `places` their distinct places, `points` the distinct (place, query).
     A key is (tie, point), a tie being a score or, in `own`, a (query, score): `own_ties`.

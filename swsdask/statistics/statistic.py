@@ -1,4 +1,4 @@
-"""What a statistic is: it knows how to be computed on one part of the data and how two of them combine."""
+"""The protocol of statistics: mergeable summaries of the trials of a system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Statistic(Protocol):
     """A mergeable summary of trials of one system. `merge` is associative, commutative and exact (law 1).
 
     `after` names the statistics whose merged values it needs: it is computed one round later than they are. `aligned`
-    tells whether it needs outcomes; where no statistic of a round does, cells are read without alignment, and only the
+    is whether it needs outcomes; where no statistic of a round does, cells are read without alignment, and only the
     columns that scores need. `follows`, where a statistic has it, names the rules of the reference
     (`model.trials.RULES`) that `from_trials` looks at: others do not change it.
     """

@@ -59,7 +59,7 @@ def test_what_contradicts_itself_is_told(swsdask: Call, tmp_path: Path, corpus: 
         ([classes], "Give CLASSES, --phones and --words, or --archive ARCHIVE."),
         ([classes, "--ingest", archive, "--dry-run"], "--ingest scores nothing"),
         ([classes, "--ingest", archive, "--measures", "ned"], "--ingest scores nothing"),
-        ([classes, *corpus, "--dry-run", "--format", "json"], "--dry-run tells the plan in words"),
+        ([classes, *corpus, "--dry-run", "--format", "json"], "--dry-run prints the plan in words"),
         ([classes, *corpus, "--replace"], "--replace goes with --ingest ARCHIVE"),
         ([classes, "--ingest", archive], "expected an archive; found none. Give phones and words to make one."),
         ([classes, "--ingest", archive, *corpus[:2]], "A corpus needs the alignments"),

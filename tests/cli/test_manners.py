@@ -243,7 +243,7 @@ def test_an_alignment_needs_a_place(swsdask: Call, files: Files) -> None:
 def test_a_plan_has_no_json(swsdask: Call, files: Files) -> None:
     outcome = swsdask("score", files.reference, files.run, "--dry-run", "--format", "json")
     assert (outcome.code, outcome.out) == (2, "")
-    assert "--dry-run tells the plan in words" in outcome.err
+    assert "--dry-run prints the plan in words" in outcome.err
 
 
 def test_replacing_is_told_as_it_is_asked_for(swsdask: Call, files: Files) -> None:

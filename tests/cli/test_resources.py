@@ -117,7 +117,7 @@ def test_an_archive_keeps_them(swsdask: Call, told: Files, tmp_path: Path) -> No
     ingest = ("ingest", archive, told.reference, "--run", told.run, "--run", second)
     assert "version 1, 2 runs" in swsdask(*ingest).out
     assert "version 1, 2 runs" in swsdask(*ingest).out
-    assert "Resources are told of 1 of 2 runs: first" in swsdask("show", archive).out
+    assert "Resources are reported of 1 of 2 runs: first" in swsdask("show", archive).out
     straight = scored(swsdask, told.reference, told.run, second)
     assert scored(swsdask, archive) == straight
     told.write("first.resources.toml", "# The same in another shape.\n" + RESOURCES.replace("= 3\n", "= [3.0]\n"))
@@ -127,7 +127,7 @@ def test_an_archive_keeps_them(swsdask: Call, told: Files, tmp_path: Path) -> No
     assert (refused.code, "a run of 'second' with other content is there" in refused.err) == (2, True)
     assert "version 2, 2 runs" in swsdask(*ingest, "--replace").out
     assert scored(swsdask, archive)["second"]["pl"] == pytest.approx(LOAD["pl"])
-    assert "told of 2 of 2 runs" in swsdask("show", archive).out
+    assert "reported of 2 of 2 runs" in swsdask("show", archive).out
 
 
 def test_the_signature_knows_them(swsdask: Call, told: Files) -> None:

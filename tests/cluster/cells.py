@@ -104,6 +104,15 @@ def die(item: int, shared: None) -> int:
     return item
 
 
+def fail_once(folder: Path, shared: None) -> int:
+    """Fails, as a full disk does, until it has been tried."""
+    tried = folder / "tried"
+    if not tried.exists():
+        tried.touch()
+        raise OSError("no space left on device")
+    return 1
+
+
 def unmergeable(one: int, other: int) -> int:
     raise ArithmeticError("they do not add up")
 

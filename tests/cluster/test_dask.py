@@ -75,6 +75,10 @@ def test_an_unexpected_failure_carries_the_label_and_the_cause(executor: DaskExe
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+def test_a_task_that_fails_once_is_tried_again(executor: DaskExecutor, tmp_path: Path) -> None:
+    assert executor.map_reduce(cells.fail_once, [tmp_path], cells.add) == 1
+
+
 def test_a_failing_merge_is_told(executor: DaskExecutor) -> None:
     with pytest.raises(ExecutionError, match=r"^merging partial results: ArithmeticError: they do not add up$"):
         executor.map_reduce(cells.linear, range(5), cells.unmergeable, (1, 0))

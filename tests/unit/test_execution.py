@@ -4,6 +4,7 @@ import operator
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -59,7 +60,7 @@ def test_an_unexpected_failure_carries_the_label_and_the_cause(executor: Executo
 
 
 def test_an_error_of_ours_comes_through_as_it_is(executor: Executor) -> None:
-    error = InputError(Problem("a.tsv", 7, "a number", "x", "Mend it."))
+    error = InputError(Problem("a.tsv", 7, "a number", "x", "Correct it."))
 
     def fail(item: int, shared: None) -> int:
         raise error
@@ -89,6 +90,29 @@ def test_nothing_runs_on_after_a_failure() -> None:
     assert threads.map_reduce(lambda item, shared: item, range(5), operator.add) == 10
     assert len(begun) <= 2 * TASKS_AHEAD
     threads.close()
+
+
+def test_what_waits_for_a_thread_is_cancelled_after_a_failure() -> None:
+    threads = ThreadExecutor(1)
+    begun: list[int] = []
+    submitted = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield from range(TASKS_AHEAD)
+        submitted.set()
+
+    def work(item: int, shared: None) -> int:
+        begun.append(item)
+        if item == 0:
+            submitted.wait(0.2)
+            raise ValueError("no")
+        time.sleep(0.2)
+        return item
+
+    with pytest.raises(ExecutionError):
+        threads.map_reduce(work, items(), operator.add)
+    threads.close()
+    assert begun in ([0], [0, 1])
 
 
 def test_the_cause_is_told_in_one_line() -> None:

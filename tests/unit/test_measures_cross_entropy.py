@@ -7,11 +7,14 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from swsdask.measures import interpretation, system_notes
+from swsdask.measures.ape import Decisions
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy
+from swsdask.measures.logistic_fit import sigmoid
 from swsdask.measures.measure import Scored
 from swsdask.model.settings import weights
 from swsdask.model.trials import Reference
@@ -247,3 +250,10 @@ def test_extreme_scores() -> None:
     assert 0.0 < found[None, "cnxe_min_pav"] <= found[None, "cnxe_min"] * (1 + 1e-15) <= 1.0
     subnormal: list[Row] = [(0, 0, 5e-324, 1, True), (0, 0, 0.0, 0, False), (1, 0, 1e-323, 0, False)]
     assert 0.0 < scored(subnormal, TWO_QUERIES)[None, "cnxe_min"] <= 1.0
+
+
+def test_of_two_rungs_equally_near_a_bayes_threshold_ape_takes_the_higher() -> None:
+    decisions = Decisions(np.array([-1.0, 1.0, np.inf]), np.array([0.0, 0.5, 1.0]), np.array([1.0, 0.25, 0.0]))
+    x, rate = decisions.at_bayes(np.array([0.0]))
+    assert x.tolist() == [-1.0]
+    assert rate.tolist() == [pytest.approx(sigmoid(-1.0) * 0.5 + sigmoid(1.0) * 0.25)]

@@ -139,3 +139,8 @@ def test_a_failing_cell_is_named() -> None:
     archive = engines.CellArchive((engines.run_of("s", ROWS),), {"s": [Broken()]})
     with pytest.raises(ExecutionError, match=r"^system s: part-3\.parquet \(7 rows\): OSError: gone$"):
         table(archive, engines.evaluation(OCCURRENCES, [0, 0, 0], n_queries=2))
+
+
+def test_targets_without_a_trial_are_ordered_by_channel_before_time() -> None:
+    rows = aligned(engines.evaluation([(0, 0, 1, 20 * S, 21 * S), (0, 0, 2, 10 * S, 11 * S)], [0, 0]), [])
+    assert [(row["channel"], row["reference_start"]) for row in rows] == [(1, 20.0), (2, 10.0)]

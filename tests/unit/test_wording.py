@@ -1,9 +1,15 @@
-"""Numbers of things, in sentences."""
+"""Sentences of the package: numbers of things, and words that are not used because a plainer one says it."""
 
 from __future__ import annotations
 
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+import swsdask
 from swsdask.model.errors import counted
 
 
@@ -25,3 +31,33 @@ from swsdask.model.errors import counted
 )
 def test_one_thing_and_more(number: float, things: str, form: str, said: str) -> None:
     assert counted(number, things, form) == said
+
+
+AVOIDED = {
+    r"[Tt]old": "reported, said",
+    r"[Tt]ells? (apart|what|how|which|whether|where|by)": "distinguish, say",
+    r"[Aa]sk(s|ed)? for": "requested",
+    r"[Hh]eed\w*": "handled",
+    r"[Mm]end(s|ed)?": "correct",
+    r"[Ll]et go of": "release",
+    r"[Bb]ecomes of": "how ... is treated",
+    r"stands? (in|at|behind|there|for|beside)": "is in, represents",
+}
+
+
+def texts() -> Iterator[tuple[str, int, str]]:
+    """The comments and strings of the package, kernels apart: file, line and text."""
+    root = Path(swsdask.__file__).parent
+    kinds = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+    for file in sorted(root.rglob("*.py")):
+        if file.parent.name != "kernels":
+            with file.open() as source:
+                for token in tokenize.generate_tokens(source.readline):
+                    if token.type in kinds:
+                        yield file.relative_to(root).as_posix(), token.start[0], token.string
+
+
+def test_plain_words_are_used() -> None:
+    words = re.compile("|".join(rf"(?<![\w{{_.]){word}\b" for word in AVOIDED))
+    found = [(file, line, match.group()) for file, line, text in texts() for match in words.finditer(text)]
+    assert not found, f"use other words ({AVOIDED}): {found}"

@@ -11,7 +11,7 @@ A fragment with itself is no pair of them, nor are, by the document, two without
 
 The document names no overlap in P_clus; `overlapping_pairs = "kept"` reads it so (`model.corpus.Readings`).
 QUIRK of tde2015: P_goldclus has only fragments of classes with two or more members in the fold.
-QUIRK of tdev2: fragments of flat(P) are told apart by the onsets, offsets and labels of their phones alone.
+QUIRK of tdev2: fragments of flat(P) are distinguished by the onsets, offsets and labels of their phones alone.
 
 What is kept of a set is the fragments that are in a pair of it, flat(P), and for each type how many pairs have a later
 fragment (by file and start) of it. A fragment is in a pair if fewer of the others overlap it than there are; pairs are

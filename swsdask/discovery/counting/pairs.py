@@ -23,7 +23,7 @@ from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import I32, I64, Bool
 
 _AT_ONCE = 1 << 18
-"""Overlapping pairs that are held at once."""
+"""The number of overlapping pairs in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)

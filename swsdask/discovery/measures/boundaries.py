@@ -4,7 +4,7 @@ document: |B_disc ∩ B_gold| over |B_disc|, and over |B_gold|, of the measures 
 The boundary of an edge (a start or an end of a fragment or word) is the nearest edge of a phone of its file, of two as
 near the earlier, if it is less than 30 ms away. An edge without one is a wrong boundary: one by itself (edges at one
 time are one), never in both sets; with `boundaries = "together"` all wrong boundaries of a set are one element of it,
-the document's index -1, which both sets may have. Starts and ends are not told apart.
+the document's index -1, which both sets may have. Starts and ends are not distinguished.
 
 tde2015: the distinct edges (file, time) of fragments that have an edge of a word nearer than 30 ms (in doubles), over
 all edges of fragments; and the edges of words that have an edge of a fragment nearer than 30 ms, over all edges of

@@ -12,7 +12,7 @@ freq(t, P) = |match(t, P)| / |flat(P)|; match(t, P) is a set of fragments too, s
   Two fragments without phones are not a pair of either set.
 - tde2015: the same sets with its own rules of overlap and other weights, see below.
 - tdev2: P_clus has every two members of a class, whether they overlap or not; a fragment that is twice a member makes a
-  pair with itself. Pairs of P_goldclus share no time in one file. QUIRK: fragments of flat(P) are told apart by the
+  pair with itself. Pairs of P_goldclus share no time in one file. QUIRK: fragments of flat(P) are distinguished by the
   onsets, offsets and labels of their phones alone: not by their file nor by their own times.
 
 A precision is NaN in a fold where P_clus is empty, a recall where P_goldclus is.

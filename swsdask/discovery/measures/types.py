@@ -5,8 +5,8 @@ of the Zero Resource challenge. A type is a transcription in phones, of fragment
 the empty one is one of them.
 
 tdev2: the distinct transcriptions of fragments that are a word (`words.words_spelled`), over the distinct
-transcriptions of fragments, and over the distinct words. QUIRK: what was found is told apart by its phones, the words
-by their spelling: a perfect system has less than 1 where there are homophones.
+transcriptions of fragments, and over the distinct words. QUIRK: what was found is distinguished by its phones, the
+words by their spelling: a perfect system has less than 1 where there are homophones.
 
 tde2015 distinguishes both by their spelling: the distinct words (by spelling) that fragments are
 (`words.words_matched`), over the distinct sequences of words that fragments are `near`, of one word, of several or of

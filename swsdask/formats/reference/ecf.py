@@ -36,7 +36,7 @@ def read_ecf(url: str, problems: Problems) -> pa.Table:
             elif event.path == _EXCERPT:
                 excerpts.add(event.line, {**root, **event.attributes})
             elif len(event.path) == len(_EXCERPT):
-                problems.add(url, event.line, "an excerpt", f"the element {event.path[-1]!r}", "Mend or remove it.")
+                problems.add(url, event.line, "an excerpt", f"the element {event.path[-1]!r}", "Correct or remove it.")
         if not excerpts.seen:
             problems.add(url, 1, "at least one excerpt", "none", "List what was evaluated.")
     return excerpts.table()
@@ -69,7 +69,9 @@ class _Excerpts:
         with noted_at(self._problems, self._url, line):
             span = read_span(start, duration)
             if span.start == span.end:
-                raise FormatError("a duration of more than 0 seconds", shown(duration), "Mend or remove the excerpt.")
+                raise FormatError(
+                    "a duration of more than 0 seconds", shown(duration), "Correct or remove the excerpt."
+                )
         if len(self._problems) == before:
             kind, language = attributes.get("source_type", ""), attributes.get("language", "")
             self._rows.append((document, channel, span.start, span.end, kind, language))

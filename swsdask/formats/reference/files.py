@@ -26,7 +26,7 @@ class ReferenceFiles:
 def find_reference(url: str) -> ReferenceFiles:
     """The three files of a reference in a folder at a path or fsspec URL.
 
-    Names tell what is what (`*.ecf.xml`, `*.rttm`, `*.kwlist.xml`, `*.tlist.xml`; plain, .gz or .zst; also `ecf.xml`,
+    Names say what is what (`*.ecf.xml`, `*.rttm`, `*.kwlist.xml`, `*.tlist.xml`; plain, .gz or .zst; also `ecf.xml`,
     `kwlist.xml`). Where they leave a kind missing, the content of the files whose names say nothing does. Raises
     `InputError` if there is no such folder, or not exactly one of each; it names the candidates.
     """
@@ -38,7 +38,7 @@ def find_reference(url: str) -> ReferenceFiles:
 
 
 def reference_candidates(url: str) -> dict[Format, list[str]]:
-    """The ECFs, RTTMs and query lists in a folder, told as `find_reference` does.
+    """The ECFs, RTTMs and query lists in a folder, recognised as `find_reference` does.
 
     Raises `InputError` if there is no such folder.
     """
@@ -57,7 +57,7 @@ def reference_candidates(url: str) -> dict[Format, list[str]]:
 
 
 def is_folder(url: str) -> bool:
-    """Whether there is a folder at a path or fsspec URL. Raises `InputError` if the storage cannot be asked."""
+    """Whether there is a folder at a path or fsspec URL. Raises `InputError` if the storage does not answer."""
     try:
         if is_local(url):
             return os.path.isdir(url)
@@ -70,7 +70,7 @@ def is_folder(url: str) -> bool:
 
 
 def kind_by_content(file: str) -> Format | None:
-    """What a file is, None if that cannot be told."""
+    """What a file is, None if that is unknown."""
     try:
         return sniff(file)
     except InputError:

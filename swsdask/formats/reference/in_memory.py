@@ -42,7 +42,7 @@ def read_documents(table: Table, problems: Problems) -> pa.Table:
     rows, good = _stretches({**columns, "query": columns["document"]}, "documents", problems)
     empty = good & (rows.duration == 0)
     for row in np.flatnonzero(empty).tolist():
-        problems.add("documents", row + 1, "a duration of more than 0 seconds", "0", "Mend or remove the row.")
+        problems.add("documents", row + 1, "a duration of more than 0 seconds", "0", "Correct or remove the row.")
     document = _documents(rows.document.ids, rows.document.codes, "documents", problems)
     text = (_texts(columns, name, len(good)) for name in ("source_type", "language"))
     times = (pa.array(column) for column in (rows.channel, rows.start, rows.start + rows.duration))

@@ -90,7 +90,7 @@ def _is_utf8(url: str) -> bool:
 
 
 def _check_normalization(url: str, line: int, header: dict[str, str], problems: Problems) -> None:
-    """How KWSEval may be told to compare text: "lowercase", or empty for exactly."""
+    """How KWSEval compares text: "lowercase", or empty for exactly."""
     value = header.get("compareNormalize", "")
     if value not in _NORMALIZATIONS:
         remedy = "Write lowercase to fold case, or leave it empty to compare exactly."
@@ -101,7 +101,7 @@ def _check_normalization(url: str, line: int, header: dict[str, str], problems: 
 class _Query:
     """A query whose end tag has not come yet; `name` and `value` are those of its latest attr element.
 
-    `right` tells that its id has no fault.
+    `right` is whether its id has no fault.
     """
 
     identifier: str
@@ -114,7 +114,7 @@ class _Query:
 
 
 class _Queries:
-    """The queries read so far. `lines` tells where the first query of an id begins."""
+    """The queries read so far. `lines` says where the first query of an id begins."""
 
     def __init__(self, url: str, problems: Problems) -> None:
         self.dialect = _DIALECTS["kwlist"]
@@ -132,7 +132,7 @@ class _Queries:
                 self._query = self._opened(event)
             case (_,):
                 expected, found = f"the element {names.query!r}", f"the element {event.path[-1]!r}"
-                self._note(event.line, expected, found, "Mend or remove it.")
+                self._note(event.line, expected, found, "Correct or remove it.")
             case (names.query, names.info, "attr"):
                 self._query.name = self._query.value = None
 
@@ -151,7 +151,7 @@ class _Queries:
             case (names.query,):
                 self._close()
         if event.path[1:] in ((), (names.query,), (names.query, names.info)) and event.text.strip():
-            self._note(event.line, f"text only within {names.text}", shown(event.text), "Mend or remove it.")
+            self._note(event.line, f"text only within {names.text}", shown(event.text), "Correct or remove it.")
 
     def table(self, header: dict[str, str]) -> pa.Table:
         """The queries without fault."""

@@ -183,7 +183,9 @@ def _check_fields(fields: list[str]) -> None:
 
 def _check_type(name: str) -> None:
     if not _TYPE.fullmatch(name):
-        raise FormatError(f"a type of RTTM records, such as {WORD}", shown(name), "Mend the type or remove the line.")
+        raise FormatError(
+            f"a type of RTTM records, such as {WORD}", shown(name), "Correct the type or remove the line."
+        )
 
 
 def _others(types: Counter[str]) -> Counter[str]:

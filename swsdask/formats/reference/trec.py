@@ -135,7 +135,7 @@ def _good(batch: Batch, name: str, pattern: str, expected: str) -> Batch:
     if fine.all() or batch.lines is None:
         return batch
     faults = [
-        (int(batch.lines[row]), FormatError(expected, shown(column[row].as_py()), "Mend the line."))
+        (int(batch.lines[row]), FormatError(expected, shown(column[row].as_py()), "Correct the line."))
         for row in np.flatnonzero(~fine).tolist()
     ]
     columns = {name: column.filter(pa.array(fine)) for name, column in batch.columns.items()}

@@ -69,7 +69,7 @@ def _parsed(url: str, text: str) -> dict[str, Any]:
         said = str(error)
         at = _AT_LINE.search(said)
         line = int(at[1]) if at else None
-        raise InputError(Problem(url, line, "a TOML file", _AT_LINE.sub("", said), "Mend it.")) from None
+        raise InputError(Problem(url, line, "a TOML file", _AT_LINE.sub("", said), "Correct it.")) from None
 
 
 def _fault(url: str, fault: Any, lines: Mapping[Path, int]) -> Problem:

@@ -130,7 +130,7 @@ def _root(element: etree._Element, file: str, system: str | None, closed: bool) 
         raise FormatError(expected, f"a document type {declared.name} with some", "Remove the part between [ and ].")
     name = local_name(element.tag)
     if name not in DIALECTS:
-        remedy = "Give the list of a system's detections where a run is asked for."
+        remedy = "Give the list of a system's detections where a run is needed."
         raise FormatError(
             f"the root {' or '.join(DIALECTS)} of a list of detections", f"the root {shown(name)}", remedy
         )
@@ -157,7 +157,7 @@ class _Other(Enum):
 
 
 class _Target:
-    """What lxml tells of its events: keeps them until they are asked for."""
+    """The target of lxml's events: keeps them until they are requested."""
 
     def __init__(self) -> None:
         self.events: list[_Start | _Other] = []
@@ -197,7 +197,7 @@ def read_end(window: Window) -> None:
 
 
 class OddReader:
-    """Reads rows in any form of XML from where `window` stands. `closed` tells whether the root element has ended.
+    """Reads rows in any form of XML from the position of `window`. `closed` is whether the root element has ended.
 
     A parser that was given an element with namespaces of its own is kept until that element ends.
     """

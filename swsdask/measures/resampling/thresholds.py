@@ -1,7 +1,7 @@
 """TWV at thresholds with weights of queries; that of MTWV is sought again with every vector of weights.
 
 P_miss and P_fa (Eq. 4-5 of the 2013 measures document) become weighted averages: a query that is drawn k times counts
-as k queries. So MTWV of a replicate is that of an evaluation in which the query stands k times. Under
+as k queries. So MTWV of a replicate is that of an evaluation in which the query occurs k times. Under
 `compat = "kwseval"` rejecting everything is no threshold, of a replicate neither: its highest score is that of the
 queries drawn.
 

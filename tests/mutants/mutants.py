@@ -1,0 +1,164 @@
+"""Faults that tests must find: each changes the meaning of one line, and names the tests that fail then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`new` in place of `old`, which occurs once in `file`."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def applied(self, source: str) -> str:
+        """The mutated source. Raises `ValueError` if `old` does not occur exactly once."""
+        if source.count(self.old) != 1:
+            raise ValueError(f"{self.name}: {self.old!r} occurs {source.count(self.old)} times in {self.file}")
+        return source.replace(self.old, self.new)
+
+
+DURABLE = ("tests/unit/test_archive_durability.py",)
+
+MUTANTS = (
+    Mutant(
+        "failed tasks are not tried again",
+        "swsdask/execution/dask.py",
+        "RETRIES = 2",
+        "RETRIES = 0",
+        ("tests/cluster/test_dask.py", "-k", "fails_once"),
+    ),
+    Mutant(
+        "lost rows are committed",
+        "swsdask/archive/write.py",
+        "if written != run.rows:",
+        "if written > run.rows:",
+        DURABLE,
+    ),
+    Mutant(
+        "data files are not synced",
+        "swsdask/archive/storage.py",
+        "                local.sync(path)\n",
+        "",
+        DURABLE,
+    ),
+    Mutant(
+        "folders of data files are not synced",
+        "swsdask/archive/storage.py",
+        '                local.sync(path.rsplit("/", 1)[0])\n',
+        "                pass\n",
+        DURABLE,
+    ),
+    Mutant(
+        "the manifest is not synced before it has its name",
+        "swsdask/archive/local.py",
+        "        sync(str(aside))\n        os.link(aside, path)",
+        "        os.link(aside, path)",
+        DURABLE,
+    ),
+    Mutant(
+        "the folder of manifests is not synced",
+        "swsdask/archive/local.py",
+        "    sync(os.path.dirname(path))\n    return True",
+        "    return True",
+        DURABLE,
+    ),
+    Mutant(
+        "missed targets are ordered without their channel",
+        "swsdask/scoring/alignment_table.py",
+        '("reference_end", "reference_start", "channel", "document", "query")',
+        '("reference_end", "reference_start", "document", "query")',
+        ("tests/unit/test_scoring_align.py",),
+    ),
+    Mutant(
+        "tasks that wait are not cancelled after a failure",
+        "swsdask/execution/local.py",
+        "                future.cancel()",
+        "                pass",
+        ("tests/unit/test_execution.py",),
+    ),
+    Mutant(
+        "APE takes the lower of two equally near rungs",
+        "swsdask/measures/ape.py",
+        "lower = inside & (wanted - below < ",
+        "lower = inside & (wanted - below <= ",
+        ("tests/unit/test_measures_cross_entropy.py", "-k", "ape_takes"),
+    ),
+    Mutant(
+        "a merged minimum is a maximum",
+        "swsdask/statistics/counts.py",
+        "lowest=np.minimum(self.lowest, other.lowest)",
+        "lowest=np.maximum(self.lowest, other.lowest)",
+        ("tests/unit/test_statistics_trials.py",),
+    ),
+    Mutant(
+        "a part of a round replaces another",
+        "swsdask/scoring/rounds.py",
+        "own[kind].merge(value) if kind in own else value",
+        "value",
+        ("tests/unit/test_scoring_rounds.py",),
+    ),
+    Mutant(
+        "statistics of one system are merged with another's",
+        "swsdask/scoring/rounds.py",
+        "own = merged.get(system, {})",
+        "own = next(iter(merged.values()), {})",
+        ("tests/unit/test_scoring_rounds.py",),
+    ),
+    Mutant(
+        "every statistic is counted in the first round",
+        "swsdask/scoring/detections.py",
+        "            waiting.extend(statistic.after)",
+        "            pass",
+        ("tests/unit/test_scoring_rounds.py",),
+    ),
+    Mutant(
+        "groups never end",
+        "swsdask/scoring/rounds.py",
+        "if rows >= enough or len(group) == MOST_SYSTEMS:",
+        "if len(group) == MOST_SYSTEMS:",
+        ("tests/unit/test_scoring_plan.py",),
+    ),
+    Mutant(
+        "an F-score of 0 and 0 is not defined",
+        "swsdask/discovery/folds.py",
+        "np.where(together == 0, 0.0,",
+        "np.where(together == 0, np.nan,",
+        ("tests/unit/test_discovery_folds.py",),
+    ),
+    Mutant(
+        "tde2015 counts folds without coverage",
+        "swsdask/discovery/folds.py",
+        "values[name] != 0",
+        "values[name] >= 0",
+        ("tests/unit/test_discovery_folds.py",),
+    ),
+    Mutant(
+        "the later of two equally near cuts",
+        "swsdask/discovery/folds.py",
+        "allowed = range(cut + 1, n_files - (n_parts - number) + 1)",
+        "allowed = range(n_files - (n_parts - number), cut, -1)",
+        ("tests/unit/test_discovery_corpus.py",),
+    ),
+    Mutant(
+        "notes of many systems are repeated for each",
+        "swsdask/scoring/rounds.py",
+        "elif len(who) <= FEW_SYSTEMS:",
+        "elif who:",
+        ("tests/unit/test_scoring_tables.py",),
+    ),
+    Mutant(
+        "bytes with another hash are trusted",
+        "swsdask/archive/tables.py",
+        "digest(content).hex() != self.hash",
+        "False",
+        ("tests/unit/test_archive_integrity.py",),
+    ),
+)
