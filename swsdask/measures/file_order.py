@@ -4,7 +4,7 @@ QUIRK, used under `compat = "mediaeval"` only. Missing trials come query by quer
 and are rejected. Sorted by score, stably, the list is what a sweep or PAV goes through, trial by trial: equal scores
 are not pooled, and -0.0 stands before 0.0 as Java compares them. Queries without targets are not in it.
 
-So the list is held whole: whatever is printed depends on where each trial stands in it.
+So the list is held whole: whatever is printed depends on where each trial is in it.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class MediaEvalTool:
 
 
 def _numbers(trials: TrialList, prior: float) -> Iterator[float]:
-    """The numbers in the order of `MediaEvalTool.names`. A column of all trials is dropped from where it is done with."""
+    """The numbers in the order of `MediaEvalTool.names`. Columns of all trials are freed as soon as possible."""
     beta = (1.0 - prior) / prior
     target, share, n_queries = trials.target, float(trials.target.mean()), trials.n_queries
     decided = bool((trials.decision >= 0).all())
