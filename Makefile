@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 FUZZ_RUNS ?= 20
 OLDEST ?= $(shell .ci/find-python oldest)
 NEWEST ?= $(shell .ci/find-python newest)
+FUZZ_SECONDS ?= 600
+FAULTS ?=
 # A file of tests runs whole in one process; more processes than this gain little and take memory.
 PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
@@ -54,15 +56,16 @@ test-newest: $(VENV)-newest/.installed  ## the same on the newest versions and t
 	$(VENV)-newest/bin/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
 	$(VENV)-newest/bin/python -m pytest $(PARALLEL) $(QUICK)
 
-fuzz: $(VENV)/.installed  ## try the property tests at random, FUZZ_RUNS times, each with a seed that it prints
+fuzz: $(VENV)/.installed  ## try mutations of every format for FUZZ_SECONDS, then the property tests at random, FUZZ_RUNS times; prints seeds
+	$(BIN)/python -m tests.faults.formats --seconds $(FUZZ_SECONDS)
 	@for run in $$(seq $(FUZZ_RUNS)); do \
 		seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
 		echo "make fuzz: run $$run of $(FUZZ_RUNS): pytest -m hypothesis --hypothesis-profile fuzz --hypothesis-seed $$seed"; \
 		$(BIN)/python -m pytest -m hypothesis --timeout 3600 --hypothesis-profile fuzz --hypothesis-seed $$seed || exit 1; \
 	done
 
-faults: $(VENV)/.installed  ## try flipped bits and hostile archives, and write docs/reliability.md
-	$(BIN)/python -m tests.faults
+faults: $(VENV)/.installed  ## try damage, hostile archives and interrupted writing, and write docs/reliability.md; FAULTS=--short takes minutes
+	$(BIN)/python -m tests.faults $(FAULTS)
 
 services: $(VENV)/.services  ## the tests with real servers, which they install and start: object stores
 	$(BIN)/python -m pytest -m services --timeout 900 tests/services

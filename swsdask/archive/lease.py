@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from swsdask.archive.storage import Storage
@@ -72,7 +72,8 @@ def leased(storage: Storage) -> Iterator[Lease]:
         lease.withdraw()
         raise
     finally:
-        storage.remove(lease.folder)
+        with suppress(ArchiveError):  # After a commit this is no failure; `archive.vacuum` removes what is left.
+            storage.remove(lease.folder)
 
 
 def held_by(storage: Storage, before: float) -> set[str | None]:

@@ -110,7 +110,8 @@ def link_new(path: str, content: bytes) -> bool:
             f"{path}: this file system cannot create a file only if it does not exist: {error}."
         ) from None
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):  # The file may be there by its name already; `archive.vacuum` removes this one.
+            aside.unlink()
     sync(os.path.dirname(path))
     return True
 
@@ -126,7 +127,11 @@ def replace(path: str, content: pa.Buffer | bytes) -> None:
         os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)
-    sync(os.path.dirname(path))
+    try:
+        sync(os.path.dirname(path))
+    except OSError as error:
+        said = f"{error.strerror}: the file was committed and can be read, but a power cut might undo that"
+        raise OSError(error.errno, said, path) from error
 
 
 def _aside(path: str) -> Path:

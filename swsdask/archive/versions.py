@@ -328,5 +328,24 @@ def check_same_settings(storage: Storage, there: Layers | None, ours: Layers | N
 
 
 def commit(storage: Storage, manifest: Manifest) -> bool:
-    """Make the version the archive's; False, and nothing has happened, if another writer made it first."""
-    return storage.write_new(manifest_name(manifest.version), manifest.to_json())
+    """Make the version the archive's; False, and nothing has happened, if another writer made it first.
+
+    Raises `ArchiveError` where the storage fails; it says so if the version is there nevertheless.
+    """
+    name, content = manifest_name(manifest.version), manifest.to_json()
+    try:
+        return storage.write_new(name, content)
+    except ArchiveError as error:
+        if _holds(storage, name, content):
+            raise ArchiveError(
+                f"{storage.url}: version {manifest.version} was committed and can be read, but the storage failed "
+                f"afterwards, and a power cut might undo it: {error}"
+            ) from error
+        raise
+
+
+def _holds(storage: Storage, name: str, content: bytes) -> bool:
+    try:
+        return storage.read(name) == content
+    except Exception:
+        return False

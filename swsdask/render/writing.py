@@ -140,7 +140,11 @@ def _move(hidden: Path, folder: Path) -> None:
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (hidden / name).replace(folder / name)
-    _sync(folder)
+    try:
+        _sync(folder)
+    except OSError as error:
+        said = f"{error.strerror}: the new files are committed and can be read, but a power cut might undo that"
+        raise OSError(error.errno, said, str(folder)) from error
 
 
 def _listed(folder: Path) -> set[str]:

@@ -7,19 +7,28 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.faults import hostile, samples
+from tests.faults import hostile, interrupted, samples
 from tests.faults.attempts import flip_discovery, flip_evaluation, try_hostile
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reliability.md"
 SECONDS = 60
-CRASHED, HUNG = "crashed", "hung"
-KINDS = (samples.IDENTICAL, samples.REFUSED, samples.SILENT, samples.UNCLEAR, CRASHED, HUNG)
+CRASHED = "crashed"
+KINDS = (
+    samples.IDENTICAL,
+    samples.REFUSED,
+    samples.SILENT,
+    samples.UNCLEAR,
+    CRASHED,
+    interrupted.HUNG,
+    interrupted.LEFT,
+    interrupted.COMMITTED,
+)
 
 INTRODUCTION = """\
 # Reliability
@@ -27,6 +36,13 @@ INTRODUCTION = """\
 What `make faults` tried, and what became of it. Survived: the numbers were the same to the last bit, or an error named
 the file and nothing was printed. Silent: other numbers without an error. Crashed: a segmentation fault or a like end.
 Hung: more than a minute.
+
+Writing was interrupted at each of its operations on files (opening, writing, syncing, moving, linking, removing, making
+folders), what was being written cut in half. Afterwards a reader must find what was there before or what was to be
+written, to the last bit (`--out` and `verify --repair` that were cut short: or one error, until they are run again).
+Left: files that the next writer or `swsdask vacuum` did not remove. Untold: an error that did not say that a commit had
+happened. After a power cut a changed name, unless its folder was synced, was the old or the new one, and a file's
+content, unless synced, was lost, by chance.
 """
 
 Attempt = Callable[[str, int], tuple[str, str]]
@@ -41,7 +57,7 @@ def campaign(what: str, attempt: Attempt, numbers: Sequence[int]) -> Counter[str
             try:
                 kind, message = pool.submit(attempt, folder, number).result(SECONDS)
             except (BrokenProcessPool, TimeoutError) as error:
-                kind, message = (CRASHED if isinstance(error, BrokenProcessPool) else HUNG), ""
+                kind, message = (CRASHED if isinstance(error, BrokenProcessPool) else interrupted.HUNG), ""
                 for process in list((pool._processes or {}).values()):
                     process.kill()
                 pool.shutdown(wait=False)
@@ -54,32 +70,57 @@ def campaign(what: str, attempt: Attempt, numbers: Sequence[int]) -> Counter[str
     return found
 
 
+def interruptions(every: int) -> Iterator[tuple[str, Counter[str]]]:
+    """Interrupt everything that writes at each operation, or at one of some; how many ended in which way."""
+    with tempfile.TemporaryDirectory(prefix="swsdask-faults-") as folder:
+        for work in interrupted.works(Path(folder)):
+            for what, hows in interrupted.HOWS.items():
+                found: Counter[str] = Counter()
+                for first, how in enumerate(hows):
+                    for number, kind, message in interrupted.strikes(work, how, every, first % every):
+                        found[kind] += 1
+                        if kind not in (samples.IDENTICAL, samples.REFUSED):
+                            print(f"{what} of {work.name}, {how} at operation {number}: {kind}: {message}", flush=True)
+                print(f"{what} of {work.name}: {dict(found)}", flush=True)
+                yield f"{what} of {work.name}", found
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--seed", type=int, help="repeats the flips of a run; random if none is given")
     parser.add_argument("--flips", type=int, default=2000, help="flipped bits, half of them in each kind of archive")
+    parser.add_argument("--every", type=int, default=1, help="interrupt one of so many operations")
+    parser.add_argument("--short", action="store_true", help="some minutes with fixed seeds; writes no table")
     asked = parser.parse_args()
+    if asked.short:
+        asked.seed, asked.flips, asked.every = 1, 100, 9
     seed = random.SystemRandom().randrange(2**31) if asked.seed is None else asked.seed
     print(f"make faults: seed {seed}", flush=True)
     half = asked.flips // 2
+    n_hostile = len(list(hostile.cases()))
     seeds = range(seed, seed + half)
     lines = [
         ("bits flipped in archives of detections", campaign("flips", flip_evaluation, seeds)),
         ("bits flipped in archives of term discovery", campaign("flips of discovery", flip_discovery, seeds)),
-        ("hostile archives", campaign("hostile", try_hostile, range(len(list(hostile.cases()))))),
+        ("hostile archives", campaign("hostile", try_hostile, range(0, n_hostile, 8 if asked.short else 1))),
+        *interruptions(asked.every),
     ]
+    failed = any(found[kind] for _, found in lines for kind in KINDS[2:])
+    if asked.short:
+        sys.exit(failed)
     table = [
-        "| what | tried | the same numbers | an error (of flips: with the file) | silent | unclear | crashed | hung |",
-        "|---|---|---|---|---|---|---|---|",
+        "| what | tried | the same numbers | an error | silent | unclear | crashed | hung | left | untold |",
+        "|---|---|---|---|---|---|---|---|---|---|",
         *(
             f"| {what} | {' | '.join(f'{count:,}' for count in (found.total(), *(found[kind] for kind in KINDS)))} |"
             for what, found in lines
         ),
     ]
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("\n".join([INTRODUCTION, *table, "", f"Seed {seed}.", ""]), encoding="utf-8")
-    sys.exit(any(found[kind] for _, found in lines for kind in KINDS[2:]))
+    end = f"Seed {seed}. One of {asked.every} operations was interrupted." if asked.every > 1 else f"Seed {seed}."
+    RESULTS.write_text("\n".join([INTRODUCTION, *table, "", end, ""]), encoding="utf-8")
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

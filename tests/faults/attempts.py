@@ -28,8 +28,14 @@ def try_hostile(folder: str, number: int) -> tuple[str, str]:
     with tempfile.TemporaryDirectory(dir=folder) as place:
         copy = Path(shutil.copytree(sample.folder, Path(place) / "copy"))
         case(copy)
+        names = {path.name for folder in (sample.folder, copy) for path in folder.rglob("*")}
         outcome = sample.outcome(copy)
-    return outcome.kind, f"{name}: {outcome.message}"
+        # Of a file whose name is itself what does harm, the archive is named.
+        is_named = any(each in outcome.message for each in names) or (
+            name.startswith("a fragment named") and str(copy) in outcome.message
+        )
+    kind = samples.UNCLEAR if outcome.kind == samples.REFUSED and not is_named else outcome.kind
+    return kind, f"{name}: {outcome.message}"
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Callable
@@ -10,15 +11,19 @@ from pathlib import Path
 import pytest
 
 import swsdask as sws
+from swsdask.archive import local
 from swsdask.archive.lease import leased
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.archive.versions import table_name
+from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError
-from tests.archives import without_hashes
+from swsdask.model.settings import EvaluationSettings
+from tests.archives import source, without_hashes
+from tests.faults.attempts import try_hostile
 from tests.faults.flips import exchanged, files_of, flipped, is_right
 from tests.faults.hostile import cases
-from tests.faults.samples import IDENTICAL, REFUSED, Sample, discovery, evaluation
+from tests.faults.samples import IDENTICAL, REFUSED, Sample, discovery, evaluation, rows
 
 FLIPS = 40
 
@@ -56,14 +61,11 @@ def test_exchanged_files_and_row_groups_are_refused(
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_hostile_archives_are_refused(samples: dict[str, Sample], tmp_path: Path, part: int) -> None:
+def test_hostile_archives_are_refused(tmp_path: Path, part: int) -> None:
     """Some of the cases of `make faults`."""
-    sample = samples["evaluation"]
-    for number, (name, case) in list(enumerate(cases()))[part::32]:
-        copy = tmp_path / str(number)
-        shutil.copytree(sample.folder, copy)
-        case(copy)
-        assert sample.outcome(copy).kind in (REFUSED, IDENTICAL), name
+    for number in range(part, len(list(cases())), 32):
+        kind, message = try_hostile(str(tmp_path), number)
+        assert kind in (REFUSED, IDENTICAL), message
 
 
 def test_verify_lists_what_is_damaged_and_repairs_it(
@@ -221,3 +223,37 @@ def test_vacuum_removes_nothing_where_a_version_cannot_be_read(
     with pytest.raises(ArchiveError, match=r"manifest-00000001.json"):
         sws.vacuum(copy)
     assert files_of(copy) == before
+
+
+def test_a_commit_that_the_storage_fails_after_is_told(
+    samples: dict[str, Sample], copied: Callable[[Sample], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = copied(samples["evaluation"])
+    ours = [source(rows(50, 9), "c")]
+
+    def fail(path: str, sync: Callable[[str], None] = local.sync) -> None:
+        if path == str(copy):
+            raise OSError(errno.EIO, "Input/output error")
+        sync(path)
+
+    monkeypatch.setattr(local, "sync", fail)
+    with pytest.raises(ArchiveError, match=r"version 3 was committed and can be read.*Input/output error"):
+        write_runs(Storage(str(copy)), None, ours, EvaluationSettings())
+    monkeypatch.undo()
+    assert [run.system for run in open_archive(str(copy)).runs] == ["a", "b", "c"]
+    assert sws.vacuum(copy, older_than_s=-10) == []
+
+
+def test_what_a_committed_writer_cannot_remove_is_no_failure(
+    samples: dict[str, Sample], copied: Callable[[Sample], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = copied(samples["evaluation"])
+
+    def fail(path: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(local, "remove", fail)
+    assert write_runs(Storage(str(copy)), None, [source(rows(50, 9), "c")], EvaluationSettings()).version == 3
+    monkeypatch.undo()
+    assert len(sws.vacuum(copy, older_than_s=-10)) > 0
+    assert sws.verify(copy).damaged == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -16,6 +17,7 @@ import pytest
 
 from swsdask.model.errors import InputError
 from swsdask.model.results import ALIGNMENT, Result
+from swsdask.render import writing
 from swsdask.render.outputs import read_outputs, renew_report, write_outputs
 from swsdask.render.writing import fingerprint, replacing, together
 from tests.results import table, three_systems
@@ -203,3 +205,18 @@ def test_a_folder_where_a_file_is_to_be_written(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match=r"sub/score\.out is a folder"):
         write_outputs(NEW, tmp_path, official=score_out("new"))
     assert contents(tmp_path) == before
+
+
+def test_a_commit_that_the_disk_fails_after_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_outputs(three_systems(), tmp_path)
+    new = three_systems(("good", "other", "weak"))
+
+    def fail(path: Path, sync: Callable[[Path], None] = writing._sync) -> None:
+        if path == tmp_path:
+            raise OSError(errno.EIO, "Input/output error")
+        sync(path)
+
+    monkeypatch.setattr(writing, "_sync", fail)
+    with pytest.raises(OSError, match="Input/output error: the new files are committed and can be read"):
+        write_outputs(new, tmp_path)
+    assert read_outputs(tmp_path).table["system"].equals(new.table["system"])

@@ -13,6 +13,7 @@ import pytest
 
 from swsdask.formats import files
 from swsdask.formats.runs.read import read_run
+from swsdask.formats.runs.table import read_arrow_table
 from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import RunPiece
 
@@ -289,3 +290,35 @@ def test_many_equal_rows_in_a_small_file_are_left_unread(read_parquet: Read, mon
     pieces, (problem,) = read_parquet({**same, **numbers})
     assert not pieces
     assert problem.found.endswith(" bytes that expand to 4,000 or more")
+
+
+@pytest.mark.parametrize(
+    "decisions",
+    [
+        pa.array([1.0, 0.0]),
+        pa.array([1, 0]),
+        pa.array([1.0, 0.0]).dictionary_encode(),
+    ],
+    ids=["floats", "integers", "dictionary of floats"],
+)
+def test_decisions_that_are_numbers_are_problems(read_parquet: Read, decisions: pa.Array) -> None:
+    """Found by `python -m tests.faults.formats`, case 1273."""
+    columns = {"query": ["q", "q"], "document": ["d", "d"], "start": [1, 2], "duration": [1, 2], "score": [1, 2]}
+    _, problems = read_parquet({**columns, "decision": decisions})
+    assert (problems[0].expected, problems[0].found) == ("the decision YES or NO", "'1' in row 1")
+
+
+def test_a_carriage_return_or_an_endless_name_in_the_first_line(read: Read) -> None:
+    """Found by `python -m tests.faults.formats`, case 5237."""
+    for head in (HEAD.replace("score", "sc\rore"), HEAD.replace("score", f'"{"x" * 200_000}"')):
+        _, (problem,) = read(head + "q,d,1,1,1\n")
+        assert (problem.line, "no score" in problem.found) == (1, True)
+
+
+def test_a_null_in_a_dictionary_is_a_missing_value() -> None:
+    problems = Problems()
+    columns = {name: pa.array(["1", "2"]) for name in ("query", "document", "start", "duration", "score")}
+    decision = pa.DictionaryArray.from_arrays(pa.array([1, 0]), pa.array([None, "YES"]))
+    list(read_arrow_table(pa.table({**columns, "decision": decision}), "table", problems, 10, None))
+    (problem,) = problems
+    assert "a row without one" in problem.found

@@ -136,8 +136,14 @@ def _channels(column: pa.Array, faults: RowFaults) -> NDArray[np.int8]:
 
 
 def _decisions(column: pa.Array, faults: RowFaults) -> NDArray[np.int8]:
+    if pa.types.is_dictionary(column.type) and (
+        column.dictionary.null_count or not pa.types.is_string(column.type.value_type)
+    ):
+        column = column.dictionary_decode()
     if pa.types.is_boolean(column.type):
         column = pc.if_else(column, "YES", "NO")
+    elif not pa.types.is_dictionary(column.type):
+        column = _whole_numbers(column).cast(pa.string())
     return _few(pc.fill_null(column, ""), "decision", lambda text: read_decision(text) if text else -1, faults)
 
 
@@ -174,6 +180,8 @@ def _missing(name: str) -> FormatError:
 
 def _distinct(column: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
     """The code of each value, -1 if missing, and the text of each code."""
+    if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
+        column = column.dictionary_decode()
     encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
     codes = pc.fill_null(encoded.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
     return codes, _whole_numbers(encoded.dictionary).cast(pa.string()).to_pylist()

@@ -93,7 +93,11 @@ def first_line(block: Lines) -> tuple[str, list[str], Lines]:
     """The delimiter of a table, the names of its columns, and the lines after the first."""
     head, _, rest = block.data.partition(b"\n")
     delimiter = "\t" if b"\t" in head else ","
-    names = next(csv.reader([head.decode().strip("\r")], delimiter=delimiter), [])
+    line = head.decode().strip("\r")
+    try:
+        names = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # a carriage return inside, or a name that is longer than any
+        names = line.split(delimiter)
     return delimiter, names, Lines(block.first + 1, rest)
 
 

@@ -1,0 +1,147 @@
+"""What writes an archive or results, struck at each of its operations on files, and what is found afterwards."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import swsdask as sws
+from swsdask.archive.storage import Storage
+from swsdask.archive.versions import table_name
+from swsdask.archive.write import write_runs
+from swsdask.model.errors import SwsdaskError
+from swsdask.model.settings import EvaluationSettings
+from swsdask.render.outputs import read_outputs
+from tests.archives import source, without_hashes
+from tests.faults.operations import ERRORS, attempt
+from tests.faults.samples import IDENTICAL, LAYOUT, REFUSED, SILENT, UNCLEAR, evaluation, rows
+from tests.results import three_systems
+
+COMMITTED, HUNG, LEFT = "committed", "hung", "left"
+
+
+@dataclass(frozen=True)
+class Work:
+    """Writing in a folder.
+
+    `prepare` makes the folder, `work` writes, `state` tells what a reader finds (an error of it names a file),
+    `clean` does what the next writer does, after which `files` are all that may be there. `may_refuse`: where the
+    work is cut short, a reader may find one clear error until it is done again.
+    """
+
+    name: str
+    prepare: Callable[[Path], None]
+    work: Callable[[Path], object]
+    state: Callable[[Path], str]
+    clean: Callable[[Path], object]
+    may_refuse: bool = False
+
+
+def works(samples: Path) -> Iterator[Work]:
+    """Everything that writes: ingest, `--out`, verify --repair and --adopt, vacuum."""
+    sample = evaluation(samples / "sample")
+
+    def copied(folder: Path) -> None:
+        shutil.copytree(sample.folder, folder, dirs_exist_ok=True)
+
+    def ingest(folder: Path) -> object:
+        return write_runs(Storage(str(folder)), None, [source(rows(300, 5), "c")], EvaluationSettings(), layout=LAYOUT)
+
+    def damaged(folder: Path) -> None:
+        copied(folder)
+        for file in sorted(folder.glob("*/*.parquet"))[:6]:
+            file.write_bytes(b"x")
+
+    def earlier(folder: Path) -> None:
+        copied(folder)
+        without_hashes(folder)
+
+    def orphaned(folder: Path) -> None:
+        copied(folder)
+        for number in range(3):
+            Storage(str(folder)).write(table_name(f"old{number}", "0" * 16), b"x")
+
+    vacuum = partial(sws.vacuum, older_than_s=-10)
+    yield Work("ingest", copied, ingest, sample.score, vacuum)
+    repair = partial(sws.verify, repair=sample.folder)
+    yield Work("verify --repair", damaged, repair, sample.score, lambda folder: (repair(folder), vacuum(folder)), True)
+    yield Work("verify --adopt", earlier, partial(sws.verify, adopt=True), sample.score, vacuum)
+    yield Work("vacuum", orphaned, vacuum, sample.score, vacuum)
+    old, new = three_systems(), three_systems(("good", "other", "weak"))
+
+    def write(folder: Path) -> object:
+        return sws.write(new, folder / "out")
+
+    yield Work("--out", lambda folder: sws.write(old, folder / "out") and None, write, _results, write, may_refuse=True)
+
+
+def _results(folder: Path) -> str:
+    return str(read_outputs(folder / "out").table.to_pylist())
+
+
+def strikes(work: Work, how: str, every: int, first: int) -> Iterator[tuple[int, str, str]]:
+    """Strike the work at each operation, or each of some: the operation, what became of it, a message."""
+    with tempfile.TemporaryDirectory(prefix="swsdask-faults-") as place:
+        before, after = Path(place, "before"), Path(place, "after")
+        for folder in (before, after):
+            folder.mkdir()
+            work.prepare(folder)
+        count, error = attempt(lambda: work.work(after), after, "kill", None)
+        assert count, error
+        done = _state(work, after)
+        states = {_state(work, before), done}
+        allowed = _files(before) | _files(after)
+        for number in range(first, count, every):
+            folder = Path(place, str(number))
+            folder.mkdir()
+            work.prepare(folder)
+            yield (number, *_struck(work, folder, how, number, states, done, len(allowed)))
+            shutil.rmtree(folder)
+
+
+def _struck(work: Work, folder: Path, how: str, number: int, states: set[str], done: str, most: int) -> tuple[str, str]:
+    try:
+        _, error = attempt(lambda: work.work(folder), folder, how, number)
+    except TimeoutError as slow:
+        return HUNG, str(slow)
+    if error and not error.startswith(_CLEAR):
+        return UNCLEAR, error
+    found = _state(work, folder)
+    if found not in states and not (work.may_refuse and found.startswith("refused")):
+        return (UNCLEAR if found.startswith("refused") else SILENT), found[:300]
+    if error and found == done and len(states) > 1 and "committed" not in error:
+        return COMMITTED, error
+    work.clean(folder)
+    if _state(work, folder) not in states:
+        return SILENT, "after cleaning"
+    left = [name for name in _files(folder) if ".swsdask-" in name or ".part" in name or "temporary" in name]
+    if left or len(_files(folder)) > most:
+        return LEFT, ", ".join(left)
+    return (REFUSED if found.startswith("refused") else IDENTICAL), error
+
+
+_CLEAR = ("ArchiveError", "InputError", "OSError", "ExecutionError")
+"""Errors that the command line prints as one line."""
+
+
+def _state(work: Work, folder: Path) -> str:
+    try:
+        return work.state(folder)
+    except SwsdaskError as error:
+        return f"refused: {error}".replace(str(folder), "")
+
+
+def _files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+HOWS = {
+    "kills": ("kill",),
+    "injected errors (ENOSPC, EIO, EDQUOT)": tuple(str(number) for number in ERRORS),
+    "power cuts": ("power",),
+}
+"""The ways to strike, by what the table calls them."""
