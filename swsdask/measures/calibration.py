@@ -265,12 +265,11 @@ class QueryOffset:
 
 def _of_cuts(trials: TrialList, beta: float) -> tuple[I64, I64]:
     """Misses and false alarms of every query of a list, int64, where its trials are best cut in two."""
-    rows = trials.rows_of_queries
-    misses, accepted = (np.append(0, np.cumsum(side)) for side in (rows.target, rows.nontarget))
-    found = np.zeros((2, len(rows.offsets) - 1), np.int64)
-    for query, (begin, end) in enumerate(pairwise(rows.offsets.tolist())):
-        missed = misses[begin : end + 1] - misses[begin]
-        alarms = accepted[end] - accepted[begin : end + 1]
+    found = np.zeros((2, trials.n_queries), np.int64)
+    for query, (begin, end) in enumerate(pairwise(trials.offsets.tolist())):
+        target = trials.target[trials.by_query[begin:end]]
+        missed, rejected = (np.append(0, np.cumsum(side)) for side in (target, ~target))
+        alarms = rejected[-1] - rejected
         loss = missed / max(missed[-1], 1) + beta * (alarms / max(alarms[0], 1))
         best = int(np.argmin(loss))
         found[:, query] = missed[best], alarms[best]

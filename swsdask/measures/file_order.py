@@ -4,7 +4,8 @@ QUIRK, used under `compat = "mediaeval"` only. Missing trials come query by quer
 and are rejected. Sorted by score, stably, the list is what a sweep or PAV goes through, trial by trial: equal scores
 are not pooled, and -0.0 stands before 0.0 as Java compares them. Queries without targets are not in it.
 
-So the list is held whole: whatever is printed depends on where each trial is in it.
+So memory grows with the trials of a system, by some hundred bytes each: the tool adds up one trial after the other in
+this order, in double precision, so that what it prints depends on where each of them is.
 """
 
 from __future__ import annotations
