@@ -4,6 +4,10 @@ from swsdask.api.arguments import Location as Location
 from swsdask.api.arguments import Runs as Runs
 from swsdask.api.calibrating import apply_calibration as apply_calibration
 from swsdask.api.calibrating import calibrate as calibrate
+from swsdask.api.catalogue import SettingDescription as SettingDescription
+from swsdask.api.catalogue import define_measure as define_measure
+from swsdask.api.catalogue import list_measures as list_measures
+from swsdask.api.catalogue import list_settings as list_settings
 from swsdask.api.comparing import compare as compare
 from swsdask.api.comparing import rank_correlation as rank_correlation
 from swsdask.api.discovering import discover as discover
@@ -50,6 +54,7 @@ from swsdask.model.errors import InputError as InputError
 from swsdask.model.errors import Problem as Problem
 from swsdask.model.errors import SettingsError as SettingsError
 from swsdask.model.errors import SwsdaskError as SwsdaskError
+from swsdask.model.measures import Description as Description
 from swsdask.model.results import Result as Result
 from swsdask.model.settings import EvaluationSettings as EvaluationSettings
 from swsdask.model.settings import Settings as Settings

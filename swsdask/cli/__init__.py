@@ -34,6 +34,8 @@ COMMANDS = {
     "correlate": "Compute the rank correlation between measures.",
     "report": "Write report.html from the results of a score.",
     "plot": "Draw DET and other curves as SVG, PDF or PNG.",
+    "measures": "List the measures, or define one.",
+    "settings": "List the settings, or explain some.",
     "presets": "List the presets, or print one.",
     "simulate": "Simulate systems: how measures behave.",
 }

@@ -22,8 +22,24 @@ from swsdask.model.corpus import (
 class DiscoverySettings(BaseModel):
     """Everything that can move a number of term discovery. Part of the signature of every result.
 
-    The readings are those of `model.corpus.Readings`. Without fold file there are `n_folds` folds of whole files, or,
-    with `fold_by` "time", cut where they must be to be equally long.
+    Readings (`model.corpus.Readings`) are what the definition `document` leaves open.
+
+    Attributes
+    ----------
+    definition : {"document", "tde2015", "tdev2"}
+        The measures document, or the official tool whose definitions apply.
+    coverage : {"intersected", "union"}
+        Whether the cover of discovered pairs counts only inside that of all pairs.
+    min_phones : int
+        The least number of phones of a string that matching pairs have.
+    boundaries : {"singly", "together"}
+        Whether each boundary at no edge of a phone is a wrong one, or all of them are one.
+    overlapping_pairs : {"left_out", "kept"}
+        Whether pairs of one class that overlap are left out.
+    n_folds : int
+        The number of folds where there is no fold file.
+    fold_by : {"file", "time"}
+        Without a fold file: folds of whole files, or cut where they must be to be equally long.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)

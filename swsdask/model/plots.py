@@ -114,7 +114,8 @@ class Figures:
             rates.append((x, y))
             for names, face in zip(marks, (color, "none"), strict=False):
                 p_fa, p_miss = (found.value(condition, system, name) for name in names)
-                ax.plot([p_fa], [p_miss], "o", color=color, markerfacecolor=face, label="_")
+                if not math.isnan(p_fa + p_miss):
+                    ax.plot([p_fa], [p_miss], "o", color=color, markerfacecolor=face, label="_")
         functions = (lambda p: _inverse_normal(np.clip(p, 1e-12, 1 - 1e-12)), _normal)
         for axis, values in zip("xy", zip(*rates, strict=True), strict=True):
             _probability_axis(ax, axis, functions, np.concatenate(values))
@@ -315,7 +316,8 @@ class Figures:
                 f"class has no trials. Curves of this result: {', '.join(there) or 'none'}."
             )
         threshold, x, y = (rows[name].to_numpy() for name in ("threshold", "x", "y"))
-        order = np.argsort(-threshold, kind="stable")
+        defined = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
+        order = defined[np.argsort(-threshold[defined], kind="stable")]
         return x[order], y[order]
 
 

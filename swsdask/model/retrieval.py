@@ -41,7 +41,34 @@ DEFAULT_RANKING = RankRule()
 
 
 class AveragePrecisionSettings(BaseModel):
-    """See `measures.average_precision`. `ranks` and `recalls` are those at which precision is requested."""
+    """The rules of rankings; `measures.average_precision` defines each.
+
+    Attributes
+    ----------
+    ties : {"group", "best", "worst", "expected", "document-descending", "document-ascending", "input"}
+        The order of equal scores: one group, targets first or last, the expectation over all orders, by document id, or
+        as in the run's files.
+    interpolation : {"max", "none"}
+        Whether a precision is replaced by the highest one at a later rank.
+    integration : {"step", "trapezoid"}
+        Whether a step of recall weighs the precision at its end or the mean of both ends.
+    no_relevant : {"exclude", "zero", "zero-if-retrieved", "nan"}
+        How MAP counts queries without targets.
+    missing : {"zero", "skip"}
+        Whether queries without trials count as AP = 0 or are left out.
+    score_dtype : {"float64", "float32"}
+        The precision to which scores are rounded before they are compared.
+    score_floor : float, optional
+        Scores below it count as equal to it.
+    duplicates : {"as-trials", "ignore", "false-positive", "first"}
+        What several detections of one event are.
+    ranks : tuple of int
+        The ranks K of precision_at_rank@K.
+    recall_rounding : {"exact", "trec_eval"}
+        The number of hits with which a recall is reached.
+    recalls : tuple of float
+        The recalls R of precision_at_recall@R.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
 
@@ -78,11 +105,26 @@ _LONGEST_S = 100_000
 
 
 class GapSettings(BaseModel):
-    """Which penalty function, in seconds; see `model.penalty`.
+    """The penalty function of GAP; `model.penalty` defines each. Times are in seconds.
 
-    `early_s` and `late_s` are the two sides of the asymmetric triangle: how far before and after an onset replay may
-    start. `table` holds [signed distance, value], values in [0, 1], with straight lines between. With `granularity_s`
-    all times are first rounded down to whole steps of that, so that a width of 7 steps of 15 is 105.
+    Attributes
+    ----------
+    penalty : {"triangular", "rectangular", "asymmetric", "gaussian", "table"}
+        What a replay point earns by its distance from an onset.
+    width_s : float
+        The distance at which a triangular or rectangular function ends.
+    early_s : float
+        How far before an onset replay may start, for the asymmetric triangle.
+    late_s : float
+        How far after an onset replay may start, for the asymmetric triangle.
+    sigma_s : float
+        The standard deviation of the Gaussian.
+    cut_s : float
+        The distance at which the Gaussian is cut off.
+    table : tuple of (float, float)
+        Signed distances and values in [0, 1], with straight lines between them.
+    granularity_s : float, optional
+        All times are first rounded down to whole steps of this, so that a width of 7 steps of 15 is 105.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)

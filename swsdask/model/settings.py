@@ -115,6 +115,23 @@ class OperatingPoint(_Settings):
     `from_data = "sws2012"` is Eq. 17-18 of the 2013 measures document: C_miss = C_fa = 1 and P_target = N_true /
     (n_tps T). With `alpha` the false alarms at equal rates are alpha times the misses (2012 document, Section 2):
     beta = alpha-scaled Eq. 18.
+
+    Attributes
+    ----------
+    p_target : float, optional
+        The prior probability of a target; 0.0001 where no way of giving the operating point is set.
+    c_miss : float, optional
+        The cost of a miss; 1 by default.
+    c_fa : float, optional
+        The cost of a false alarm; 0.1 by default.
+    beta : float, optional
+        The weight of P_fa in TWV, instead of the costs.
+    effective_prior : float, optional
+        The prior that with equal costs is the same application, instead of the costs.
+    from_data : {"sws2012"}, optional
+        Derive the prior from the reference, as SWS 2012 did.
+    alpha : float, optional
+        With `from_data`: how many misses a false alarm weighs at equal rates.
     """
 
     p_target: float | None = Field(default=None, gt=0, lt=1)
@@ -259,7 +276,19 @@ class EvaluationSettings(_Settings):
 
 
 class EngineSettings(_Settings):
-    """How it runs. Never changes a number."""
+    """How the work runs. It never changes a number.
+
+    Attributes
+    ----------
+    executor : str
+        Where tasks run: "auto", "serial", "threads", "processes", or a file that describes a cluster.
+    workers : int, optional
+        How many workers there are. Default: one for each core.
+    rows_per_task : int
+        The most rows of a task, which bounds the memory of a worker.
+    fan_in : int
+        How many partial statistics are merged at a time.
+    """
 
     executor: str = "auto"
     workers: int | None = Field(default=None, ge=1)

@@ -57,3 +57,27 @@ def test_a_signal_to_the_whole_group(tmp_path: Path, number: signal.Signals, whe
     assert [each for each in err.splitlines() if not each.startswith("swsdask: simulating: ")] == [line]
     assert list(tmp_path.iterdir()) == []
     assert psutil.wait_procs(processes, timeout=60)[1] == []
+
+
+IN_A_FINALISER = """
+import signal, sys, time
+from swsdask import ending
+
+class Finalised:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+ending.end_orderly()
+try:
+    Finalised()
+    time.sleep(20)
+except ending.Ended as ended:
+    sys.exit(ended.exit_code)
+"""
+
+
+def test_a_signal_during_a_finaliser() -> None:
+    """Python drops what a finaliser raises; the first signals of a run often meet those of the compiler."""
+    ended = subprocess.run([sys.executable, "-c", IN_A_FINALISER], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (143, "", "")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from swsdask.execution.local import SerialExecutor, ThreadExecutor
 from swsdask.model.retrieval import RankRule
 from swsdask.model.trials import Reference
-from swsdask.scoring import rounds
+from swsdask.scoring import detections, rounds
 from tests import engines
 from tests.alignment import Row
 
@@ -65,7 +65,7 @@ def ways(draw: st.DrawFn) -> tuple[engines.Executor, int]:
 
 @pytest.fixture(autouse=True)
 def _small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "FEW_ROWS", 1)
+    monkeypatch.setattr(detections, "FEW_ROWS", 1)
     monkeypatch.setattr(rounds, "MOST_SYSTEMS", 2)
 
 

@@ -47,7 +47,7 @@ def test_examples_run(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_functions_describe_every_parameter_and_show_an_example(name: str) -> None:
     function = getattr(sws, name)
     found = sections(inspect.getdoc(function) or "")
-    described = re.findall(r"^(\w+(?:, \w+)*) : ", found["Parameters"], re.MULTILINE)
+    described = re.findall(r"^(\w+(?:, \w+)*) : ", found.get("Parameters", ""), re.MULTILINE)
     assert [each for line in described for each in line.split(", ")] == list(inspect.signature(function).parameters)
     assert re.fullmatch(r".+\.\n(\n.*)?", found[""], re.DOTALL)
     assert ">>> " in found["Examples"]

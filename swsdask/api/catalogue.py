@@ -1,0 +1,170 @@
+"""What there is: measures with their definitions, settings with their defaults."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel
+
+from swsdask.measures import MEASURES, select
+from swsdask.measures.names import family_name
+from swsdask.model.errors import SettingsError
+from swsdask.model.measures import TABLE, Description
+from swsdask.model.settings import Settings, conf_directory, preset_names
+
+
+@dataclass(frozen=True)
+class SettingDescription:
+    """One setting.
+
+    Attributes
+    ----------
+    setting : str
+        The name that ``--set`` takes, such as ``evaluation.gap.width_s``.
+    type : str
+        The values that it takes.
+    default : str
+        The default, as TOML; "" where it is not set by default.
+    meaning : str
+        What it means.
+    presets : dict of str to str
+        The presets that set it, and the values that they set, as TOML.
+    """
+
+    setting: str
+    type: str
+    default: str
+    meaning: str
+    presets: dict[str, str] = field(default_factory=dict)
+
+
+def list_measures() -> tuple[Description, ...]:
+    """List the measures of detections.
+
+    Returns
+    -------
+    tuple of Description
+        Each with its name, heading, title, direction, and the equation that defines it. A name that ends in ``@`` takes
+        a point, such as ``twv@0.5``. ``pandas.DataFrame`` makes a table of them.
+
+    Examples
+    --------
+    >>> import swsdask as sws
+    >>> next(measure.title for measure in sws.list_measures() if measure.name == "mtwv")
+    'Maximum term-weighted value: at the best single threshold'
+    """
+    return TABLE
+
+
+def define_measure(name: str) -> str:
+    """Return the definition of a measure: its formula, when it is undefined, and how official tools differ.
+
+    Parameters
+    ----------
+    name : str
+        The name of a measure; it may end in a point.
+
+    Returns
+    -------
+    str
+        The definition of its family of measures.
+
+    Raises
+    ------
+    SettingsError
+        There is no such measure.
+
+    Examples
+    --------
+    >>> import swsdask as sws
+    >>> "AP = (1/R) sum" in sws.define_measure("map")
+    True
+    """
+    (family,) = select([name])
+    return inspect.cleandoc(sys.modules[type(family).__module__].__doc__ or "")
+
+
+def describe_measure(name: str) -> Description:
+    """The row of a measure in `list_measures`. Raises `SettingsError` with the nearest name if there is none."""
+    select([name])
+    return next(row for row in TABLE if row.name == family_name(name))
+
+
+def families() -> Iterator[tuple[Description, ...]]:
+    """The measures, family by family, in canonical order."""
+    rows = {row.name: row for row in TABLE}
+    for family in MEASURES:
+        listed = tuple(rows[name] for name in family.names if name in rows)
+        if listed:
+            yield listed
+
+
+def list_settings(name: str = "") -> tuple[SettingDescription, ...]:
+    """List the settings, with their defaults and the presets that set them.
+
+    Parameters
+    ----------
+    name : str, default ""
+        A setting, such as ``evaluation.gap.width_s`` or ``width_s``, or a table of several, such as ``gap``.
+
+    Returns
+    -------
+    tuple of SettingDescription
+        The settings, in the order of a settings file.
+
+    Raises
+    ------
+    SettingsError
+        There is no such setting.
+
+    Examples
+    --------
+    >>> import swsdask as sws
+    >>> (setting,) = sws.list_settings("tolerance_s")
+    >>> setting.default, setting.meaning
+    ('0.5', 'How far the middle of a detection may lie outside the occurrence that it detects.')
+    """
+    presets = {name: tomllib.loads((conf_directory() / f"{name}.toml").read_text("utf-8")) for name in preset_names()}
+    every = tuple(_settings(Settings, "", presets))
+    wanted = name.strip().rstrip(".")
+    chosen = tuple(each for each in every if not wanted or f".{wanted}." in f".{each.setting}.")
+    if not chosen:
+        names = [each.setting.rpartition(".")[2] for each in every]
+        (near,) = get_close_matches(wanted.rpartition(".")[2], names, n=1, cutoff=0.0)
+        raise SettingsError(f"setting {wanted!r} is unknown. Nearest: {near}.")
+    return chosen
+
+
+def _settings(model: type[BaseModel], path: str, presets: Mapping[str, Any]) -> Iterator[SettingDescription]:
+    documented = dict(_attributes(model))
+    for name, info in model.model_fields.items():
+        setting, kind = f"{path}{name}", info.annotation
+        own = {preset: found[name] for preset, found in presets.items() if name in found}
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _settings(kind, f"{setting}.", own)
+        elif path:
+            values, meaning = documented[name]
+            default = "" if info.default is None else _toml(info.default)
+            yield SettingDescription(
+                setting, values, default, meaning, {preset: _toml(value) for preset, value in own.items()}
+            )
+
+
+def _attributes(model: type[BaseModel]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The section "Attributes" of a docstring: name, type and meaning."""
+    text = inspect.cleandoc(model.__doc__ or "").partition("\nAttributes\n----------\n")[2]
+    for name, values, meaning in re.findall(r"^(\w+) : (.*)\n((?:    .*\n?)+)", text, re.MULTILINE):
+        yield name, (values.removesuffix(", optional"), " ".join(meaning.split()))
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it: JSON does the same for what settings hold."""
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
