@@ -123,7 +123,7 @@ class Disk:
         """Leave the folder as it might be found when power is back."""
         chance = random.Random(seed)
         for path in sorted(self.names):
-            if chance.random() < 0.5:
+            if not os.path.isdir(path) and chance.random() < 0.5:
                 _put(path, self.before[path])
         for folder, _, files in os.walk(self.root):
             for name in files:
