@@ -51,6 +51,13 @@ def test_columns_that_are_read_only_strided_or_absent() -> None:
             np.testing.assert_array_equal(one.counts, statistics([rows], REFERENCE)[kind].counts)
 
 
+def test_parts_together_have_the_lowest_and_the_highest_score_of_either() -> None:
+    low, high = (Counts.from_trials(make_trials([(0, 0, score, 1, True)]), REFERENCE, None) for score in (1.0, 2.0))
+    for merged in (low.merge(high), high.merge(low)):
+        assert (merged.lowest[0, 0], merged.highest[0, 0]) == (1.0, 2.0)
+        assert (merged.min_yes[0, 0], merged.max_no[0, 0]) == (1.0, -np.inf)
+
+
 def test_no_rows() -> None:
     found = statistics([[]], REFERENCE)
     assert found[Counts].mapped.sum() == found[Counts].unmapped.sum() == len(found[Hits]) == 0
