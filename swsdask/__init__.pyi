@@ -17,6 +17,7 @@ from swsdask.api.discovery_inputs import ingest_discovery as ingest_discovery
 from swsdask.api.ingesting import ingest as ingest
 from swsdask.api.integrity import vacuum as vacuum
 from swsdask.api.integrity import verify as verify
+from swsdask.api.listening import errors as errors
 from swsdask.api.opening import Evaluation as Evaluation
 from swsdask.api.opening import open as open  # noqa: A004
 from swsdask.api.scoring import Measures as Measures
@@ -55,6 +56,7 @@ from swsdask.model.errors import Problem as Problem
 from swsdask.model.errors import SettingsError as SettingsError
 from swsdask.model.errors import SwsdaskError as SwsdaskError
 from swsdask.model.measures import Description as Description
+from swsdask.model.listening import Errors as Errors
 from swsdask.model.results import Result as Result
 from swsdask.model.settings import EvaluationSettings as EvaluationSettings
 from swsdask.model.settings import Settings as Settings

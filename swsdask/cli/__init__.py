@@ -31,6 +31,7 @@ COMMANDS = {
     "calibrate": "Fit a map from scores to log-likelihood ratios, or apply one to runs.",
     "convert": "Rewrite a run in another format.",
     "compare": "Compute intervals of numbers, and tests of differences between systems.",
+    "errors": "List the queries that cost systems most, and their errors to listen to.",
     "correlate": "Compute the rank correlation between measures.",
     "report": "Write report.html from the results of a score.",
     "plot": "Draw DET and other curves as SVG, PDF or PNG.",

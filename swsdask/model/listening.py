@@ -1,0 +1,78 @@
+"""What to listen to: the queries that cost a system most, with their false alarms and missed targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from swsdask.model.late_import import LateImport
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = LateImport("pandas")
+
+WORST_QUERIES = pa.schema(
+    [
+        pa.field("system", pa.string(), nullable=False),
+        pa.field("rank", pa.int64(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("cost", pa.float64(), nullable=False),
+        pa.field("n_target", pa.int64(), nullable=False),
+        pa.field("n_miss", pa.int64(), nullable=False),
+        pa.field("n_false_alarm", pa.int64(), nullable=False),
+        pa.field("confused_with", pa.list_(pa.string()), nullable=False),
+    ]
+)
+"""One row per system and query, the costliest first: P_miss + beta P_fa of the query, and its counts. `confused_with`
+are the queries whose occurrences its listed false alarms overlap, the most frequent first."""
+
+EVENTS = pa.schema(
+    [
+        pa.field("system", pa.string(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("event", pa.string(), nullable=False),
+        pa.field("document", pa.string(), nullable=False),
+        pa.field("channel", pa.int8()),
+        pa.field("start", pa.float64()),
+        pa.field("end", pa.float64()),
+        pa.field("score", pa.float64()),
+        pa.field("confused_with", pa.list_(pa.string()), nullable=False),
+    ]
+)
+"""One row per event: `false_alarm`, the highest scores first, or `miss`, by document and time. Times in seconds.
+`document` is "" where the evaluation does not know it; `confused_with` are the queries that occur there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """The errors of some systems: rows of `WORST_QUERIES` and of `EVENTS`, and what a reader must be told.
+
+    Attributes
+    ----------
+    query_table, event_table : pyarrow.Table
+        The rows.
+    notes : tuple of str
+        What was left out.
+    signature : str
+        What the numbers mean.
+    """
+
+    query_table: pa.Table
+    event_table: pa.Table
+    notes: tuple[str, ...] = ()
+    signature: str = ""
+
+    @property
+    def queries(self) -> pd.DataFrame:
+        """The queries, the costliest of each system first."""
+        frame: pd.DataFrame = self.query_table.to_pandas()
+        return frame
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """The false alarms and the missed targets of these queries."""
+        frame: pd.DataFrame = self.event_table.to_pandas()
+        return frame

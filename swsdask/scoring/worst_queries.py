@@ -1,0 +1,136 @@
+"""The queries that cost each system most, with their highest false alarms and missed targets.
+
+The cost of a query is P_miss + beta P_fa of that query alone (Eq. 1, 3 and 6 of the 2013 measures document), at the
+system's decisions; a trial without a decision is accepted. A rate without trials costs nothing. Queries of equal cost
+are in the order of their ids.
+
+Two queries are confused where a false alarm of one overlaps an occurrence of the other in time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from swsdask.measures.averages import ratio
+from swsdask.measures.measure import Scored
+from swsdask.model.errors import counted
+from swsdask.model.listening import EVENTS, WORST_QUERIES, Errors
+from swsdask.model.trials import I64, Reference
+from swsdask.model.units import TICKS_PER_SECOND
+from swsdask.scoring.alignment_table import ABSENT, Targets, targets_of
+from swsdask.statistics.counts import NO, Counts
+from swsdask.statistics.errors import FoundTargets, HighestFalseAlarms
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Occurrences:
+    """Where each query occurs, by document: to find which occurrences a stretch of time overlaps."""
+
+    reference: Reference
+    order: I64
+    document: I64
+
+    @classmethod
+    def of(cls, reference: Reference) -> _Occurrences:
+        order = np.argsort(reference.document, kind="stable")
+        return cls(reference, order, reference.document[order].astype(np.int64))
+
+    def under(self, query: int, document: int, channel: int, start: int, end: int) -> list[str]:
+        """The other queries that occur there, by id."""
+        begin, stop = np.searchsorted(self.document, [document, document + 1])
+        there, known = self.order[begin:stop], self.reference
+        overlaps = (known.start[there] < end) & (known.end[there] > start) & (known.channel[there] == channel)
+        others = np.unique(known.query[there[overlaps]])
+        return sorted(known.query_ids[other] for other in others.tolist() if other != query)
+
+
+class WorstQueries:
+    """Takes the errors of every system while systems are scored (a `scoring.score.Observer`).
+
+    `queries` and `false_alarms` are how many are listed: queries of a system, and false alarms of a query.
+    """
+
+    needs = (Counts, HighestFalseAlarms, FoundTargets)
+
+    def __init__(self, queries: int, false_alarms: int) -> None:
+        self._n_queries, self._n_false_alarms = queries, false_alarms
+        self._queries: list[Row] = []
+        self._events: list[Row] = []
+        self._notes: list[str] = []
+
+    def see(self, system: str, scored: Scored) -> None:
+        """Take those of a system."""
+        reference, counts, population = scored.reference, scored[Counts], scored.populations[0]
+        misses = population.targets - (counts.mapped.sum(axis=(1, 2)) - counts.mapped[..., NO].sum(axis=1))
+        false_alarms = counts.unmapped.sum(axis=(1, 2)) - counts.unmapped[..., NO].sum(axis=1)
+        rates = ratio(misses, population.targets), ratio(false_alarms, population.nontargets)
+        cost = np.nan_to_num(rates[0]) + scored.weights.beta * np.nan_to_num(rates[1])
+        listed = sorted(np.flatnonzero(population.queries).tolist(), key=lambda q: (-cost[q], reference.query_ids[q]))
+        targets, occurrences = targets_of(reference), _Occurrences.of(reference)
+        missed = np.ones(len(targets.query), np.bool_)
+        missed[scored[FoundTargets].target] = False
+        if not counts.has_decisions:
+            self._notes.append(f"{system}: trials without a decision count as accepted.")
+        if len(listed) > self._n_queries:
+            self._notes.append(f"{system}: {counted(len(listed) - self._n_queries, 'further queries')} not listed.")
+        for rank, query in enumerate(listed[: self._n_queries], 1):
+            wrong = list(self._false_alarms(system, query, scored, occurrences))
+            confused = Counter(name for row in wrong for name in row[-1])
+            names = sorted(confused, key=lambda name: (-confused[name], name))
+            numbers = (float(cost[query]), *(int(each[query]) for each in (population.targets, misses, false_alarms)))
+            self._queries.append((system, rank, reference.query_ids[query], *numbers, names))
+            self._events += [*wrong, *_misses(system, query, reference, targets, missed)]
+
+    def _false_alarms(self, system: str, query: int, scored: Scored, occurrences: _Occurrences) -> Iterator[Row]:
+        highest, reference = scored[HighestFalseAlarms], scored.reference
+        begin, end = np.searchsorted(highest.query, [query, query + 1])
+        rows = slice(int(begin), min(int(end), int(begin) + self._n_false_alarms))
+        columns = (highest.document, highest.channel, highest.start, highest.end, highest.score)
+        for document, channel, start, stop, score in zip(*(column[rows].tolist() for column in columns), strict=True):
+            known = document >= 0
+            yield (
+                system,
+                reference.query_ids[query],
+                "false_alarm",
+                reference.document_ids[document] if known else "",
+                channel,
+                start / TICKS_PER_SECOND,
+                stop / TICKS_PER_SECOND,
+                score,
+                occurrences.under(query, document, channel, start, stop) if known else [],
+            )
+
+    def errors(self, signature: str) -> Errors:
+        """All of them."""
+        tables = [
+            pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+            for rows, schema in ((self._queries, WORST_QUERIES), (self._events, EVENTS))
+        ]
+        return Errors(tables[0], tables[1], tuple(self._notes), signature)
+
+
+def _misses(system: str, query: int, reference: Reference, targets: Targets, missed: np.ndarray) -> Iterator[Row]:
+    own = np.flatnonzero(missed & (targets.query == query))
+    own = own[np.lexsort([getattr(targets, name)[own] for name in ("end", "start", "channel", "document")])]
+    for target in own.tolist():
+        channel, start, end = (int(getattr(targets, name)[target]) for name in ("channel", "start", "end"))
+        timed = start != ABSENT
+        yield (
+            system,
+            reference.query_ids[query],
+            "miss",
+            reference.document_ids[targets.document[target]],
+            channel if timed else None,
+            start / TICKS_PER_SECOND if timed else None,
+            end / TICKS_PER_SECOND if timed else None,
+            None,
+            [],
+        )
