@@ -28,12 +28,14 @@ def errors(
     ----------
     evaluation : Evaluation or path
         What `open` returns, an archive or a reference directory.
-    runs, frame_shift, negate_scores, executor, progress : optional
-        As for `score`.
+    runs : Runs, optional
+        The runs to look at, as for `score`.
     queries : int, default 20
         How many queries of each system are listed, the costliest first: P_miss + beta P_fa of the query.
     false_alarms : int, default 10
         How many false alarms of each query are listed, the highest scores first; at most 100.
+    frame_shift, negate_scores, executor, progress : optional
+        As for `score`.
 
     Returns
     -------
@@ -54,7 +56,7 @@ def errors(
     >>> import swsdask as sws
     >>> found = sws.errors("demo/archive", runs="weak", queries=1)
     >>> found.queries[["n_target", "n_miss"]].to_dict("records")
-    [{'n_target': 2, 'n_miss': 2}]
+    [{'n_target': 1, 'n_miss': 1}]
     """
     from swsdask.scoring.worst_queries import WorstQueries
     from swsdask.statistics.errors import KEPT

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import fields
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,6 +19,7 @@ from swsdask.render.listening import audacity_labels, textgrid, write_errors
 from swsdask.simulate.evaluation import simulate
 from swsdask.simulate.files import write
 from swsdask.simulate.systems import SYSTEMS
+from swsdask.statistics.errors import KEPT, HighestFalseAlarms
 
 K = 3
 PLACE = ("document", "channel", "start", "end")
@@ -99,6 +103,26 @@ def test_any_executor_and_fewer_cells_give_the_same(files: Path) -> None:
         tables.append((found.query_table, found.event_table))
     assert tables[0][0].equals(tables[1][0])
     assert tables[0][1].equals(tables[1][1])
+
+
+def test_the_highest_of_parts_merged_in_any_order_are_those_of_the_whole() -> None:
+    rng = np.random.default_rng(3)
+    whole = [
+        np.sort(rng.integers(0, 3, 1000)).astype(np.int32),
+        rng.integers(0, 60, 1000) / 4,
+        rng.integers(-1, 5, 1000).astype(np.int32),
+        rng.integers(1, 3, 1000).astype(np.int8),
+        *(rng.integers(0, 9, 1000) for _ in range(2)),
+    ]
+    rows = sorted(zip(*(column.tolist() for column in whole), strict=True), key=lambda row: (row[0], -row[1], *row[2:]))
+    expected = [row for query in range(3) for row in [each for each in rows if each[0] == query][:KEPT]]
+    for _ in range(5):
+        part = rng.integers(0, 7, 1000)
+        parts = [HighestFalseAlarms(*(column[part == number] for column in whole)) for number in rng.permutation(7)]
+        nothing = HighestFalseAlarms(*(column[:0] for column in whole))
+        merged = reduce(HighestFalseAlarms.merge, parts, nothing)
+        columns = (getattr(merged, field.name).tolist() for field in fields(HighestFalseAlarms))
+        assert list(zip(*columns, strict=True)) == expected
 
 
 def test_files_to_listen_by(files: Path, tmp_path: Path) -> None:
