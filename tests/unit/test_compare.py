@@ -113,6 +113,24 @@ def test_the_order_of_systems_and_queries_never_shows() -> None:
         assert one.notes == other.notes
 
 
+def test_the_order_of_queries_in_files_never_shows(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    for path in (path for path in files.rglob("*") if path.is_file()):
+        text = path.read_text(encoding="utf-8")
+        for element in ("kw ", "detected_kwlist "):
+            parts = re.findall(rf"<{element}.*?</{element.strip()}>\n", text, re.DOTALL)
+            turned = iter(reversed(parts))
+            text = re.sub(rf"<{element}.*?</{element.strip()}>\n", lambda _, t=turned: next(t), text, flags=re.DOTALL)
+        (tmp_path / path.relative_to(files)).write_text(text, encoding="utf-8")
+    assert (tmp_path / "sim.kwlist.xml").read_text() != (files / "sim.kwlist.xml").read_text()
+    one, other = (
+        sws.compare(sws.open(folder, settings=SETTINGS), EVERY, runs=str(folder / "runs"), replicates=20)
+        for folder in (files, tmp_path)
+    )
+    assert one.interval_table.equals(other.interval_table)
+    assert one.difference_table.to_pandas().equals(other.difference_table.to_pandas())
+
+
 def test_any_executor_gives_the_same_bits(files: Path) -> None:
     evaluation = sws.open(files, settings=SETTINGS)
     tables = []

@@ -194,22 +194,24 @@ class ResampledAffine:
         reference, hits, moments = scored.reference, scored[Hits], scored[StratumMoments]
         queries = drawn_queries(scored, population)
         place, strata = places(queries, reference.n_queries), members(population.condition)
-        inside = strata[hits.query, hits.group] & (place[hits.query] >= 0)
+        inside = np.flatnonzero(strata[hits.query, hits.group] & (place[hits.query] >= 0))
+        inside = inside[np.lexsort((place[hits.query[inside]], hits.score[inside]))]
         hit, stratum = hits.score[inside], _strata(hits.query[inside], hits.group[inside], reference)
         of_hits = stratum_bins(moments.zoom, np.arange(len(hit) + 1), stratum, hit)
         query, group = np.divmod(moments.bins.layer, reference.n_groups)
         chosen = strata[query, group] & (place[query] >= 0)
         bins = Bins(moments.bins.key[chosen], moments.bins.sums[chosen]).minus(of_hits)
         end, n_end, query_of_end = _ends(scored[NontargetEnds], strata)
+        by_place = np.lexsort((end, place[query_of_end]))
         found = AffineFits(
             pool=_Pool.of(scored, population, queries),
             hit=hit,
             query_of_hit=place[hits.query[inside]],
             nontargets=WeighedBins(bins, place[bins.layer // reference.n_groups]),
             zoom=moments.zoom,
-            end=end,
-            n_end=n_end,
-            query_of_end=place[query_of_end],
+            end=end[by_place],
+            n_end=n_end[by_place],
+            query_of_end=place[query_of_end[by_place]],
             prior_log_odds=reference.prior_log_odds,
             nonnegative=scored.settings.nonnegative_gamma,
         )

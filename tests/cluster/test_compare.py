@@ -1,0 +1,31 @@
+"""Comparisons and errors on worker processes: the same bits as in one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import swsdask as sws
+from swsdask.simulate.evaluation import simulate
+from swsdask.simulate.files import write
+from swsdask.simulate.systems import SYSTEMS
+
+pytestmark = pytest.mark.cluster
+
+MEASURES = "atwv otwv stwv map mgap mtwv twv_bayes cxe cnxe cnxe_min ap".split()
+
+
+def test_worker_processes_give_the_same_bits(tmp_path: Path) -> None:
+    write(simulate(11, hours=0.4, n_queries=18, systems=SYSTEMS[:3]), tmp_path)
+    evaluation = sws.open(tmp_path, settings={"engine": {"rows_per_task": 50}})
+    runs = str(tmp_path / "runs")
+    compared, listed = [], []
+    for name in ("serial", "processes"):
+        with sws.cluster(name, workers=2) as executor:
+            compared.append(sws.compare(evaluation, MEASURES, runs=runs, replicates=20, executor=executor))
+            listed.append(sws.errors(evaluation, runs=runs, executor=executor))
+    assert compared[0].interval_table.equals(compared[1].interval_table)
+    assert compared[0].difference_table.to_pandas().equals(compared[1].difference_table.to_pandas())
+    assert listed[0].query_table.equals(listed[1].query_table)
+    assert listed[0].event_table.equals(listed[1].event_table)
