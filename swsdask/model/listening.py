@@ -48,7 +48,7 @@ EVENTS = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """The errors of some systems: rows of `WORST_QUERIES` and of `EVENTS`, and what a reader must be told.
+    """The errors of some systems: rows of `WORST_QUERIES` and of `EVENTS`, and notes.
 
     Attributes
     ----------
