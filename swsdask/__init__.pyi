@@ -55,8 +55,8 @@ from swsdask.model.errors import InputError as InputError
 from swsdask.model.errors import Problem as Problem
 from swsdask.model.errors import SettingsError as SettingsError
 from swsdask.model.errors import SwsdaskError as SwsdaskError
-from swsdask.model.measures import Description as Description
 from swsdask.model.listening import Errors as Errors
+from swsdask.model.measures import Description as Description
 from swsdask.model.results import Result as Result
 from swsdask.model.settings import EvaluationSettings as EvaluationSettings
 from swsdask.model.settings import Settings as Settings
