@@ -105,8 +105,12 @@ def _decided_value(query: I32, target: Bool, accepted: Bool, n_queries: int, bet
 
 
 def _best(score: F64, query: I32, target: Bool, n_queries: int, beta: float) -> tuple[float, float]:
-    found: tuple[float, float] = best_threshold(ascending(score), score, query, target, n_queries, beta)
-    return found
+    """The highest TWV and its threshold, of equal scores the first: -0.0 before 0.0."""
+    order = ascending(score)
+    value, threshold = best_threshold(order, score, query, target, n_queries, beta)
+    if threshold == 0.0:
+        threshold = float(score[order[np.searchsorted(score, 0.0, sorter=order)]])
+    return value, threshold
 
 
 def _recalibrated(score: F64, target: Bool, share: float) -> F64:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,3 +111,15 @@ def test_any_cells_give_the_same_bits(world: World, impute: float, buckets: int)
     assert np.array_equal(
         stored.table["value"].to_numpy().view(np.uint64), whole.table["value"].to_numpy().view(np.uint64)
     )
+
+
+def test_of_zeros_the_tool_names_the_negative_one() -> None:
+    """Threshold: -0.0, as the tool prints it for this list."""
+    world = World(("a0", "b0", "b1"), ("q0",), frozenset({("q0", "b1")}), ())
+    scores = {"a0": 0.0, "b0": -0.0, "b1": 1.0}
+    run = tuple(("q0", document, score, False) for document, score in scores.items())
+    with tempfile.TemporaryDirectory() as folder:
+        path = replace(world, run=run).write(Path(folder))
+        table = sws.score(opened(folder, -10.0), ["mediaeval_threshold"], runs=str(path)).table
+    threshold = table["value"][0].as_py()
+    assert (threshold, math.copysign(1.0, threshold)) == (0.0, -1.0)
