@@ -61,6 +61,7 @@ from swsdask.model.results import Result as Result
 from swsdask.model.settings import EvaluationSettings as EvaluationSettings
 from swsdask.model.settings import Settings as Settings
 from swsdask.model.trials import Reference as Reference
+from swsdask.nightly.history import history as history
 from swsdask.statistics.statistic import Statistic as Statistic
 
 __version__: str

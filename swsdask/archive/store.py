@@ -40,12 +40,14 @@ EVALUATION: Kind[EvaluationManifest, StoredRun] = Kind(
 class StoredArchive:
     """Implements `archive.protocols.Archive` on storage. Tables are read when they are first needed.
 
-    What is read is verified, where it has hashes, unless `verify` is False.
+    What is read is verified, where it has hashes, unless `verify` is False. `beside` are runs of other versions, under
+    names of their own, that are seen as runs of this one.
     """
 
     storage: Storage
     manifest: EvaluationManifest
     verify: bool = True
+    beside: tuple[StoredRun, ...] = ()
 
     @property
     def version(self) -> int:
@@ -91,7 +93,8 @@ class StoredArchive:
     @cached_property
     def stored_runs(self) -> tuple[StoredRun, ...]:
         """The runs with their files."""
-        return tuple(read_runs_table(self.storage, self._file("runs")).values())
+        own = read_runs_table(self.storage, self._file("runs")).values()
+        return tuple(sorted((*own, *self.beside), key=lambda stored: stored.run.system))
 
     @cached_property
     def n_codes(self) -> tuple[int, int]:

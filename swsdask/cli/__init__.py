@@ -33,6 +33,8 @@ COMMANDS = {
     "compare": "Compute intervals of numbers, and tests of differences between systems.",
     "errors": "List the queries that cost systems most, and their errors to listen to.",
     "correlate": "Compute the rank correlation between measures.",
+    "nightly": "Score the new runs of an inbox: history, board, gates.",
+    "history": "Print how the numbers of an archive changed, night by night.",
     "report": "Write report.html from the results of a score.",
     "plot": "Draw DET and other curves as SVG, PDF or PNG.",
     "measures": "List the measures, or define one.",
@@ -89,7 +91,7 @@ def cli() -> None:
     """Score spoken term detection: ATWV, MTWV, DET curves and everything beside them, equal to the official tools.
 
     Numbers go to stdout, progress and log to stderr. Exit codes: 0 fine, 1 a fault of ours, 2 bad input or settings,
-    3 a gate failed (--fail-if), 4 the cluster failed (run the command again).
+    3 a gate failed, 4 the cluster failed (run the command again), 5 a night refused some runs.
     """
 
 

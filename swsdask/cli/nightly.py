@@ -1,0 +1,78 @@
+"""`swsdask nightly`."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from swsdask.cli.logs import LoggedPhases, configure, log_options
+
+REFUSED = 5
+"""The exit code of a night that refused some runs."""
+
+_WORST_FIRST = (2, 4, 3, REFUSED)
+
+
+@click.command(short_help="Score what is new of many runs, every night: history, board, gates.")
+@click.argument("file", required=False, type=Path)
+@click.option("--example", is_flag=True, help="Print a commented FILE.")
+@click.option("--only", metavar="NAME", help="Only this evaluation.")
+@click.option("--dry-run", is_flag=True, help="Tell what the night would do; write nothing.")
+@log_options
+def command(
+    file: Path | None, example: bool, only: str | None, dry_run: bool, log_format: str, quiet: bool, verbose: bool
+) -> None:
+    """Do a night of the evaluations in FILE: ingest the runs that are new, score what is new, publish the board.
+
+    A run with problems is refused and stops no other. A night that was cut off is done again by the next call, to the
+    same bytes; a night without news changes nothing.
+
+    Exit codes: 0 fine, 2 bad settings, a reference, inbox or archive that cannot be read; 3 a gate failed; 4 the
+    cluster failed; 5 some runs were refused.
+    """
+    from swsdask.model.errors import SwsdaskError
+    from swsdask.nightly.lease import BusyError
+    from swsdask.nightly.notify import notify
+    from swsdask.nightly.settings import example as example_file
+    from swsdask.nightly.settings import load_nightly
+    from swsdask.nightly.steps import LOG, plan_night, run_night
+    from swsdask.render.nightly import night_lines
+
+    if example:
+        click.echo(example_file(), nl=False)
+        return
+    if file is None:
+        raise click.UsageError("Give a FILE of settings; --example prints one.")
+    configure(log_format, quiet, verbose)
+    settings = load_nightly(file)
+    evaluations = settings.only(only)
+    today = datetime.now(UTC).date()
+    codes: set[int] = set()
+    for asked in evaluations:
+        phases = LoggedPhases(asked.name)
+        try:
+            if dry_run:
+                click.echo("\n".join(plan_night(asked)))
+                continue
+            outcome = run_night(asked, today, phases)
+        except BusyError as error:
+            LOG.warning(str(error), extra={"evaluation": asked.name})
+            continue
+        except SwsdaskError as error:
+            LOG.error(str(error), extra={"evaluation": asked.name})
+            codes.add(error.exit_code)
+            continue
+        phases.end()
+        record = outcome.record
+        if record is None:
+            click.echo(f"{asked.name}: nothing is new")
+            continue
+        click.echo("\n".join(night_lines(asked.name, asked.out, record)))
+        codes |= ({3} if record.gates else set()) | ({REFUSED} if record.refused else set())
+        if settings.notify:
+            notify(settings.notify, outcome.latest)
+    if codes:
+        sys.exit(next((code for code in _WORST_FIRST if code in codes), 1))

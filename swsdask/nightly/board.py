@@ -1,0 +1,106 @@
+"""The board of an evaluation: pages and files that follow from the history alone, but for the report of the last night.
+
+index.html              the leaderboard of now, what moved last, refused runs, trend lines, all nights
+nights/00000001.html    the report of a night: its new systems and their baselines
+feed.xml                an Atom entry per night
+metrics.prom            OpenMetrics, for monitoring
+latest.json             the numbers of now; written last: a board that has it is whole
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from swsdask import __version__
+from swsdask.api.writing import report
+from swsdask.archive.storage import Storage
+from swsdask.model.measures import better
+from swsdask.model.nights import Record
+from swsdask.model.results import Result
+from swsdask.nightly.history import History
+from swsdask.nightly.settings import NightlyEvaluation
+from swsdask.render.nightly import BoardPage, Trend, feed, index, metrics, page_of
+
+LATEST = "latest.json"
+
+
+def is_published(out: str, record: Record) -> bool:
+    """Whether the board shows this night, and was made by this release."""
+    content = Storage(out).read_all([LATEST]).get(LATEST)
+    try:
+        said = json.loads(content or b"{}")
+    except ValueError:
+        return False
+    return bool(said.get("night") == record.number and said.get("swsdask") == __version__)
+
+
+def publish(asked: NightlyEvaluation, past: History, result: Result | None) -> bytes:
+    """Write the board of the history; `result` has the systems of the last night's report. Returns `latest.json`."""
+    out, last = Storage(asked.out), past.nights[-1].record
+    page = board_page(asked, past)
+    place = page_of(last)
+    if result is not None and place is not None:
+        with tempfile.TemporaryDirectory(prefix="swsdask-") as folder:
+            path = Path(folder) / "report.html"
+            report(result, path)
+            out.replace(place, path.read_bytes())
+    latest = (json.dumps(_latest(asked, past), indent=2, sort_keys=True) + "\n").encode()
+    out.replace("index.html", index(page).encode())
+    out.replace("feed.xml", feed(page).encode())
+    out.replace("metrics.prom", metrics(page).encode())
+    out.replace(LATEST, latest)
+    return latest
+
+
+def board_page(asked: NightlyEvaluation, past: History) -> BoardPage:
+    """All that the board shows."""
+    current = past.current()
+    trends: dict[str, list[tuple[int, float]]] = {}
+    found = past.board(asked.scored)
+    leading = found.by[0] if found.by else ""
+    for row in past.rows_of(leading):
+        trends.setdefault(row["system"], []).append((row["night"], row["value"]))
+    return BoardPage(
+        name=asked.name,
+        measures=found.measures if asked.measures is None else tuple(m for m in asked.measures if m in found.measures),
+        leading=leading,
+        board=found,
+        nights=tuple(night.record for night in past.nights),
+        refused=tuple(past.refused.values()),
+        trends=tuple(Trend(system, tuple(trends.get(system, ()))) for system in found.systems),
+        n_systems=len(set(current["system"].to_pylist())),
+    )
+
+
+def _latest(asked: NightlyEvaluation, past: History) -> dict[str, Any]:
+    last, found = past.nights[-1].record, past.board(asked.scored)
+    return {
+        "evaluation": asked.name,
+        "night": last.number,
+        "date": last.date,
+        "swsdask": __version__,
+        "systems": {
+            system: {
+                "night": past.standings[system].night,
+                "content": past.standings[system].content,
+                "signature": past.standings[system].signature,
+                "values": {
+                    condition: {measure: _number(found.value(condition, system, measure)) for measure in found.measures}
+                    for condition in found.conditions
+                },
+            }
+            for system in found.systems
+        },
+        "new": [move.system for move in last.moves],
+        "refused": [each.url for each in past.refused.values()],
+        "gates": list(last.gates),
+        "order": {measure: better(measure) for measure in found.measures},
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value

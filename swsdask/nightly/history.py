@@ -1,0 +1,214 @@
+"""The history of an archive: a Parquet file per night, which is written once and never changed.
+
+    history/00000001.parquet           the numbers over all queries of the systems that were scored in a night
+
+A night is committed when its file is created, which happens only if the name is free. Its numbers are those of the
+systems that were new in it; all others stand as they stood. What else a night found (files, refused runs, what moved,
+gates that failed) is in the metadata of the file, as JSON, and so is the hash of both.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from swsdask.api.arguments import Location
+from swsdask.archive.storage import Storage
+from swsdask.archive.tables import digest
+from swsdask.model.errors import ArchiveError
+from swsdask.model.late_import import LateImport
+from swsdask.model.leaderboard import Board, board
+from swsdask.model.nights import Record, Refused
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = LateImport("pandas")
+
+HISTORY = pa.schema(
+    [
+        pa.field("night", pa.int64(), nullable=False),
+        pa.field("date", pa.string(), nullable=False),
+        pa.field("version", pa.int64(), nullable=False),
+        pa.field("system", pa.string(), nullable=False),
+        pa.field("content", pa.string(), nullable=False),
+        pa.field("signature", pa.string(), nullable=False),
+        pa.field("condition", pa.string(), nullable=False),
+        pa.field("measure", pa.string(), nullable=False),
+        pa.field("value", pa.float64(), nullable=False),
+    ]
+)
+"""One row per number over all queries of a system that was scored in a night. `version` is that of the archive."""
+
+FOLDER = "history"
+_NIGHT = re.compile(rf"{FOLDER}/(\d{{8}})\.parquet")
+_RECORD, _HASH = b"night", b"hash"
+
+
+@dataclass(frozen=True, eq=False)
+class Night:
+    """A committed night: its record and its rows of `HISTORY`."""
+
+    record: Record
+    table: pa.Table
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a system stands: the night that scored it last, the content of its run, and what its numbers mean."""
+
+    night: int
+    version: int
+    content: str
+    signature: str
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """All nights, in order."""
+
+    nights: Sequence[Night]
+
+    @property
+    def last(self) -> Record | None:
+        """The record of the last night."""
+        return self.nights[-1].record if self.nights else None
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The rows of all nights."""
+        return pa.concat_tables([HISTORY.empty_table(), *(night.table for night in self.nights)])
+
+    @cached_property
+    def stamps(self) -> dict[str, str]:
+        """The stamp of every file that was looked into, as it was last."""
+        return {url: stamp for night in self.nights for url, stamp in night.record.stamps.items()}
+
+    @cached_property
+    def refused(self) -> dict[str, Refused]:
+        """The runs that are set aside, by file: those that were refused when they were looked into last."""
+        found: dict[str, Refused] = {}
+        for night in self.nights:
+            for url in night.record.stamps:
+                found.pop(url, None)
+            found.update({each.url: each for each in night.record.refused})
+        return found
+
+    @cached_property
+    def standings(self) -> dict[str, Standing]:
+        """How every system stands, by name."""
+        columns = [self.table[name].to_pylist() for name in ("system", "night", "version", "content", "signature")]
+        return {system: Standing(*values) for system, *values in dict.fromkeys(zip(*columns, strict=True))}
+
+    def current(self) -> pa.Table:
+        """The rows of every system from the night that scored it last."""
+        rows = zip(self.table["system"].to_pylist(), self.table["night"].to_pylist(), strict=True)
+        return self.table.filter(pa.array([self.standings[name].night == night for name, night in rows], pa.bool_()))
+
+    def board(self, asked: Sequence[str] | None = None) -> Board:
+        """The leaderboard of now; `asked` are the requested measures, None for all."""
+        current = self.current()
+        return board(current.append_column("query", pa.nulls(len(current), pa.string())), asked)
+
+    def rows_of(self, measure: str, condition: str = "all") -> list[dict[str, Any]]:
+        """The numbers of one measure in all nights, in order."""
+        named = pc.and_(pc.equal(self.table["measure"], measure), pc.equal(self.table["condition"], condition))
+        rows: list[dict[str, Any]] = self.table.filter(named).to_pylist()
+        return rows
+
+
+def history(archive: Location) -> pd.DataFrame:
+    """Return the history that `swsdask nightly` keeps in an archive.
+
+    Parameters
+    ----------
+    archive : path or URL
+        The archive.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per number over all queries of a system that a night scored: night, date, version (of the archive),
+        system, content, signature, condition, measure, value. Without nights it has no rows.
+
+    Raises
+    ------
+    ArchiveError
+        A night is missing or damaged.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> len(sws.history("demo/archive"))
+    0
+    """
+    frame: pd.DataFrame = read_history(Storage(os.fspath(archive))).table.to_pandas()
+    return frame
+
+
+def read_history(storage: Storage) -> History:
+    """The history of an archive; without nights if there is none.
+
+    Raises
+    ------
+    ArchiveError
+        If a night is missing or damaged.
+    """
+    names = sorted(name for name in storage.modified(FOLDER) if _NIGHT.fullmatch(name))
+    contents = storage.read_all(names)
+    return History([_night(storage, _name(number), contents) for number in range(1, len(names) + 1)])
+
+
+def commit_night(storage: Storage, record: Record, rows: Iterable[dict[str, Any]]) -> bool:
+    """Add a night to the history; False, and nothing has happened, if another process made it first."""
+    table = pa.Table.from_pylist(
+        [{"night": record.number, "date": record.date, "version": record.version, **row} for row in rows], HISTORY
+    )
+    said = record.to_json().encode()
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({_RECORD: said, _HASH: _hash(table, said)}), sink, compression="zstd")
+    return storage.write_new(_name(record.number), sink.getvalue().to_pybytes())
+
+
+def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Night:
+    where = f"{storage.url}/{name}"
+    try:
+        table = pq.ParquetFile(pa.BufferReader(contents[name]), pre_buffer=False).read(use_threads=False)
+        metadata = table.schema.metadata
+        bare = table.replace_schema_metadata(None)
+        if not bare.schema.equals(HISTORY) or metadata[_HASH] != _hash(bare, metadata[_RECORD]):
+            raise ValueError("its hash differs")
+        return Night(Record.from_json(metadata[_RECORD].decode()), bare)
+    except Exception as error:  # Whatever damaged bytes make a reader raise.
+        found = "none" if name not in contents else f"one that is not what was written ({error})"
+        raise ArchiveError(
+            f"{where}: expected a night of the history; found {found}. Restore it from a copy of the archive."
+        ) from None
+
+
+def _hash(table: pa.Table, record: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, HISTORY) as stream:
+        stream.write_table(table.combine_chunks().cast(HISTORY))
+    return digest(sink.getvalue().to_pybytes() + record).hex().encode()
+
+
+def _name(number: int) -> str:
+    return f"{FOLDER}/{number:08d}.parquet"
+
+
+def values_of(table: pa.Table, condition: str = "all") -> dict[tuple[str, str], float]:
+    """The numbers of one condition by system and measure."""
+    own = table.filter(pc.equal(table["condition"], condition))
+    names = zip(own["system"].to_pylist(), own["measure"].to_pylist(), strict=True)
+    return dict(zip(names, own["value"].to_pylist(), strict=True))

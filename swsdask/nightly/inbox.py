@@ -1,0 +1,104 @@
+"""Where runs arrive: the files of an inbox, with the system of each and a stamp that changes when the file does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from fsspec.core import url_to_fs
+
+from swsdask.formats.find import is_glob
+from swsdask.formats.values import system_of_file
+from swsdask.model.errors import InputError, Problem
+
+_RESOURCES = ".resources.toml"
+_TIMES = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A file with a run: whose it is, and its size and ETag or time."""
+
+    url: str
+    system: str
+    stamp: str
+
+
+def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
+    """The runs in an inbox, one file for each system, by name.
+
+    Parameters
+    ----------
+    inbox : iterable of str
+        Folders, globs or URLs. A file in a folder one level below is of the system that the folder is named after;
+        others are of the system that they are named after.
+    pattern : str, optional
+        A regular expression with the group `system`, and perhaps `date` and `tag`, that is searched in paths instead.
+        Files without a match are passed over. The system of a run with a tag is SYSTEM-TAG.
+
+    Returns
+    -------
+    list of Arrived
+        Of several files of one system the last one, by date, then by name.
+
+    Raises
+    ------
+    InputError
+        If a place cannot be listed, or there is no such folder.
+    """
+    named = None if pattern is None else re.compile(pattern)
+    found: dict[str, tuple[str, Arrived]] = {}
+    for entry in inbox:
+        listed = dict(_listed(entry))
+        for url, (depth, stamp) in sorted(listed.items()):
+            name = url.rsplit("/", 1)[-1]
+            if name.startswith(".") or name.endswith(_RESOURCES) or name.lower().startswith("readme"):
+                continue
+            date, system = "", url.rsplit("/", 2)[-2] if depth == 1 else system_of_file(url)
+            if named is not None:
+                match = named.search(url)
+                if match is None:
+                    continue
+                groups = match.groupdict()
+                date, system = groups.get("date") or "", groups["system"]
+                system = f"{system}-{groups['tag']}" if groups.get("tag") else system
+            beside = listed.get(f"{url.rsplit('/', 1)[0]}/{system_of_file(url)}{_RESOURCES}")
+            arrived = Arrived(url, system, stamp if beside is None else f"{stamp} {beside[1]}")
+            if system not in found or (date, url) >= (found[system][0], found[system][1].url):
+                found[system] = date, arrived
+    return [arrived for _, (_, arrived) in sorted(found.items())]
+
+
+def _listed(entry: str) -> Iterator[tuple[str, tuple[int, str]]]:
+    """Every file with how many levels below the entry it is, and its stamp."""
+    try:
+        filesystem, path = url_to_fs(entry)
+        filesystem.invalidate_cache()
+        if is_glob(entry):
+            infos, root = filesystem.glob(path, detail=True), ""
+        else:
+            if not filesystem.exists(path):
+                raise FileNotFoundError("there is no such folder")
+            infos, root = filesystem.find(path, maxdepth=2, detail=True), path.rstrip("/")
+    except Exception as error:
+        problem = Problem(
+            entry,
+            None,
+            "a folder or glob that can be listed",
+            f"{type(error).__name__}: {error}",
+            "Check the path and its permissions. Nothing was changed.",
+        )
+        raise InputError(problem) from None
+    local = "file" in filesystem.protocol or filesystem.protocol == "file"
+    for file, info in infos.items():
+        if info.get("type", "file") == "file":
+            depth = file.removeprefix(f"{root}/").count("/") if root else 0
+            yield file if local else filesystem.unstrip_protocol(file), (depth, _stamp(info))
+
+
+def _stamp(info: dict[str, Any]) -> str:
+    time = next((info[name] for name in _TIMES if info.get(name) is not None), "")
+    return f"{info.get('size')} {time.isoformat() if isinstance(time, datetime) else time}"

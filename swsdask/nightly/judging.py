@@ -1,0 +1,163 @@
+"""How the systems that are new in a night compare with their baselines, and which gates fail.
+
+A run that has arrived is compared with its baseline, scored now with the same settings: both numbers mean the same,
+and their difference is tested by resampling the queries. A baseline of an earlier night is taken from the version of
+the archive that held it. Where a system is scored again because settings or the release changed, its number of before
+is shown, and no gate applies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from swsdask.api.comparing import DEFAULT_MEASURES, compare
+from swsdask.api.opening import Evaluation
+from swsdask.api.scoring import score
+from swsdask.archive.run_table import StoredRun
+from swsdask.archive.store import StoredArchive, open_archive
+from swsdask.comparison.gates import failures
+from swsdask.execution.executor import Progress
+from swsdask.measures.resampling import covers
+from swsdask.model.errors import SettingsError
+from swsdask.model.leaderboard import board
+from swsdask.model.nights import NEW, REPLACED, Move
+from swsdask.model.results import Result
+from swsdask.nightly.history import History, values_of
+from swsdask.nightly.settings import NightlyEvaluation
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How systems moved, the gates that failed, in words, and notes."""
+
+    moves: tuple[Move, ...]
+    gates: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def judged(
+    asked: NightlyEvaluation, evaluation: Evaluation, past: History, due: Mapping[str, str], progress: Progress
+) -> tuple[Verdict, Result]:
+    """Score the systems that are due, each with a reason, and their baselines; and compare them.
+
+    Raises
+    ------
+    SettingsError
+        If a gate needs a test that its measure does not have, or looks at a condition that is not scored.
+    """
+    earlier = tuple(_earlier(asked, past, due))
+    both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
+    baselines = {system: _baseline(asked, both, past, system, why) for system, why in due.items()}
+    wanted = [*due, *(name for name in baselines.values() if name is not None)]
+    result = score(both, asked.scored, runs=list(dict.fromkeys(wanted)), by=asked.by, progress=progress)
+    leading = next(iter(board(result.table, asked.scored).by), "")
+    values = _values(result)
+    before = values_of(past.current())
+    tested = [name for name in (leading,) if name in DEFAULT_MEASURES and _is_tested(name, evaluation)]
+    by_value = [gate for gate in asked.parsed_gates if gate.p_below is None]
+    by_test = [gate for gate in asked.parsed_gates if gate.p_below is not None]
+    moves, failed = [], []
+    for system, why in due.items():
+        baseline, p = baselines[system], math.nan
+        of_leading = values.get(("all", leading), {})
+        was = before.get((system, leading), math.nan) if baseline is None else of_leading.get(baseline, math.nan)
+        if baseline is not None:
+            failed += failures(by_value, [(system, baseline)], values, {})
+            names = list(dict.fromkeys([*tested, *(gate.measure for gate in by_test)]))
+            if names:
+                found = compare(
+                    both,
+                    names,
+                    pair=(system, baseline),
+                    runs=[system, baseline],
+                    by=asked.by,
+                    fail_if=[gate.text for gate in by_test],
+                    progress=progress,
+                )
+                failed += found.failures
+                p = next(
+                    (
+                        row["p_bootstrap"]
+                        for row in found.difference_table.to_pylist()
+                        if (row["condition"], row["measure"]) == ("all", leading)
+                    ),
+                    math.nan,
+                )
+        value = of_leading.get(system, math.nan)
+        moves.append(Move(system, why, baseline, leading, value, was, p))
+    return Verdict(tuple(moves), tuple(map(str, failed)), result.notes), result
+
+
+def report_of(asked: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress) -> Result | None:
+    """The result of a night's report: the systems that moved, and their baselines. None where nothing moved.
+
+    When and where they were scored is left out: a night that is published again has the same report.
+    """
+    if past.last is None or not past.last.moves:
+        return None
+    before = History(past.nights[:-1])
+    due = {move.system: move.reason for move in past.last.moves}
+    earlier = tuple(_earlier(asked, before, due))
+    both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
+    names = [*due, *(move.baseline for move in past.last.moves if move.baseline is not None)]
+    held = [name for name in dict.fromkeys(names) if name in both.systems]
+    result = score(both, asked.scored, runs=held, by=asked.by, progress=progress)
+    return replace(result, manifest={name: said for name, said in result.manifest.items() if name != "run"})
+
+
+def stored(evaluation: Evaluation) -> StoredArchive:
+    """The archive of an evaluation on storage."""
+    if not isinstance(evaluation.archive, StoredArchive):
+        raise SettingsError("a night needs an archive.")
+    return evaluation.archive
+
+
+def _earlier(asked: NightlyEvaluation, past: History, due: Mapping[str, str]) -> Iterator[StoredRun]:
+    """The runs of earlier nights that serve as baselines, under names that say so."""
+    wanted = {system for system, why in due.items() if why == REPLACED and asked.baseline in ("previous", system)}
+    if asked.baseline == "best" and any(why in (NEW, REPLACED) for why in due.values()):
+        wanted |= {*_leader(asked, past)}
+    for system in sorted(wanted):
+        standing = past.standings[system]
+        archive = open_archive(asked.archive, standing.version)
+        held = next(each for each in archive.stored_runs if each.run.system == system)
+        yield replace(held, run=replace(held.run, system=_name_of(system, standing.night)))
+
+
+def _baseline(asked: NightlyEvaluation, both: Evaluation, past: History, system: str, why: str) -> str | None:
+    """What a system is compared with; None for nothing."""
+    if why not in (NEW, REPLACED):
+        return None
+    match asked.baseline:
+        case "previous":
+            own = [system] if system in past.standings else []
+        case "best":
+            own = _leader(asked, past)
+        case name if name != system:
+            return name if name in both.systems else None
+        case _:
+            own = [system] if system in past.standings else []
+    return next((_name_of(each, past.standings[each].night) for each in own), None)
+
+
+def _leader(asked: NightlyEvaluation, past: History) -> list[str]:
+    """The best system of the nights before, if there is any."""
+    return list(past.board(asked.scored).systems[:1])
+
+
+def _name_of(system: str, night: int) -> str:
+    return f"{system} (night {night})"
+
+
+def _values(result: Result) -> dict[tuple[str, str], dict[str, float]]:
+    """The numbers over all queries, by condition and measure, and system."""
+    values: dict[tuple[str, str], dict[str, float]] = {}
+    for (condition, system, measure), value in board(result.table).values.items():
+        values.setdefault((condition, measure), {})[system] = value
+    return values
+
+
+def _is_tested(measure: str, evaluation: Evaluation) -> bool:
+    return measure != "mtwv" or covers(evaluation.settings.evaluation)

@@ -1,0 +1,175 @@
+"""The settings of nights: a TOML file with a table `[[evaluation]]` for each evaluation.
+
+Relative paths are relative to the file's folder, so that a scheduler may start the command anywhere.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from swsdask.comparison.gates import Gate, parse_gate
+from swsdask.model.errors import SettingsError
+from swsdask.model.settings import conf_directory
+
+Text = Annotated[str, Field(min_length=1)]
+
+_REFERENCE = ("ecf", "rttm", "queries")
+_PLACES = ("archive", "out", "reference", *_REFERENCE)
+
+
+class NightlyEvaluation(BaseModel):
+    """One evaluation: where its archive, reference and runs are, how it is scored, and where its board goes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Text
+    archive: Text
+    out: Text
+    inbox: Annotated[tuple[Text, ...], Field(min_length=1)]
+    pattern: str | None = None
+    reference: Text | None = None
+    ecf: Text | None = None
+    rttm: Text | None = None
+    queries: Text | None = None
+    preset: Text | None = None
+    compat: Text | None = None
+    settings: dict[str, Any] = {}
+    measures: tuple[Text, ...] | None = None
+    by: tuple[Text, ...] = ()
+    baseline: Text = "previous"
+    gates: tuple[Text, ...] = ()
+    cluster: Text | None = None
+
+    @field_validator("pattern")
+    @classmethod
+    def _names_the_system(cls, pattern: str | None) -> str | None:
+        if pattern is not None:
+            try:
+                groups = set(re.compile(pattern).groupindex)
+            except re.error as error:
+                raise ValueError(f"not a regular expression: {error}") from None
+            if "system" not in groups or groups - {"system", "date", "tag"}:
+                raise ValueError("expected the group (?P<system>...), and none beside it but date and tag")
+        return pattern
+
+    @field_validator("gates")
+    @classmethod
+    def _can_be_read(cls, gates: tuple[str, ...]) -> tuple[str, ...]:
+        for gate in gates:
+            try:
+                parse_gate(gate)
+            except SettingsError as error:
+                raise ValueError(str(error).removesuffix(".")) from None
+        return gates
+
+    @model_validator(mode="after")
+    def _one_reference(self) -> Self:
+        given = [name for name in _REFERENCE if getattr(self, name) is not None]
+        if (self.reference is None) == (not given) or (given and len(given) < len(_REFERENCE)):
+            raise ValueError("expected reference, or all three of ecf, rttm and queries")
+        return self
+
+    @property
+    def parsed_gates(self) -> tuple[Gate, ...]:
+        """The gates."""
+        return tuple(map(parse_gate, self.gates))
+
+    @property
+    def scored(self) -> list[str] | None:
+        """The measures that are scored, those of the gates among them; None: all."""
+        gates = (gate.measure for gate in self.parsed_gates)
+        return None if self.measures is None else list(dict.fromkeys((*self.measures, *gates)))
+
+    @property
+    def given_settings(self) -> dict[str, Any]:
+        """The explicit settings, in the shape of a settings file."""
+        return {"evaluation": self.settings} if self.settings else {}
+
+    def at(self, folder: Path) -> NightlyEvaluation:
+        """The same with its relative paths below a folder."""
+        places = {name: _at(getattr(self, name), folder) for name in _PLACES if getattr(self, name) is not None}
+        return self.model_copy(update={**places, "inbox": tuple(_at(each, folder) for each in self.inbox)})
+
+
+class NightlySettings(BaseModel):
+    """All evaluations of a file, and the command that is told of every night."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    evaluation: Annotated[tuple[NightlyEvaluation, ...], Field(min_length=1)]
+    notify: tuple[Text, ...] = ()
+
+    @model_validator(mode="after")
+    def _each_its_own(self) -> Self:
+        for what in ("name", "archive", "out"):
+            values = [getattr(each, what) for each in self.evaluation]
+            repeated = [value for value in dict.fromkeys(values) if values.count(value) > 1]
+            if repeated:
+                raise ValueError(f"two evaluations have the {what} {repeated[0]!r}: each needs its own")
+        return self
+
+    def only(self, name: str | None) -> tuple[NightlyEvaluation, ...]:
+        """All evaluations, or the one of a name. Raises `SettingsError` for an unknown name."""
+        names = [each.name for each in self.evaluation]
+        if name is not None and name not in names:
+            raise SettingsError(f"no evaluation is named {name!r}. There are: {', '.join(names)}.")
+        return tuple(each for each in self.evaluation if name in (None, each.name))
+
+
+def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
+    """The settings of a file.
+
+    Raises
+    ------
+    SettingsError
+        If it cannot be read, is not TOML, or holds what it must not: names the file, the evaluation and the key.
+    """
+    place = Path(path)
+    try:
+        said = tomllib.loads(place.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{place}: the settings of nights cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{place}: not a TOML file: {error}") from None
+    try:
+        settings = NightlySettings.model_validate(said)
+    except ValidationError as error:
+        raise SettingsError("\n".join(f"{place}: {_explained(each, said)}" for each in error.errors())) from None
+    folder = place.resolve().parent
+    return settings.model_copy(update={"evaluation": tuple(each.at(folder) for each in settings.evaluation)})
+
+
+def example() -> str:
+    """A commented file of settings."""
+    return (conf_directory() / "nightly" / "example.toml").read_text(encoding="utf-8")
+
+
+def _at(place: str, folder: Path) -> str:
+    return place if "://" in place or os.path.isabs(place) else str(folder / place)
+
+
+def _explained(error: Any, said: dict[str, Any]) -> str:
+    where, model = [], NightlySettings
+    path = list(error["loc"])
+    if path[:1] == ["evaluation"] and len(path) > 1:
+        tables = said["evaluation"]
+        name = tables[path[1]].get("name", path[1] + 1) if isinstance(tables[path[1]], dict) else path[1] + 1
+        where.append(f"evaluation {name!r}")
+        path, model = path[2:], NightlyEvaluation  # type: ignore[assignment]
+    key = ".".join(map(str, path))
+    where += [key] if key else []
+    if error["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(str(path[-1]), list(model.model_fields), n=1, cutoff=0.0)
+        return f"{', '.join(where)}: unknown key. Nearest valid key: {near[0]}."
+    if error["type"] == "missing":
+        return f"{', '.join(where)}: expected a value; found none. `swsdask nightly --example` prints a whole file."
+    if error["type"] == "value_error":
+        return f"{', '.join([*where, str(error['ctx']['error'])])}."
+    return f"{', '.join(where)}: {error['msg']}; found {error['input']!r}."

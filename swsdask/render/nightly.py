@@ -1,0 +1,244 @@
+"""The board of nights: the page, the feed and the metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from swsdask.model.errors import counted
+from swsdask.model.leaderboard import Board
+from swsdask.model.measures import better, describe, distinct_headings, written
+from swsdask.model.nights import Move, Record, Refused
+from swsdask.render.pages import environment, style
+
+SHOWN_NIGHTS = 60
+"""So many of the last nights are listed on the page."""
+
+SHOWN_MOVES = 20
+"""So many systems that moved are printed."""
+
+_WIDTH, _HEIGHT = 160, 28
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The leading number of a system, night by night."""
+
+    system: str
+    points: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class BoardPage:
+    """All that the board of an evaluation shows; `leading` is the measure that ranks."""
+
+    name: str
+    measures: tuple[str, ...]
+    leading: str
+    board: Board
+    nights: tuple[Record, ...]
+    refused: tuple[Refused, ...]
+    trends: tuple[Trend, ...]
+    n_systems: int
+
+
+def index(page: BoardPage) -> str:
+    """The page: the leaderboard of now, what moved in the last night, refused runs, trends, nights."""
+    board, last = page.board, page.nights[-1]
+    condition = board.conditions[0] if board.conditions else "all"
+    trends = {trend.system: trend for trend in page.trends}
+    scored_in = {trend.system: trend.points[-1][0] for trend in page.trends if trend.points}
+    best = {measure: _best(board, condition, measure) for measure in page.measures}
+    span = _span(page.trends)
+    return (
+        environment()
+        .get_template("nightly.html.j2")
+        .render(
+            name=page.name,
+            last=last,
+            page=page_of(last),
+            facts=board.facts(condition),
+            headings=[
+                {"heading": heading, "title": describe(measure).title}
+                for measure, heading in zip(page.measures, distinct_headings(page.measures), strict=True)
+            ],
+            leading=describe(page.leading).heading if page.leading else "",
+            rows=[
+                {
+                    "place": place,
+                    "system": system,
+                    "is_new": scored_in.get(system) == last.number and bool(last.moves),
+                    "cells": [
+                        {"text": written(m, value := board.value(condition, system, m)), "best": value == best[m]}
+                        for m in page.measures
+                    ],
+                    "trend": _line(trends.get(system), page.nights[-1].number, span),
+                }
+                for place, system in enumerate(board.ranked(condition), 1)
+            ],
+            moves=[_move(move) for move in _by_size(last.moves)],
+            refused=page.refused,
+            nights=[
+                {"night": night, "page": page_of(night), "summary": summary(night)}
+                for night in reversed(page.nights[-SHOWN_NIGHTS:])
+            ],
+            left_out=max(len(page.nights) - SHOWN_NIGHTS, 0),
+            width=_WIDTH,
+            height=_HEIGHT,
+            style=style(),
+        )
+    )
+
+
+def page_of(night: Record) -> str | None:
+    """The report of a night, relative to the board; None where nothing was scored."""
+    return f"nights/{night.number:08d}.html" if night.moves else None
+
+
+def summary(night: Record) -> str:
+    """A night in a line."""
+    reasons: dict[str, int] = {}
+    for move in night.moves:
+        reasons[move.reason] = reasons.get(move.reason, 0) + 1
+    told = [f"{counted(number, 'systems')}: {reason}" for reason, number in reasons.items()]
+    told += [f"{counted(len(night.gates), 'gates')} failed"] if night.gates else []
+    told += [f"{counted(len(night.refused), 'runs')} refused"] if night.refused else []
+    return "; ".join(told) or "nothing was scored"
+
+
+def feed(page: BoardPage) -> str:
+    """An Atom feed with an entry per night, the last first."""
+    entries = [
+        f"<entry><id>urn:swsdask:{escape(page.name)}:{night.number}</id>"
+        f"<title>{escape(f'{page.name}, night {night.number}: {summary(night)}')}</title>"
+        f"<updated>{night.date}T00:00:00Z</updated><author><name>swsdask</name></author>"
+        f"<link href={quoteattr(page_of(night) or 'index.html')}/>"
+        f"<summary>{escape(' '.join((*map(_told, night.moves[:20]), *night.gates)))}</summary></entry>"
+        for night in reversed(page.nights[-SHOWN_NIGHTS:])
+    ]
+    return "\n".join(
+        (
+            '<?xml version="1.0" encoding="utf-8"?>',
+            '<feed xmlns="http://www.w3.org/2005/Atom">',
+            f"<id>urn:swsdask:{escape(page.name)}</id><title>{escape(page.name)}</title>",
+            f'<updated>{page.nights[-1].date}T00:00:00Z</updated><link rel="self" href="feed.xml"/>',
+            *entries,
+            "</feed>\n",
+        )
+    )
+
+
+def metrics(page: BoardPage) -> str:
+    """OpenMetrics: the night, its rows, new, refused and failed, and every number of now."""
+    last = page.nights[-1]
+    of = f"{{evaluation={_label(page.name)}}}"
+    lines: list[str] = []
+    counts = (
+        ("night", "The number of the last night.", last.number),
+        ("rows", "Detections that the last night ingested.", last.rows),
+        ("systems", "Systems on the board.", page.n_systems),
+        ("systems_scored", "Systems that the last night scored.", len(last.moves)),
+        ("runs_refused", "Runs that are set aside.", len(page.refused)),
+        ("gates_failed", "Gates that failed in the last night.", len(last.gates)),
+    )
+    for name, told, count in counts:
+        lines += [f"# TYPE swsdask_{name} gauge", f"# HELP swsdask_{name} {told}", f"swsdask_{name}{of} {count}"]
+    lines += ["# TYPE swsdask_value gauge", "# HELP swsdask_value A number over all queries."]
+    for (condition, system, measure), value in page.board.values.items():
+        labels = ",".join(
+            f"{key}={_label(text)}"
+            for key, text in (
+                ("evaluation", page.name),
+                ("condition", condition),
+                ("system", system),
+                ("measure", measure),
+            )
+        )
+        lines.append(f"swsdask_value{{{labels}}} {_open_metrics(value)}")
+    return "\n".join((*lines, "# EOF\n"))
+
+
+def _label(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _open_metrics(value: float) -> str:
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return "NaN" if math.isnan(value) else repr(value)
+
+
+def _best(board: Board, condition: str, measure: str) -> float:
+    sign = better(measure)
+    values = [board.value(condition, system, measure) for system in board.systems]
+    known = [value for value in values if not math.isnan(value)]
+    return sign * max(sign * value for value in known) if sign and len(known) > 1 else math.nan
+
+
+def _by_size(moves: Sequence[Move]) -> list[Move]:
+    """The largest loss first, those without a baseline last."""
+    return sorted(moves, key=lambda m: (math.isnan(m.value - m.was), better(m.measure) * (m.value - m.was), m.system))
+
+
+def _move(move: Move) -> dict[str, Any]:
+    difference = move.value - move.was
+    gain = better(move.measure) * difference
+    return {
+        "system": move.system,
+        "reason": move.reason,
+        "baseline": move.baseline or "",
+        "value": written(move.measure, move.value),
+        "was": "" if math.isnan(move.was) else written(move.measure, move.was),
+        "difference": ""
+        if math.isnan(difference)
+        else f"{'+' if difference > 0 else ''}{written(move.measure, difference)}",
+        "kind": "better" if gain > 0 else "worse" if gain < 0 else "",
+        "p": "" if math.isnan(move.p) else f"{move.p:.4f}",
+    }
+
+
+def _told(move: Move) -> str:
+    said = _move(move)
+    was = f", {said['was']} of {move.baseline}" if move.baseline and said["was"] else ""
+    heading = describe(move.measure).heading if move.measure else ""
+    return f"{move.system} ({move.reason}): {heading} {said['value']}{was}."
+
+
+def _span(trends: Sequence[Trend]) -> tuple[float, float]:
+    values = [value for trend in trends for _, value in trend.points if math.isfinite(value)]
+    return (min(values), max(values)) if values else (0.0, 1.0)
+
+
+def _line(trend: Trend | None, last: int, span: tuple[float, float]) -> dict[str, Any] | None:
+    """The path of a trend: a number stands until the night that has the next one."""
+    points = [] if trend is None else [point for point in trend.points if math.isfinite(point[1])]
+    if not points:
+        return None
+    low, high = span
+    height = (high - low) or 1.0
+
+    def place(night: int, value: float) -> tuple[float, float]:
+        across = (night - 1) / max(last - 1, 1)
+        return round(2 + across * (_WIDTH - 4), 1), round(2 + (1 - (value - low) / height) * (_HEIGHT - 4), 1)
+
+    steps: list[str] = []
+    for number, (night, value) in enumerate(points):
+        x, y = place(night, value)
+        steps.append(f"M{x} {y}" if number == 0 else f"H{x}V{y}")
+    x, y = place(last, points[-1][1])
+    return {"path": "".join(steps) + f"H{x}", "x": x, "y": y, "title": f"{len(points)} numbers"}
+
+
+def night_lines(name: str, out: str, night: Record) -> list[str]:
+    """What the command prints of a night: what moved, what was refused, which gates failed, where the board is."""
+    lines = [f"{name}: night {night.number}, {night.date}: {summary(night)}"]
+    lines += [f"  {_told(move)}" for move in _by_size(night.moves)[:SHOWN_MOVES]]
+    more = len(night.moves) - SHOWN_MOVES
+    lines += [f"  ... and {counted(more, 'systems')} more"] if more > 0 else []
+    lines += [f"  refused {each.url}: {counted(each.total, 'problems')}, {each.problems[0]}" for each in night.refused]
+    lines += [f"  {gate}" for gate in night.gates]
+    return [*lines, f"  board: {out.rstrip('/')}/index.html"]
