@@ -73,6 +73,9 @@ services: $(VENV)/.services  ## the tests with real servers, which they install 
 mutants: $(VENV)/.installed  ## change the meaning of one line after another, and see that a named test fails each time
 	$(BIN)/python -m tests.mutants
 
+nights: $(VENV)/.installed  ## kill KILLS=200 nights at their steps, race RACES=50, and compare with undisturbed ones
+	$(BIN)/python -m tests.faults.nights $(or $(KILLS),200) $(or $(RACES),50)
+
 bounds: $(VENV)/.installed  ## the tests of archives with every index of the kernels checked (compiles them anew)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$$(mktemp -d) $(BIN)/python -m pytest tests/unit/test_archive_integrity.py
 

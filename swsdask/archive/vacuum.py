@@ -1,8 +1,8 @@
 """Removal of the files that no version of an archive names, beside writers that are at work.
 
 Files stay behind where a writer was killed, and where tasks were run twice. Their writers distinguish them from those
-of writers at work (`archive.lease`); of files without a writer (the unfinished files of a manifest, what earlier
-releases left, statistics kept of runs that no version holds) their age does.
+of writers at work (`archive.lease`); of files without a writer (unfinished files of manifests, histories and leases,
+what earlier releases left, statistics kept of runs that no version holds) their age does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from swsdask.model.errors import ArchiveError
 DAY_S = 86_400.0
 
 _FOLDERS = (TABLES, DETECTION_FILES, TEMPORARY, KEPT)
-_LEFT = re.compile(rf"(?:{'|'.join(_FOLDERS)})/.+|.+\.json\.[0-9a-f]{{16}}{re.escape(PART)}|{PROBE}[0-9a-f]{{16}}")
+_LEFT = re.compile(rf"(?:{'|'.join(_FOLDERS)})/.+|.+\.[0-9a-f]{{16}}{re.escape(PART)}|{PROBE}[0-9a-f]{{16}}")
 
 
 def vacuum(

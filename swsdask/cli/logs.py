@@ -28,7 +28,7 @@ def log_options(command: Command) -> Command:
 
 def configure(log_format: str, quiet: bool, verbose: bool) -> None:
     """Send what swsdask logs to stderr."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr()
     handler.setFormatter(_Json() if log_format == "json" else _Text())
     logger = logging.getLogger("swsdask")
     logger.handlers = [handler]
@@ -59,6 +59,11 @@ class LoggedPhases:
             told = {"evaluation": self._evaluation, "phase": phase, "seconds": round(time.monotonic() - self._began, 3)}
             logging.getLogger("swsdask.nightly").debug(phase, extra={**told, **({"rows": rows} if rows else {})})
             self._phase = None
+
+
+class _Stderr(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(self.format(record), err=True)
 
 
 class _Json(logging.Formatter):

@@ -17,6 +17,7 @@ from typing import Any
 
 from swsdask import __version__
 from swsdask.api.writing import report
+from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
 from swsdask.model.measures import better
 from swsdask.model.nights import Record
@@ -53,6 +54,9 @@ def publish(asked: NightlyEvaluation, past: History, result: Result | None) -> b
     out.replace("feed.xml", feed(page).encode())
     out.replace("metrics.prom", metrics(page).encode())
     out.replace(LATEST, latest)
+    for name in out.modified():
+        if name.endswith(PART):  # Of a night that was killed: whoever publishes holds the lease.
+            out.remove(name)
     return latest
 
 

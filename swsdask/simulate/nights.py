@@ -42,7 +42,8 @@ def nights(runs: Path, inbox: Path) -> list[tuple[str, Callable[[], None]]]:
         arrive("middling", "weak")
         arrive("calibrated", "calibrated")
         broken = inbox / "calibrated" / "run.kwslist.xml"
-        broken.write_bytes(broken.read_bytes()[:20_000])
+        content = broken.read_bytes()
+        broken.write_bytes(content[: len(content) // 2])
 
     return [
         ("three systems arrive", first),

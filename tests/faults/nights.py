@@ -62,7 +62,7 @@ def state(folder: Path) -> dict[str, Any]:
     archive = open_archive(str(folder / "archive"))
     files = [path for part in ("archive/history", "archive/kept", "board") for path in (folder / part).rglob("*")]
     whole = {str(path.relative_to(folder)): path.read_bytes() for path in files if path.is_file()}
-    leases = [path.name for path in (folder / "archive/nightly").iterdir()]
+    leases = [path.name for path in (folder / "archive/nightly").glob("*.json")]
     return {"runs": {run.system: run for run in archive.runs}, "version": archive.version, "leases": leases, **whole}
 
 

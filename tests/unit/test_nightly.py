@@ -1,0 +1,330 @@
+"""Nights: what is new is found, scored, compared and published; what is wrong is said and loses nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import swsdask as sws
+from swsdask.archive.storage import Storage
+from swsdask.cli import main
+from swsdask.model.errors import ArchiveError, InputError, SettingsError
+from swsdask.model.nights import NEW, REPLACED, SETTINGS
+from swsdask.nightly import lease as leases
+from swsdask.nightly.history import read_history
+from swsdask.nightly.inbox import look
+from swsdask.nightly.lease import BusyError, night_lease
+from swsdask.nightly.notify import notify
+from swsdask.nightly.settings import example, load_nightly
+from swsdask.nightly.steps import plan_night, run_night
+from swsdask.render.history import plot
+from swsdask.simulate.evaluation import simulate
+from swsdask.simulate.files import write
+from swsdask.simulate.nights import SETTINGS as FILE
+from swsdask.simulate.nights import nights
+
+DAY = date(2020, 1, 1)
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The nights of `swsdask demo --nightly`, by the command; their exit codes are in `codes`."""
+    folder = tmp_path_factory.mktemp("nights")
+    write(simulate(1, hours=0.3, n_queries=8), folder / "files")
+    (folder / "nightly.toml").write_text(FILE.replace(" with p < .05", ""))
+    codes = []
+    for _, happen in nights(folder / "files" / "runs", folder / "inbox"):
+        happen()
+        codes.append(code_of([str(folder / "nightly.toml"), "-q"]))
+    (folder / "codes").write_text(json.dumps(codes))
+    return Path(shutil.copytree(folder, folder.with_name("pristine")))
+
+
+@pytest.fixture
+def three_nights(pristine: Path) -> Path:
+    """The same at the place where it was made: files of an inbox are known by their paths."""
+    folder = next(pristine.parent.glob("nights*"))
+    shutil.rmtree(folder)
+    return Path(shutil.copytree(pristine, folder))
+
+
+def code_of(arguments: Sequence[str]) -> int:
+    try:
+        main(["nightly", *arguments])
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_three_nights(three_nights: Path) -> None:
+    assert json.loads((three_nights / "codes").read_text()) == [0, 0, 3]
+    first, second, third = (night.record for night in read_history(Storage(str(three_nights / "archive"))).nights)
+    assert [(move.system, move.reason, move.baseline) for move in first.moves] == [
+        (system, NEW, None) for system in ("middling", "overconfident", "weak")
+    ]
+    assert {(move.system, move.reason, move.baseline) for move in second.moves} == {
+        ("keyword-specific", NEW, None),
+        ("weak", REPLACED, "weak (night 1)"),
+    }
+    (worse,) = third.moves
+    assert (worse.reason, worse.value < worse.was, 0 <= worse.p <= 1) == (REPLACED, True, True)
+    assert len(third.gates) == 1
+    assert [(each.system, each.total) for each in third.refused] == [("calibrated", 1)]
+    assert "cut off" in third.refused[0].problems[0]
+
+
+def test_numbers_of_the_history_are_those_of_scoring(three_nights: Path) -> None:
+    frame = sws.history(three_nights / "archive")
+    now = frame[frame["night"] == frame.groupby("system")["night"].transform("max")]
+    scored = sws.score(three_nights / "archive", list(now["measure"].unique()), cache=False).scores
+    overall = scored[scored["query"].isna()].set_index(["system", "measure"])["value"].sort_index()
+    assert now.set_index(["system", "measure"])["value"].sort_index().equals(overall)
+    row = now[now["system"] == "weak"].iloc[0]
+    measures = ["atwv", "mtwv", "otwv", "stwv", "cnxe", "cnxe_min", "map"]
+    alone = sws.score(three_nights / "archive", measures, runs="weak")
+    assert alone.manifest["signature"] == row["signature"]
+    earlier = sws.score(sws.open(three_nights / "archive", version=1), "atwv", runs="weak").scores["value"].iloc[0]
+    was = frame[(frame["night"] == 1) & (frame["system"] == "weak") & (frame["measure"] == "atwv")]["value"].iloc[0]
+    assert was == earlier
+
+
+def test_board(three_nights: Path) -> None:
+    board = three_nights / "board"
+    page = (board / "index.html").read_text()
+    assert "Refused runs" in page
+    assert "1 gate failed" in page
+    latest = json.loads((board / "latest.json").read_text())
+    assert (latest["night"], list(latest["systems"])) == (3, list(latest["systems"]))
+    value = latest["systems"]["weak"]["values"]["all"]["atwv"]
+    assert f"{value:.4f}" in page
+    assert (board / "nights/00000002.html").stat().st_size > 10_000
+    feed = ElementTree.parse(board / "feed.xml").getroot()
+    assert len(feed.findall("{http://www.w3.org/2005/Atom}entry")) == 3
+    metrics = (board / "metrics.prom").read_text()
+    assert metrics.endswith("# EOF\n")
+    assert 'swsdask_runs_refused{evaluation="demo"} 1\n' in metrics
+    assert f'system="weak",measure="atwv"}} {value!r}\n' in metrics
+
+
+def test_a_night_without_news_changes_nothing(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    run_night(asked, DAY)
+    before = files_of(three_nights)
+    assert code_of([str(three_nights / "nightly.toml"), "-q"]) == 0
+    assert "demo: nothing is new" in capsys.readouterr().out
+    assert files_of(three_nights) == before
+
+
+def test_a_board_that_is_gone_is_published_again(three_nights: Path) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    shutil.rmtree(three_nights / "archive/history")
+    shutil.rmtree(three_nights / "board")
+    run_night(asked, DAY)
+    before = files_of(three_nights / "board")
+    shutil.rmtree(three_nights / "board")
+    assert plan_night(asked) == ["demo: night 1: to be published again"]
+    assert run_night(asked, date(2021, 1, 1)).record is not None
+    assert files_of(three_nights / "board") == before
+
+
+def test_dry_run_writes_nothing_and_names_what_is_new(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    before = files_of(three_nights)
+    assert code_of([str(three_nights / "nightly.toml"), "--dry-run"]) == 0
+    assert "another" in capsys.readouterr().out
+    assert files_of(three_nights) == before
+
+
+def test_other_settings_score_everything_again_from_what_is_kept(three_nights: Path) -> None:
+    place = three_nights / "nightly.toml"
+    place.write_text(place.read_text() + "settings = { operating_point = { beta = 20.0 } }\n")
+    (asked,) = load_nightly(place).evaluation
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert {move.reason for move in record.moves} == {SETTINGS}
+    assert record.gates == ()
+
+
+def test_a_clock_that_jumps_back_is_noted(three_nights: Path) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    last = read_history(Storage(asked.archive)).last
+    assert last is not None
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    record = run_night(asked, date(1999, 1, 1)).record
+    assert record is not None
+    assert record.date == last.date
+    assert "The clock says 1999-01-01" in record.notes[0]
+
+
+def test_a_refused_run_stays_refused_until_it_changes(three_nights: Path) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    run_night(asked, DAY)
+    assert list(read_history(Storage(asked.archive)).refused)
+    shutil.copyfile(
+        three_nights / "files/runs/calibrated.kwslist.xml", three_nights / "inbox/calibrated/run.kwslist.xml"
+    )
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert [move.system for move in record.moves] == ["calibrated"]
+    assert read_history(Storage(asked.archive)).refused == {}
+    (three_nights / "inbox/late").mkdir()
+    (three_nights / "inbox/late/run.kwslist.xml").write_text("<kwslist")
+    assert code_of([str(three_nights / "nightly.toml"), "-q"]) == 5
+
+
+def test_another_reference_stops_the_night_and_loses_nothing(three_nights: Path) -> None:
+    before = files_of(three_nights / "archive/history")
+    rttm = next((three_nights / "files").glob("*.rttm"))
+    rttm.write_text(rttm.read_text().replace("LEXEME", "LEXEME", 1) + rttm.read_text().splitlines()[-1] + "\n")
+    lines = rttm.read_text().splitlines(keepends=True)
+    rttm.write_text("".join(line for number, line in enumerate(lines) if number != 40))
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    with pytest.raises(ArchiveError, match="differs in rttm"):
+        run_night(asked, DAY)
+    assert files_of(three_nights / "archive/history") == before
+
+
+def test_an_inbox_that_is_not_there(three_nights: Path) -> None:
+    shutil.rmtree(three_nights / "inbox")
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    with pytest.raises(InputError, match="there is no such folder"):
+        run_night(asked, DAY)
+
+
+def test_a_damaged_or_missing_night_is_named(three_nights: Path) -> None:
+    file = three_nights / "archive/history/00000002.parquet"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
+    with pytest.raises(ArchiveError, match=r"history/00000002\.parquet: expected a night"):
+        sws.history(three_nights / "archive")
+    file.unlink()
+    with pytest.raises(ArchiveError, match="expected a night of the history"):
+        sws.history(three_nights / "archive")
+
+
+def test_logs_as_json_and_only_and_notify(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    place = three_nights / "nightly.toml"
+    place.write_text(f'notify = ["tee", "{three_nights}/told.json"]\n' + place.read_text())
+    assert code_of([str(place), "--only", "demo", "--log-format", "json", "-v"]) == 0
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert {"time", "level", "message"} <= set.intersection(*map(set, said))
+    assert [each for each in said if each.get("rows") and "seconds" in each and each["evaluation"] == "demo"]
+    assert (three_nights / "told.json").read_bytes() == (three_nights / "board/latest.json").read_bytes()
+    assert code_of([str(place), "--only", "other"]) == 2
+    assert "There are: demo." in capsys.readouterr().err
+    assert not notify(["false"], b"")
+    assert not notify([str(three_nights / "nowhere")], b"")
+
+
+def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage(str(tmp_path))
+    with night_lease(storage) as held:
+        with pytest.raises(BusyError, match="works at this night"), night_lease(storage):
+            pass
+        held.check()
+        late = time.time() + 2 * leases.HOLDS_S
+        monkeypatch.setattr(time, "time", lambda: late)
+        with night_lease(storage) as later:
+            later.check()
+            with pytest.raises(BusyError, match="taken it over"):
+                held.check()
+    assert list((tmp_path / "nightly").iterdir()) == []
+    monkeypatch.undo()
+    dying = f"held = night_lease(Storage({str(tmp_path)!r})); held.__enter__(); os._exit(0)"
+    imports = "import os; from swsdask.archive.storage import Storage; from swsdask.nightly.lease import night_lease; "
+    subprocess.run([sys.executable, "-c", imports + dying], check=True)
+    assert len(list((tmp_path / "nightly").iterdir())) == 1
+    with night_lease(storage) as held:
+        held.check()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("inbox =", "inbx ="), r"evaluation 'demo', inbx: unknown key. Nearest valid key: inbox"),
+        (('out = "board"', ""), r"evaluation 'demo', out: expected a value; found none"),
+        (("atwv drops", "atvw drops"), r"gates, gate 'atvw drops .*Nearest: atwv"),
+        (('reference = "files"', ""), r"expected reference, or all three of ecf, rttm and queries"),
+        (('inbox = ["inbox"]', 'inbox = "inbox"'), r"inbox: .*found 'inbox'"),
+        (("baseline", 'pattern = "(?P<who>.*)"\nbaseline'), r"pattern, expected the group"),
+        (("[[evaluation]]", "[evaluation]"), r"evaluation"),
+        (("name", "name ="), r"not a TOML file"),
+    ],
+)
+def test_bad_settings(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    place = tmp_path / "nightly.toml"
+    place.write_text(FILE.replace(*change, 1))
+    with pytest.raises(SettingsError, match=message):
+        load_nightly(place)
+
+
+def test_two_evaluations_need_their_own_places(tmp_path: Path) -> None:
+    place = tmp_path / "nightly.toml"
+    place.write_text(FILE + FILE)
+    with pytest.raises(SettingsError, match="each needs its own"):
+        load_nightly(place)
+
+
+def test_the_example_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of(["--example"]) == 0
+    place = tmp_path / "nightly.toml"
+    place.write_text(capsys.readouterr().out)
+    assert place.read_text() == example()
+    (asked,) = load_nightly(place).evaluation
+    assert asked.archive == str(tmp_path / "archive")
+
+
+def test_whose_a_file_is(tmp_path: Path) -> None:
+    for name in ("a/one.xml", "a/two.xml", "b.kwslist.xml", "c/2020-01-02-x.tsv", "c/2020-01-01-x.tsv", "README.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / ".hidden.xml").write_text("")
+    (tmp_path / "b.resources.toml").write_text("x")
+
+    def found(*inbox: str, **more: Any) -> dict[str, str]:
+        return {each.system: each.url.removeprefix(f"{tmp_path}/") for each in look(inbox, **more)}
+
+    assert found(str(tmp_path)) == {"a": "a/two.xml", "b": "b.kwslist.xml", "c": "c/2020-01-02-x.tsv"}
+    assert found(f"{tmp_path}/*/*.xml") == {"one": "a/one.xml", "two": "a/two.xml"}
+    pattern = r"(?P<system>\w+)/(?P<date>[\d-]{10})-(?P<tag>\w+)\.tsv"
+    assert found(str(tmp_path), pattern=pattern) == {"c-x": "c/2020-01-02-x.tsv"}
+    (before,) = (each.stamp for each in look([str(tmp_path)]) if each.system == "b")
+    (tmp_path / "b.resources.toml").write_text("other")
+    assert before not in {each.stamp for each in look([str(tmp_path)])}
+
+
+def test_history_in_the_terminal(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["history", str(three_nights / "archive")])
+    assert "weak" in capsys.readouterr().out
+    main(["history", str(three_nights / "archive"), "weak", "--measure", "mtwv"])
+    assert "•" in capsys.readouterr().out
+    for arguments in (["nobody"], ["--measure", "nothing"]):
+        with pytest.raises(SystemExit):
+            main(["history", str(three_nights / "archive"), *arguments])
+    assert "Systems: " in (said := capsys.readouterr().err)
+    assert "no night has 'nothing'" in said
+    lines = plot([0.0, 0.5, float("nan"), 1.0], "atwv")
+    assert lines[0] == "1.0000 ┤   •"
+
+
+def test_nights_that_are_killed_and_nights_of_two_hosts() -> None:
+    """A few of those of `make nights`; each is a whole night, so this takes longer than other tests."""
+    command = [sys.executable, "-m", "tests.faults.nights", "2", "1"]
+    ended = subprocess.run(command, cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
