@@ -130,9 +130,9 @@ def version() -> str:
     """A digest of the sources that decide what a statistic is."""
     state = xxhash.xxh3_64()
     for package in SOURCES:
-        for file in sorted((PACKAGE / package).glob("*.py")):
+        for file in sorted((PACKAGE / package).rglob("*.py")):
             content = file.read_bytes()
-            state.update(f"\n{package}/{file.name} {len(content)}\n".encode() + content)
+            state.update(f"\n{file.relative_to(PACKAGE)} {len(content)}\n".encode() + content)
     return state.hexdigest()
 
 

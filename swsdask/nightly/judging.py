@@ -19,7 +19,7 @@ from swsdask.archive.run_table import StoredRun
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.comparison.gates import failures
 from swsdask.execution.executor import Progress
-from swsdask.measures.resampling import covers
+from swsdask.measures.resampling import NAMES, refusal
 from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import board
 from swsdask.model.nights import NEW, REPLACED, Move
@@ -55,7 +55,7 @@ def judged(
     leading = next(iter(board(result.table, asked.scored).by), "")
     values = _values(result)
     before = values_of(past.current())
-    tested = [name for name in (leading,) if name in DEFAULT_MEASURES and _is_tested(name, evaluation)]
+    tested = [name for name in (leading,) if _is_tested(name, evaluation)]
     by_value = [gate for gate in asked.parsed_gates if gate.p_below is None]
     by_test = [gate for gate in asked.parsed_gates if gate.p_below is not None]
     moves, failed = [], []
@@ -160,4 +160,6 @@ def _values(result: Result) -> dict[tuple[str, str], dict[str, float]]:
 
 
 def _is_tested(measure: str, evaluation: Evaluation) -> bool:
-    return measure != "mtwv" or covers(evaluation.settings.evaluation)
+    if measure in NAMES:
+        return refusal(measure, evaluation.settings.evaluation) is None
+    return measure in DEFAULT_MEASURES
