@@ -76,6 +76,7 @@ class StratumRanks(StratumLadder):
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (Hits,)
+    follows: ClassVar[tuple[str, ...]] = ("ranking",)
 
     @classmethod
     def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> F64 | None:
