@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command(short_help="Tell how the numbers of an archive moved, night by night.")
+@click.command(short_help="Print how the numbers of an archive moved, night by night.")
 @click.argument("archive")
 @click.argument("system", required=False)
 @click.option("--measure", metavar="NAME", help="The measure (default: the one that ranks).")

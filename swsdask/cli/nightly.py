@@ -20,7 +20,7 @@ _WORST_FIRST = (2, 4, 3, REFUSED)
 @click.argument("file", required=False, type=Path)
 @click.option("--example", is_flag=True, help="Print a commented FILE.")
 @click.option("--only", metavar="NAME", help="Only this evaluation.")
-@click.option("--dry-run", is_flag=True, help="Tell what the night would do; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what the night would do; write nothing.")
 @log_options
 def command(
     file: Path | None, example: bool, only: str | None, dry_run: bool, log_format: str, quiet: bool, verbose: bool

@@ -55,7 +55,7 @@ class Record:
     rows: int = 0
 
     def to_json(self) -> str:
-        """As it stands in the metadata."""
+        """As the metadata of its file has it."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod

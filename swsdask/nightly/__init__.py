@@ -1,1 +1,1 @@
-"""Nights: many runs arrive, every night scores only what is new, and a board tells what moved and why."""
+"""Nights: many runs arrive, every night scores only what is new, and a board shows what moved and why."""

@@ -1,4 +1,4 @@
-"""The command that is told of a night."""
+"""The command that runs after a night."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class NightlyEvaluation(BaseModel):
 
 
 class NightlySettings(BaseModel):
-    """All evaluations of a file, and the command that is told of every night."""
+    """All evaluations of a file, and the command that runs after every night."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

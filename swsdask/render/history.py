@@ -88,7 +88,7 @@ def plot(values: Sequence[float], measure: str) -> list[str]:
 
 
 def _standing(rows: Rows, n_nights: int) -> list[float]:
-    """The number that stands in every night."""
+    """The number that holds in every night."""
     scored = {row["night"]: row["value"] for row in rows}
     values, now = [], math.nan
     for night in range(1, n_nights + 1):
