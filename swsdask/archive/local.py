@@ -126,7 +126,8 @@ def replace(path: str, content: pa.Buffer | bytes) -> None:
             shutil.rmtree(path)
         os.replace(aside, path)
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):  # The file may be in its place already.
+            aside.unlink()
     try:
         sync(os.path.dirname(path))
     except OSError as error:
