@@ -9,12 +9,13 @@ from glob import glob
 from typing import Any, cast
 
 from swsdask.archive.memory import RunFile
-from swsdask.formats.files import file_size, is_local
+from swsdask.formats.files import file_size
 from swsdask.formats.find import find_runs
 from swsdask.formats.in_memory import Table, TableRun, as_arrow, is_table
 from swsdask.formats.pipes import readable
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.model.errors import SettingsError
+from swsdask.places.reading import is_local
 
 Location = str | os.PathLike[str]
 """A path or an fsspec URL."""

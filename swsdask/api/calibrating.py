@@ -127,8 +127,8 @@ def apply_calibration(
         What `calibrate` returns, or the file that `Calibration.write` wrote.
     runs : path, URL, glob, or iterable of these
         Files or directories with runs.
-    out : path
-        A local directory; for one run it may be a file.
+    out : path or URL
+        A directory; for one run it may be a file.
     preset, settings : optional
         Settings with an operating point, see `open`. Decisions are made at its Bayes threshold. Default: the operating
         point of the evaluation on which the calibration was fitted.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from swsdask.api.arguments import Location, Runs, as_names
@@ -17,6 +15,7 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
+from swsdask.places.reading import is_file, joined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,7 +168,7 @@ def compare(
     if not isinstance(source, Result | Evaluation) and is_result(source):
         from swsdask.render.outputs import read_outputs
 
-        source = read_outputs(Path(os.fspath(source)))
+        source = read_outputs(source)
     if isinstance(source, Result):
         if runs or as_names(by):
             raise SettingsError("A result has its runs and conditions: name runs and `by` when it is scored.")
@@ -186,7 +185,7 @@ def compare(
 
 def is_result(place: Location) -> bool:
     """Whether a place is a directory that `swsdask score --out` wrote."""
-    return (Path(os.fspath(place)) / "scores.parquet").is_file()
+    return is_file(joined(place, "scores.parquet"))
 
 
 def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) -> None:

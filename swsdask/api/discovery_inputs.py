@@ -19,11 +19,11 @@ from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_cor
 from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
 from swsdask.formats.pipes import readable
-from swsdask.formats.reference.files import is_folder
 from swsdask.model.corpus import Corpus, Definition, Fragments
 from swsdask.model.errors import SettingsError
 from swsdask.model.layers import Layers, Settled
 from swsdask.model.settings import merge_layers
+from swsdask.places.reading import is_folder
 
 Classes = Location | Iterable[Location] | Mapping[str, Location] | None
 """Class files, folders, globs or URLs; or file by system; or names of an archive's systems, None: all of them."""

@@ -21,8 +21,8 @@ def report(result: Result, path: Location) -> None:
     ----------
     result : Result
         What `score` or `discover` returns.
-    path : path
-        The local file to write.
+    path : path or URL
+        The file to write.
 
     Examples
     --------
@@ -34,11 +34,11 @@ def report(result: Result, path: Location) -> None:
     from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render.html import write_report
 
-    write_report(result, Path(path), rank_correlations(result))
+    write_report(result, path, rank_correlations(result))
 
 
 def write(result: Result, directory: Location, *, mediaeval: Evaluation | None = None, tde: bool = False) -> list[str]:
-    """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a local directory.
+    """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a directory.
 
     The files replace those of an earlier result together: a process that is killed leaves the old files, the new ones,
     or files without a manifest, which are no result.
@@ -47,7 +47,7 @@ def write(result: Result, directory: Location, *, mediaeval: Evaluation | None =
     ----------
     result : Result
         What `score` or `discover` returns.
-    directory : path
+    directory : path or URL
         The directory, made if it does not exist.
     mediaeval : Evaluation, optional
         The evaluation that was scored, if the lines of MediaEval's tool are to be written too: `score.out`, or one
@@ -64,7 +64,7 @@ def write(result: Result, directory: Location, *, mediaeval: Evaluation | None =
     ------
     SettingsError
         The result lacks what an official tool's files need.
-    OSError
+    OSError, InputError
         The directory cannot be written.
 
     Examples
@@ -83,7 +83,7 @@ def write(result: Result, directory: Location, *, mediaeval: Evaluation | None =
         official = _mediaeval(result, mediaeval)
     elif tde:
         official = _tde(result)
-    return write_outputs(result, Path(directory), rank_correlations(result), official)
+    return write_outputs(result, directory, rank_correlations(result), official)
 
 
 FIGURES = ("det", "det_pooled", "ece", "ape", "precision_recall", "leaderboard")
@@ -108,8 +108,8 @@ def plot(
     ----------
     result : Result
         What `score` returns.
-    path : path
-        The local file to write. Its ending says the format.
+    path : path or URL
+        The file to write. Its ending says the format.
     kind : {"det", "det_pooled", "ece", "ape", "precision_recall", "leaderboard"}, default "det"
         What is drawn.
     systems : str or iterable of str, optional
@@ -123,7 +123,7 @@ def plot(
     ------
     SettingsError
         The result has no such system, condition, curve or measure, the format is unknown, or matplotlib is missing.
-    OSError
+    OSError, InputError
         The file cannot be written.
 
     Examples
@@ -133,7 +133,7 @@ def plot(
     >>> import swsdask as sws
     >>> sws.plot(sws.score("demo/archive", ["atwv", "mtwv"]), "det.svg")
     """
-    from swsdask.render.writing import replacing
+    from swsdask.places.writing import replacing
 
     draw: dict[str, Callable[..., object]] = {
         "det": result.plot_det,
@@ -147,12 +147,12 @@ def plot(
         raise SettingsError(f"no figure {kind!r}: there are {', '.join(draw)}.")
     if measure is not None and kind != "leaderboard":
         raise SettingsError("a measure is drawn as a leaderboard: say kind leaderboard.")
-    figure, target = new_figure(), Path(path)
-    form = target.suffix.removeprefix(".").lower()
+    figure, name = new_figure(), os.path.basename(path)
+    form = name.rpartition(".")[2].lower()
     if form not in ("svg", "pdf", "png"):
-        raise SettingsError(f"{target.name}: the ending of a figure is .svg, .pdf or .png.")
+        raise SettingsError(f"{name}: the ending of a figure is .svg, .pdf or .png.")
     draw[kind](systems=systems, condition=condition, ax=figure.subplots())
-    with replacing(target) as file:
+    with replacing(path) as file:
         save(figure, file, form)
 
 
@@ -199,7 +199,7 @@ def renew_report(directory: Location) -> None:
 
     Parameters
     ----------
-    directory : path
+    directory : path or URL
         The directory of a result that `write` wrote.
 
     Raises
@@ -217,5 +217,5 @@ def renew_report(directory: Location) -> None:
     from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render import outputs
 
-    result = outputs.read_outputs(Path(directory))
-    outputs.renew_report(Path(directory), result, rank_correlations(result))
+    result = outputs.read_outputs(directory)
+    outputs.renew_report(directory, result, rank_correlations(result))

@@ -9,7 +9,6 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -26,6 +25,8 @@ from swsdask.formats.xml_stream import read_elements
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import RunPiece
 from swsdask.model.trials import F64
+from swsdask.places.reading import is_folder, is_local, joined, parted
+from swsdask.places.writing import together
 
 _FILE = re.compile(r"\.(xml|tsv|csv)(\.gz|\.zst)?$|\.parquet$", re.IGNORECASE)
 _ENDINGS = {
@@ -44,21 +45,25 @@ def target_files(sources: Sequence[str], out: str) -> list[str]:
     becomes a table. Raises `InputError` if a target is one of the runs that are read, if two runs have the same target,
     if `out` is a file and there are several runs, and as `expect` does.
     """
-    if "://" in out:
-        raise InputError(Problem(out, None, "a local folder or file", "a URL", "Write it here and copy it."))
-    if _FILE.search(out) and not os.path.isdir(out):
+    if _FILE.search(out) and not is_folder(out):
         if len(sources) > 1:
             raise InputError(Problem(out, None, "a folder for several runs", "a file", "Name a folder."))
         targets = [out]
     else:
-        targets = [os.path.join(out, _name(source)) for source in sources]
+        targets = [joined(out, _name(source)) for source in sources]
     for source, target in zip(sources, targets, strict=True):
         if targets.count(target) > 1:
             found = "runs of several folders with the same name"
             raise InputError(Problem(target, None, "one run for each file", found, "Apply it folder by folder."))
-        if os.path.exists(target) and any(os.path.exists(s) and os.path.samefile(s, target) for s in sources):
+        if any(_are_same(each, target) for each in sources):
             raise InputError(Problem(target, None, "a new file", f"the run {source}", "Name another folder."))
     return targets
+
+
+def _are_same(source: str, target: str) -> bool:
+    if is_local(source) and is_local(target):
+        return os.path.exists(source) and os.path.exists(target) and os.path.samefile(source, target)
+    return source == target
 
 
 def write_like(source: str, pieces: Iterable[RunPiece], target: str) -> None:
@@ -124,13 +129,10 @@ def apply_to_runs(
     targets = target_files(sources, out)
     problems = Problems()
     done = []
-    with ExitStack() as unfinished:
-        written = []
+    folder = parted(targets[0])[0] if targets else ""
+    with together(folder or ".") as hidden:
         for source, target in zip(sources, targets, strict=True):
-            folder, name = os.path.split(target)
-            os.makedirs(folder or ".", exist_ok=True)
-            beside = os.path.join(folder, f".unfinished-{name}")
-            unfinished.callback(_remove, beside)
+            beside = str(hidden / parted(target)[1])
             applied = Applied(source, target)
             read = read_run(source, problems, encoding=encoding)
             pieces = (_mapped(piece, score_map, threshold, applied) for piece in read)
@@ -141,11 +143,8 @@ def apply_to_runs(
                     _rewrite(source, target, beside, score_map, threshold)
             for first in pieces:
                 write_like(source, chain([first], pieces), beside)
-            written.append((beside, target))
             done.append(applied)
         problems.raise_if_any()
-        for beside, target in written:
-            os.replace(beside, target)
     return done
 
 
@@ -183,8 +182,3 @@ def _mapped(piece: RunPiece, score_map: AffineMap | StepMap, threshold: float | 
     if header.system not in applied.systems:
         applied.systems.append(header.system)
     return replace(piece, header=header, score=score, decision=decision)
-
-
-def _remove(path: str) -> None:
-    if os.path.exists(path):
-        os.remove(path)

@@ -10,7 +10,6 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 import numpy as np
@@ -18,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.trials import F64
+from swsdask.places.reading import read_whole
+from swsdask.places.writing import replacing
 
 
 class Checked(BaseModel):
@@ -152,15 +153,16 @@ class Calibration(Checked):
         return -self.fitted_on.prior_log_odds
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the file. Raises `OSError` where it cannot be written."""
-        Path(path).write_text(_HEAD + "\n".join(_lines(self.model_dump())) + "\n", encoding="utf-8")
+        """Write the file, at a path or URL. Raises `OSError` or `InputError` where it cannot be written."""
+        with replacing(path) as file:
+            file.write((_HEAD + "\n".join(_lines(self.model_dump())) + "\n").encode())
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Calibration:
         """The calibration of a file. Raises `InputError` with everything that is wrong with it."""
         file = os.fspath(path)
         try:
-            held = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            held = tomllib.loads(read_whole(path).decode())
         except FileNotFoundError:
             raise _fault(file, "nothing there", "Check the path.") from None
         except (OSError, ValueError, RecursionError) as error:

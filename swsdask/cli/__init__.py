@@ -15,6 +15,7 @@ from typing import Any, TextIO, cast
 import click
 
 from swsdask import __version__
+from swsdask.cli.options import storage_option
 from swsdask.ending import Ended
 from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError
 from swsdask.model.visible import styled, visible
@@ -62,6 +63,9 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"swsdask.cli.{cmd_name}").command
+        for each in command.commands.values() if isinstance(command, click.Group) else (command,):
+            if not any(param.name == "storage_option" for param in each.params):
+                each.params.append(storage_option())
         return command
 
     def resolve_command(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -59,7 +58,7 @@ def command(
     out: str | None,
     keep_decisions: bool,
     preset: str | None,
-    settings_file: Path | None,
+    settings_file: str | None,
     assignments: tuple[str, ...],
     compat: str | None,
     frame_shift: float | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import click
@@ -17,7 +16,7 @@ from swsdask.cli.options import (
     reference_options,
     settings_options,
     verify_option,
-    writable_directory,
+    writable_place,
 )
 
 
@@ -50,8 +49,8 @@ from swsdask.cli.options import (
 @click.option(
     "--out",
     metavar="DIRECTORY",
-    callback=writable_directory,
-    help="Write intervals.parquet, differences.parquet and comparison.json into a local directory.",
+    callback=writable_place,
+    help="Write intervals.parquet, differences.parquet and comparison.json into a directory or URL.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
 def command(
@@ -61,7 +60,7 @@ def command(
     queries: str | None,
     qrels: str | None,
     preset: str | None,
-    settings_file: Path | None,
+    settings_file: str | None,
     assignments: tuple[str, ...],
     compat: str | None,
     measures: str | None,
@@ -80,7 +79,7 @@ def command(
     workers: int | None,
     rows_per_task: int | None,
     verify: bool,
-    out: Path | None,
+    out: str | None,
     form: str,
 ) -> None:
     """Compare systems by drawing the queries of WHERE again and again: intervals of numbers, tests of differences.

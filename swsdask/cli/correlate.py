@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from swsdask.cli.options import writable_directory
+from swsdask.cli.options import writable_place
 
 
 @click.command(short_help="Compute the rank correlation between measures.")
-@click.argument("results", type=click.Path(path_type=Path))
+@click.argument("results")
 @click.option("--measures", metavar="A,B", help="Only these measures, e.g. atwv,cnxe,map,twv@0.5.")
 @click.option("--condition", metavar="NAME", default="all", help="The condition whose numbers rank systems (all).")
 @click.option(
     "--out",
     metavar="DIRECTORY",
-    callback=writable_directory,
-    help="Write rank_correlation.parquet and rank_correlation.html into a local directory.",
+    callback=writable_place,
+    help="Write rank_correlation.parquet and rank_correlation.html into a directory or URL.",
 )
-def command(results: Path, measures: str | None, condition: str, out: Path | None) -> None:
+def command(results: str, measures: str | None, condition: str, out: str | None) -> None:
     """Compare the rankings of systems under each pair of measures, from RESULTS, which `swsdask score --out` wrote.
 
     Kendall's tau-b is 1 where two measures rank systems alike and -1 where one reverses the other; tau_AP weighs the

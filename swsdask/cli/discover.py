@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +13,7 @@ from swsdask.cli.options import (
     explicit_settings,
     given_runs,
     verify_option,
-    writable_directory,
+    writable_place,
 )
 
 TABLE = "discovery"
@@ -36,8 +35,8 @@ TABLE = "discovery"
 @click.option(
     "--out",
     metavar="DIRECTORY",
-    callback=writable_directory,
-    help="Write scores, histograms and report.html into a local directory.",
+    callback=writable_place,
+    help="Write scores, histograms and report.html into a directory or URL.",
 )
 @click.option("--tde-output", is_flag=True, help="Also write the files that the official tool writes, into OUT/tde.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
@@ -57,14 +56,14 @@ def command(
     change_settings: bool,
     definition: Any,
     measures: str | None,
-    settings_file: Path | None,
+    settings_file: str | None,
     assignments: tuple[str, ...],
     executor: str | None,
     cluster: str | None,
     workers: int | None,
     rows_per_task: int | None,
     verify: bool,
-    out: Path | None,
+    out: str | None,
     tde_output: bool,
     form: str,
     dry_run: bool,

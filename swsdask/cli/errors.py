@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from swsdask.cli.options import (
@@ -15,7 +13,7 @@ from swsdask.cli.options import (
     reference_options,
     settings_options,
     verify_option,
-    writable_directory,
+    writable_place,
 )
 
 
@@ -31,7 +29,7 @@ from swsdask.cli.options import (
 @click.option(
     "--out",
     metavar="DIRECTORY",
-    callback=writable_directory,
+    callback=writable_place,
     help="Write tables, Audacity labels, Praat TextGrids and CTM-like text into a local directory.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
@@ -41,7 +39,7 @@ def command(
     rttm: str | None,
     queries: str | None,
     preset: str | None,
-    settings_file: Path | None,
+    settings_file: str | None,
     assignments: tuple[str, ...],
     compat: str | None,
     top: int,
@@ -53,7 +51,7 @@ def command(
     workers: int | None,
     rows_per_task: int | None,
     verify: bool,
-    out: Path | None,
+    out: str | None,
     form: str,
 ) -> None:
     """List the queries that cost each system most: P_miss + beta P_fa of the query.

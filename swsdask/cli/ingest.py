@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from swsdask.cli.options import (
@@ -47,7 +45,7 @@ def command(
     qrels: str | None,
     runs: tuple[str, ...],
     preset: str | None,
-    settings_file: Path | None,
+    settings_file: str | None,
     assignments: tuple[str, ...],
     compat: str | None,
     replace: bool,

@@ -16,19 +16,54 @@ from swsdask.model.errors import SettingsError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def writable_directory(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
-    """A callback: a local directory to write into, made later; that it can be is known before the work begins."""
+def writable_place(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A callback: a directory or URL to write into, made later; that it can be is known before the work begins."""
+    from swsdask.places.writing import check_writable
+
     if value is None:
         return None
+    try:
+        check_writable(value)
+    except OSError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    return value
+
+
+def writable_directory(ctx: click.Context, param: click.Parameter, value: str) -> Path:
+    """The same for a directory of this machine."""
     if "://" in value:
         raise click.BadParameter(f"{value} is a URL; give a local directory.", ctx, param)
-    path = Path(value)
-    there = next(place for place in (path, *path.absolute().parents) if place.exists())
-    if not there.is_dir():
-        raise click.BadParameter(f"{there} is a file.", ctx, param)
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise click.BadParameter(f"no permission to write into {there}.", ctx, param)
-    return path
+    writable_place(ctx, param, value)
+    return Path(value)
+
+
+def storage_option() -> click.Option:
+    """--storage-option, which every command has; it holds before any other option is looked at."""
+    return click.Option(
+        ["--storage-option"],
+        multiple=True,
+        metavar="KEY=VALUE",
+        is_eager=True,
+        expose_value=False,
+        callback=_set_storage_options,
+        help="An option of fsspec for object stores, e.g. endpoint_url=http://host:9000 or s3.anon=true. Repeatable.",
+    )
+
+
+def _set_storage_options(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> None:
+    if not given:
+        return
+    from swsdask.places.options import set_option
+
+    for assignment in given:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key:
+            raise click.BadParameter("expected KEY=VALUE, e.g. endpoint_url=http://localhost:9000.", ctx, param)
+        set_option(key, text if key.rpartition(".")[2] in TEXTS else _value(text))
+
+
+TEXTS = ("key", "secret", "token", "account_key", "account_name", "sas_token", "password", "username")
+"""Storage options that are text whatever they look like."""
 
 
 def given_runs(given: Sequence[str]) -> list[str] | dict[str, str]:
@@ -124,7 +159,7 @@ def discovery_settings_options(command: Command) -> Command:
 def _settings(table: str, example: str) -> tuple[Callable[[Command], Command], ...]:
     told = f"A key of [{table}], e.g. {example}. Repeatable."
     return (
-        click.option("--settings", "settings_file", metavar="FILE", type=Path, help="A settings file (TOML)."),
+        click.option("--settings", "settings_file", metavar="FILE", help="A settings file (TOML), path or URL."),
         click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help=told),
     )
 
@@ -158,7 +193,7 @@ def verify_option(command: Command) -> Command:
 
 
 def explicit_settings(
-    settings_file: Path | None,
+    settings_file: str | None,
     assignments: tuple[str, ...] = (),
     executor: str | None = None,
     cluster: str | None = None,
@@ -170,9 +205,7 @@ def explicit_settings(
 
     Raises `SettingsError` for an assignment without a key, or for both --executor and --cluster.
     """
-    from swsdask.model.settings import load_settings_file
-
-    explicit = load_settings_file(settings_file) if settings_file else {}
+    explicit = _settings_file(settings_file) if settings_file else {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key:
@@ -195,6 +228,16 @@ def explicit_settings(
     if chosen:
         explicit["engine"] = {**explicit.get("engine", {}), **chosen}
     return explicit
+
+
+def _settings_file(file: str) -> dict[str, Any]:
+    from swsdask.model.settings import settings_of
+    from swsdask.places.reading import read_whole
+
+    try:
+        return settings_of(read_whole(file), file)
+    except OSError as error:
+        raise SettingsError(f"{file}: the settings file cannot be read: {error}") from None
 
 
 def _value(text: str) -> Any:

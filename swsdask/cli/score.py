@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,7 +16,7 @@ from swsdask.cli.options import (
     reference_options,
     settings_options,
     verify_option,
-    writable_directory,
+    writable_place,
 )
 
 
@@ -47,8 +46,8 @@ from swsdask.cli.options import (
 @click.option(
     "--out",
     metavar="DIRECTORY",
-    callback=writable_directory,
-    help="Write scores, curves and report.html into a local directory.",
+    callback=writable_place,
+    help="Write scores, curves and report.html into a directory or URL.",
 )
 @click.option(
     "--alignment", is_flag=True, help="Also write alignment.parquet: every trial and every missed occurrence."
@@ -65,7 +64,7 @@ def command(
     queries: str | None,
     qrels: str | None,
     preset: str | None,
-    settings_file: Path | None,
+    settings_file: str | None,
     assignments: tuple[str, ...],
     compat: str | None,
     measures: str | None,
@@ -79,7 +78,7 @@ def command(
     verify: bool,
     cache: bool,
     buckets: int | None,
-    out: Path | None,
+    out: str | None,
     alignment: bool,
     mediaeval_output: bool,
     form: str,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swsdask.cli.options import engine_options, explicit_settings, writable_directory
+from swsdask.cli.options import engine_options, explicit_settings, writable_directory, writable_place
 
 
 @click.group(short_help="Simulate systems: how measures behave.")
@@ -18,7 +18,7 @@ def command() -> None:
 @click.option("--seed", type=click.IntRange(0), default=2006, help="Another seed, other systems (2006).")
 @click.option("--replicates", type=click.IntRange(1, 100_000), default=60, help="How often to simulate (60).")
 @engine_options
-@click.option("--out", metavar="DIRECTORY", callback=writable_directory, help="Write gap.html, gap.json, gap.parquet.")
+@click.option("--out", metavar="DIRECTORY", callback=writable_place, help="Write gap.html, gap.json, gap.parquet.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
 def gap(
     seed: int,
@@ -27,7 +27,7 @@ def gap(
     cluster: str | None,
     workers: int | None,
     rows_per_task: int | None,
-    out: Path | None,
+    out: str | None,
     form: str,
 ) -> None:
     """Compare the rankings of 100 simulated systems by mean GAP under 28 penalty functions.

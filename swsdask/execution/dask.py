@@ -9,19 +9,20 @@ data: it outlives the loss of every worker that had it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import reduce
 from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
 import dask
-from distributed import CancelledError, Client, Future, KilledWorker
+from distributed import CancelledError, Client, Future, KilledWorker, Worker, WorkerPlugin
 
 from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Tree, execution_error
 from swsdask.execution.limits import within
 from swsdask.model.errors import ClusterError, SwsdaskError, counted
+from swsdask.places.options import options, set_options
 
 RETRIES = 2
 """How often a task that raised is tried again: storage on a network fails now and then."""
@@ -131,6 +132,34 @@ class DaskExecutor:
         """A future of function(*arguments). What is large on purpose is sent without Dask's warning."""
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
             return self._client.submit(function, *arguments, key=key, retries=RETRIES, priority=priority)
+
+
+class StoreOptions(WorkerPlugin):
+    """Sets the options of stores on every worker, also on those that come later."""
+
+    name = "swsdask store options"
+
+    def __init__(self, given: Mapping[str, Mapping[str, Any]]) -> None:
+        self._given = given
+
+    def setup(self, worker: Worker) -> None:  # noqa: ARG002
+        """Called on a worker."""
+        set_options(self._given)
+
+
+@contextmanager
+def sent_options(client: Client) -> Iterator[None]:
+    """Give the workers this process's options of stores; workers that come when the context has ended get none."""
+    given = options()
+    if not given:
+        yield
+        return
+    within(ANSWER_S, lambda: client.register_plugin(StoreOptions(given)))
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # A TimeoutError too: the scheduler is gone.
+            within(CANCEL_S, lambda: client.unregister_worker_plugin(StoreOptions.name))
 
 
 class _Watch:

@@ -44,11 +44,11 @@ def open_executor(
             threads.close()
     else:
         from swsdask.execution.clusters import LocalProcesses, describe
-        from swsdask.execution.dask import DaskExecutor
+        from swsdask.execution.dask import DaskExecutor, sent_options
 
         place = LocalProcesses(workers=workers) if name == "processes" else describe(name, settings.workers)
         shown = progress or Unseen()
-        with place.connected(lambda what: shown.begin(what, 0)) as client:
+        with place.connected(lambda what: shown.begin(what, 0)) as client, sent_options(client):
             yield DaskExecutor(client, settings.fan_in, place.timeout_s)
 
 

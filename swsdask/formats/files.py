@@ -24,6 +24,7 @@ from swsdask.formats.pipes import Pipe, open_local
 from swsdask.formats.runs.text import decoded_blocks, read_blocks, with_newlines
 from swsdask.formats.values import FormatError
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError
+from swsdask.places.reading import file_system, is_local, storage_fault
 
 _STEP = 1 << 16
 """Most bytes that one `read` gives, and so that are lost where compressed data break off."""
@@ -83,42 +84,17 @@ def file_size(url: str) -> int:
     try:
         if is_local(url):
             return os.stat(url.copy if isinstance(url, Pipe) else url).st_size
-        from fsspec.core import url_to_fs
-
-        filesystem, path = url_to_fs(url)
+        filesystem, path = file_system(url)
         return int(filesystem.size(path) or 0)
     except Exception as error:
         raise storage_fault(url, error) from None
-
-
-def is_local(url: str) -> bool:
-    """Whether `url` is a path of this machine, for which fsspec is not needed."""
-    return "://" not in url
-
-
-def storage_fault(url: str, error: Exception) -> InputError:
-    """What to do when a path or URL cannot be listed, opened or read."""
-    if isinstance(error, InputError):
-        return error
-    if isinstance(error, FileNotFoundError):
-        return InputError(Problem(url, None, "a file or folder", "nothing there", "Check the path."))
-    if isinstance(error, IsADirectoryError):
-        return InputError(Problem(url, None, "a file", "a folder", "Name a file in it."))
-    if isinstance(error, PermissionError):
-        return InputError(Problem(url, None, "a file that may be read", "no permission to", "Change its permissions."))
-    if isinstance(error, ImportError):
-        return InputError(Problem(url, None, "a storage that is installed", f"{error}", "Install what that names."))
-    found = f"{type(error).__name__}: {error}"
-    return InputError(Problem(url, None, "a readable file or folder", found, "Check the path and the access to it."))
 
 
 def open_plain(url: str) -> Any:
     """Open a file as it is stored, to read and seek in. Raises what the storage raises, and `InputError`."""
     if is_local(url):
         return open_local(url)
-    from fsspec.core import url_to_fs
-
-    filesystem, path = url_to_fs(url)
+    filesystem, path = file_system(url)
     return filesystem.open(path, "rb")
 
 
@@ -166,21 +142,14 @@ class _Source(io.RawIOBase):
 
 
 @contextmanager
-def writing(url: str) -> Iterator[pa.NativeFile]:
-    """A file to write to, compressed as its name says."""
+def writing(path: str) -> Iterator[pa.NativeFile]:
+    """A file of this machine to write to, compressed as its name says."""
     with ExitStack() as stack:
         try:
-            if is_local(url):
-                raw: Any = stack.enter_context(open(url, "wb"))
-            else:
-                from fsspec.core import url_to_fs
-
-                filesystem, path = url_to_fs(url)
-                raw = stack.enter_context(filesystem.open(path, "wb"))
-        except Exception as error:
-            raise storage_fault(url, error) from None
-        sink = stack.enter_context(pa.PythonFile(raw, mode="w"))
-        codec = next((codec for ending, codec in COMPRESSED_ENDINGS.items() if url.lower().endswith(ending)), None)
+            sink = stack.enter_context(pa.OSFile(path, "wb"))
+        except OSError as error:
+            raise storage_fault(path, error) from None
+        codec = next((codec for ending, codec in COMPRESSED_ENDINGS.items() if path.lower().endswith(ending)), None)
         yield stack.enter_context(pa.CompressedOutputStream(sink, codec)) if codec else sink
 
 

@@ -6,11 +6,12 @@ import glob
 import os
 from collections.abc import Callable, Iterable
 
-from swsdask.formats.files import is_local, noted, storage_fault
-from swsdask.formats.reference.files import files_in, is_folder
+from swsdask.formats.files import noted
+from swsdask.formats.reference.files import files_in
 from swsdask.formats.runs.resources import stray_resources
 from swsdask.formats.sniff import RUNS, Format, sniff
 from swsdask.model.errors import Problems
+from swsdask.places.reading import file_system, is_folder, is_local, storage_fault
 
 
 def find_files(patterns: Iterable[str], things: str, in_folder: Callable[[str, Problems], list[str]]) -> list[str]:
@@ -47,9 +48,7 @@ def matching(pattern: str) -> list[str]:
     try:
         if is_local(pattern):
             return sorted(glob.glob(pattern, recursive=True))
-        from fsspec.core import url_to_fs
-
-        filesystem, path = url_to_fs(pattern)
+        filesystem, path = file_system(pattern)
         return sorted(filesystem.unstrip_protocol(file) for file in filesystem.glob(path))
     except Exception as error:
         raise storage_fault(pattern, error) from None

@@ -16,7 +16,6 @@ from swsdask.formats.reference.files import (
     ReferenceFiles,
     files_in,
     find_reference,
-    is_folder,
     kind_by_content,
     reference_candidates,
 )
@@ -29,6 +28,7 @@ from swsdask.formats.sniff import RUNS, Format, sniff
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.resources import Phase, Resources
 from swsdask.model.settings import EvaluationSettings
+from swsdask.places.reading import is_folder
 
 MOST_PROBLEMS = 1_000_000
 _DEFAULTS = EvaluationSettings()

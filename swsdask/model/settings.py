@@ -445,14 +445,13 @@ def _load_one(name: str) -> dict[str, Any]:
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
         raise SettingsError(f"preset {name!r} is unknown. Nearest: {near[0]}. Known: {', '.join(names)}.")
-    return load_settings_file(conf_directory() / f"{name}.toml")
+    path = conf_directory() / f"{name}.toml"
+    return settings_of(path.read_bytes(), str(path))
 
 
-def load_settings_file(path: Path) -> dict[str, Any]:
-    """A settings file as a dictionary. Raises `SettingsError` if it cannot be read or is not TOML."""
+def settings_of(content: bytes, file: str) -> dict[str, Any]:
+    """The content of a settings file as a dictionary. Raises `SettingsError` if it is not TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: the settings file cannot be read: {error}") from None
+        return tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{path}: not a TOML file: {error}") from None
+        raise SettingsError(f"{file}: not a TOML file: {error}") from None

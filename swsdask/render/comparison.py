@@ -6,7 +6,6 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +18,8 @@ from rich.text import Text
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import counted
 from swsdask.model.measures import better, describe, written
-from swsdask.render.writing import together
+from swsdask.places.reading import Place
+from swsdask.places.writing import together
 
 _P = ("p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon", "p_adjusted")
 
@@ -107,7 +107,7 @@ def _records(table: pa.Table) -> list[dict[str, Any]]:
     ]
 
 
-def write_comparison(found: Comparison, directory: Path) -> list[str]:
+def write_comparison(found: Comparison, directory: Place) -> list[str]:
     """Write `intervals.parquet`, `differences.parquet` and `comparison.json`; their names.
 
     Equal comparisons give equal bytes. Raises `OSError` where the directory cannot be written.

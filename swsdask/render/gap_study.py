@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 from swsdask.model.results import GapStudy
+from swsdask.places.reading import Place
+from swsdask.places.writing import together
 from swsdask.render.pages import environment, style
-from swsdask.render.writing import together
 
 TAU = pa.schema(
     [
@@ -82,7 +82,7 @@ def print_study(study: GapStudy, console: Console | None = None) -> None:
     console.print(table)
 
 
-def write_study(study: GapStudy, directory: Path, signature: str) -> None:
+def write_study(study: GapStudy, directory: Place, signature: str) -> None:
     """Write `gap.html`, `gap.json` (the table of functions) and `gap.parquet` (rows of `TAU`).
 
     Equal studies give equal bytes. Raises `OSError` if the directory cannot be written.

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -19,6 +18,8 @@ from swsdask.model.errors import counted
 from swsdask.model.leaderboard import LEADERBOARD, Board, board
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
+from swsdask.places.reading import Place
+from swsdask.places.writing import replacing
 from swsdask.render.calibration import calibration
 from swsdask.render.discovery import page as discovery_page
 from swsdask.render.ece import KINDS
@@ -28,15 +29,13 @@ from swsdask.render.rank_correlation import compared
 from swsdask.render.retrieval import CURVES as PRECISION_RECALL
 from swsdask.render.retrieval import processing_load, retrieval
 from swsdask.render.tables import by_condition, by_query, mark
-from swsdask.render.writing import replacing
 
 _BAR_WIDTH = 140
 
 
-def write_report(result: Result, path: Path, correlations: Sequence[RankCorrelation] = ()) -> None:
+def write_report(result: Result, place: Place, correlations: Sequence[RankCorrelation] = ()) -> None:
     """Write the report of a result as one HTML file; see `page`. Raises `OSError` if it cannot be written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
+    with replacing(place) as file:
         file.write(page(result, correlations).encode())
 
 

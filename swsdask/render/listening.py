@@ -12,7 +12,6 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -23,7 +22,8 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.listening import Errors
-from swsdask.render.writing import together
+from swsdask.places.reading import Place
+from swsdask.places.writing import together
 
 Event = Mapping[str, Any]
 
@@ -57,7 +57,7 @@ def errors_json(found: Errors) -> str:
     return json.dumps({n: t.to_pylist() for n, t in tables.items()}, ensure_ascii=False, indent=1) + "\n"
 
 
-def write_errors(found: Errors, directory: Path) -> list[str]:
+def write_errors(found: Errors, directory: Place) -> list[str]:
     """Write `queries.parquet`, `events.parquet` and the files to listen by; what they are.
 
     Equal errors give equal bytes. Raises `OSError` where the directory cannot be written.

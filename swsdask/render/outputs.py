@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES, RankCorrelation, Result
+from swsdask.places.reading import Place, joined, read_whole
+from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.html import page
-from swsdask.render.writing import MANIFEST, fingerprint, fingerprints, together
 
 _ROWS_PER_GROUP = 1_000_000
 _SCHEMAS = {"scores": SCORES, "curves": CURVES, "alignment": ALIGNMENT}
@@ -28,17 +29,17 @@ Official = Callable[[Path], Sequence[Path]]
 
 
 def write_outputs(
-    result: Result, directory: Path, correlations: Sequence[RankCorrelation] = (), official: Official | None = None
+    result: Result, directory: Place, correlations: Sequence[RankCorrelation] = (), official: Official | None = None
 ) -> list[str]:
-    """Write a result into a directory, all files together (see `render.writing`).
+    """Write a result into a directory, all files together (see `places.writing`).
 
     Parameters
     ----------
     result
         The result. Equal tables give equal bytes.
     directory
-        The directory, made if it does not exist. Files of an earlier result that this one does not have are removed;
-        other files stay.
+        The directory, a path or a URL, made if it does not exist. Files of an earlier result that this one does not
+        have are removed; other files stay.
     correlations
         What `report.html` shows of how measures rank systems.
     official
@@ -53,7 +54,7 @@ def write_outputs(
 
     Raises
     ------
-    OSError
+    OSError, InputError
         If the directory cannot be written.
     """
     tables = {"scores": result.table, "curves": result.curves, "alignment": result.alignment}
@@ -72,7 +73,7 @@ def write_outputs(
         return [*written, *(str(path.relative_to(hidden)) for path in others)]
 
 
-def read_outputs(directory: Path) -> Result:
+def read_outputs(directory: Place) -> Result:
     """Read the result that `write_outputs` wrote.
 
     Parameters
@@ -94,28 +95,29 @@ def read_outputs(directory: Path) -> Result:
     files = manifest.pop("files")
     tables = {}
     for name, schema in _SCHEMAS.items():
-        path = directory / f"{name}.parquet"
-        if name == "alignment" and path.name not in files:
+        file = f"{name}.parquet"
+        if name == "alignment" and file not in files:
             continue
+        place = joined(directory, file)
         try:
-            content = path.read_bytes()
-            if fingerprint(content) != files[path.name]:
-                raise _not_a_result(path, f"a file that is not the one {MANIFEST} lists")
+            content = read_whole(place)
+            if fingerprint(content) != files[file]:
+                raise _not_a_result(place, f"a file that is not the one {MANIFEST} lists")
             tables[name] = pq.read_table(pa.BufferReader(content)).cast(schema)
         except (OSError, ValueError, KeyError) as error:
-            raise _not_a_result(path, error) from None
+            raise _not_a_result(place, error) from None
     notes = tuple(manifest.pop("notes"))
     return Result(tables["scores"], tables["curves"], manifest, notes, tables.get("alignment"))
 
 
-def renew_report(directory: Path, result: Result, correlations: Sequence[RankCorrelation] = ()) -> None:
+def renew_report(directory: Place, result: Result, correlations: Sequence[RankCorrelation] = ()) -> None:
     """Write `report.html` of a result anew, in the directory that the result was read from.
 
     Raises
     ------
     InputError
         If the manifest cannot be read.
-    OSError
+    OSError, InputError
         If the directory cannot be written.
     """
     manifest = _read_manifest(directory)
@@ -128,15 +130,15 @@ def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
     (directory / MANIFEST).write_text(_json(_finite(manifest), indent=2) + "\n", encoding="utf-8")
 
 
-def _read_manifest(directory: Path) -> dict[str, Any]:
-    path = directory / MANIFEST
+def _read_manifest(directory: Place) -> dict[str, Any]:
+    place = joined(directory, MANIFEST)
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(read_whole(place))
         if isinstance(manifest["notes"], list) and isinstance(manifest["files"], dict):
             return dict(manifest)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _not_a_result(path, error) from None
-    raise _not_a_result(path, "notes and files of another kind")
+        raise _not_a_result(place, error) from None
+    raise _not_a_result(place, "notes and files of another kind")
 
 
 def scores_json(result: Result) -> str:
@@ -191,7 +193,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _not_a_result(path: Path, found: Exception | str) -> InputError:
+def _not_a_result(place: str, found: Exception | str) -> InputError:
     """The error for a file of a result; a missing file may be one that is being written, or whose writer ended."""
     if isinstance(found, FileNotFoundError):
         found = "no such file"
@@ -199,4 +201,4 @@ def _not_a_result(path: Path, found: Exception | str) -> InputError:
         found = f"no entry {found}"
     expected = "a file that `swsdask score --out` wrote"
     remedy = "Score again with --out, or wait until the command that is writing there has ended."
-    return InputError(Problem(str(path), None, expected, " ".join(str(found).split()), remedy))
+    return InputError(Problem(place, None, expected, " ".join(str(found).split()), remedy))

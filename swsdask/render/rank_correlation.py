@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -18,9 +17,10 @@ from swsdask.model.errors import counted
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import distinct_headings, written
 from swsdask.model.results import RankCorrelation
+from swsdask.places.reading import Place
+from swsdask.places.writing import together
 from swsdask.render.pages import environment, style
 from swsdask.render.tables import mark
-from swsdask.render.writing import together
 
 WIDTH, HEIGHT, LETTER = 42, 30, 7.2
 """The size of a box of the matrix, and roughly that of a letter of its labels."""
@@ -66,7 +66,7 @@ def print_rank_correlation(found: RankCorrelation, scores: Board, console: Conso
 WHAT_IS_WHERE = "Below the diagonal: Kendall's tau-b. Above: tau_AP, the mean of both directions."
 
 
-def write_rank_correlation(found: RankCorrelation, scores: Board, directory: Path, signature: str) -> None:
+def write_rank_correlation(found: RankCorrelation, scores: Board, directory: Place, signature: str) -> None:
     """Write `rank_correlation.parquet` (rows of `RANK_CORRELATION`) and `rank_correlation.html`, one page.
 
     Equal comparisons give equal bytes. Raises `OSError` if the directory cannot be written.

@@ -50,7 +50,7 @@ def test_measures_and_condition(swsdask: Callable[..., Outcome], results: Path) 
         (["--measures", "atwv,nope"], "measure 'nope' is not in the result"),
         (["--measures", "atwv"], "two or more measures"),
         (["--condition", "x"], "condition 'x' is not in the result. It has: all, oov=true."),
-        (["--out", "s3://x/y"], "is a URL"),
+        (["--out", "https://x/y"], "a web address, which can only be read"),
     ],
 )
 def test_bad_options(swsdask: Callable[..., Outcome], results: Path, options: list[str], message: str) -> None:

@@ -17,20 +17,28 @@ from queue import SimpleQueue
 from typing import Any
 
 import dask
+import fsspec.config
 import pytest
 
 import swsdask
 from swsdask.execution import clusters
 from swsdask.execution import dask as execution
 from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
-from swsdask.execution.dask import DaskExecutor
+from swsdask.execution.dask import DaskExecutor, sent_options
 from swsdask.execution.executor import TASKS_AHEAD
 from swsdask.execution.open import cluster
 from swsdask.model.errors import ClusterError, ExecutionError, InsecureConnection, SettingsError
+from swsdask.places.options import options
 from tests.cluster import cells
 from tests.cluster.conftest import Elsewhere, killing
 
 pytestmark = pytest.mark.cluster
+
+
+def test_workers_have_the_options_of_stores_while_they_are_sent(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fsspec.config, "conf", {"s3": {"key": "k"}})
+    with sent_options(client):
+        assert [found["s3"]["key"] for found in client.run(options).values()] == ["k", "k"]
 
 
 def test_everything_is_mapped_with_what_is_shared_and_merged(executor: DaskExecutor) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from fsspec import filesystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,9 +90,10 @@ def test_rows_survive(run: list[RunPiece]) -> None:
     for row in rows(run):
         by_query[str(row[0])].append(row)
     for name, write in WRITERS.items():
-        write(run, f"memory://{name}")
         problems = Problems()
-        found = list(read_run(f"memory://{name}", problems))
+        with TemporaryDirectory() as folder:
+            write(run, f"{folder}/{name}")
+            found = list(read_run(f"{folder}/{name}", problems))
         assert not list(problems)
         if write is write_table:
             assert rows(found) == rows(run)
@@ -105,19 +107,19 @@ def test_rows_survive(run: list[RunPiece]) -> None:
             assert found[0].header.attributes["language"] == run[0].header.attributes["language"]
 
 
-def test_a_list_is_of_one_system() -> None:
-    filesystem("memory").pipe("/two.csv", b"system,query,document,start,duration,score\na,q,d,1,1,1\nb,q,d,1,1,1\n")
-    two = list(read_run("memory://two.csv", Problems()))
+def test_a_list_is_of_one_system(tmp_path: Path) -> None:
+    (tmp_path / "two.csv").write_text("system,query,document,start,duration,score\na,q,d,1,1,1\nb,q,d,1,1,1\n")
+    two = list(read_run(str(tmp_path / "two.csv"), Problems()))
     with pytest.raises(InputError, match="rows of one system; found rows of 'a' and 'b'"):
-        write_kwslist(two, "memory://two.xml")
-    write_table(two, "memory://again.tsv")
-    assert [piece.header.system for piece in read_run("memory://again.tsv", Problems())] == ["a", "b"]
+        write_kwslist(two, str(tmp_path / "two.xml"))
+    write_table(two, str(tmp_path / "again.tsv"))
+    assert [piece.header.system for piece in read_run(str(tmp_path / "again.tsv"), Problems())] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["run.txt", "run.parquet.gz", "run"])
 def test_a_table_has_a_known_ending(name: str) -> None:
     with pytest.raises(InputError, match=r"a name that ends in \.tsv, \.csv or \.parquet"):
-        write_table([], f"memory://{name}")
+        write_table([], name)
 
 
 def test_a_folder_that_is_not_there() -> None:

@@ -14,8 +14,8 @@ import pytest
 import swsdask.render.outputs as outputs
 from swsdask.model.errors import InputError
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES, Result
+from swsdask.places.writing import replacing
 from swsdask.render.outputs import read_outputs, scores_json, write_outputs
-from swsdask.render.writing import replacing
 from tests.results import MANIFEST, table, three_systems
 
 ODD = [

@@ -8,8 +8,8 @@ from swsdask.model.settings import (
     OperatingPoint,
     build_settings,
     load_preset,
-    load_settings_file,
     preset_names,
+    settings_of,
 )
 
 
@@ -135,15 +135,11 @@ def test_bad_values(bad: dict[str, object]) -> None:
         build_settings(None, None, {"evaluation": bad})
 
 
-def test_settings_files(tmp_path: object) -> None:
-    from pathlib import Path
-
-    path = Path(str(tmp_path)) / "x.toml"
-    with pytest.raises(SettingsError, match="cannot be read"):
-        load_settings_file(path)
-    path.write_text("[evaluation\n")
-    with pytest.raises(SettingsError, match="not a TOML file"):
-        load_settings_file(path)
+def test_settings_files() -> None:
+    assert settings_of(b"[evaluation]\ntolerance_s = 1", "x.toml") == {"evaluation": {"tolerance_s": 1}}
+    for content in (b"[evaluation\n", b"\xff"):
+        with pytest.raises(SettingsError, match=r"x\.toml: not a TOML file"):
+            settings_of(content, "x.toml")
 
 
 def test_settings_are_frozen_and_hashable() -> None:

@@ -6,9 +6,9 @@ import os
 import re
 from dataclasses import dataclass
 
-from swsdask.formats.files import is_local, storage_fault
 from swsdask.formats.sniff import Format, format_of_name, sniff
 from swsdask.model.errors import InputError, Problem
+from swsdask.places.reading import file_system, is_local, storage_fault
 
 _APART = re.compile(r"\.|readme\b|.*\.md$", re.IGNORECASE)
 _OPTIONS = "or name the three files with --ecf, --rttm and --queries"
@@ -56,19 +56,6 @@ def reference_candidates(url: str) -> dict[Format, list[str]]:
     return found
 
 
-def is_folder(url: str) -> bool:
-    """Whether there is a folder at a path or fsspec URL. Raises `InputError` if the storage does not answer."""
-    try:
-        if is_local(url):
-            return os.path.isdir(url)
-        from fsspec.core import url_to_fs
-
-        filesystem, path = url_to_fs(url)
-        return bool(filesystem.isdir(path))
-    except Exception as error:
-        raise storage_fault(url, error) from None
-
-
 def kind_by_content(file: str) -> Format | None:
     """What a file is, None if that is unknown."""
     try:
@@ -102,9 +89,7 @@ def _local_files(path: str) -> list[str]:
 
 
 def _remote_files(url: str) -> list[str]:
-    from fsspec.core import url_to_fs
-
-    filesystem, path = url_to_fs(url)
+    filesystem, path = file_system(url)
     if filesystem.isfile(path):
         raise NotADirectoryError(url)
     entries = filesystem.ls(path, detail=True)

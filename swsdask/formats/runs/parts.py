@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from swsdask.formats.files import file_size, open_plain, storage_fault
+from swsdask.formats.files import file_size, open_plain
 from swsdask.formats.runs.text import BLOCK, Window, decoded_blocks, utf8_begin, utf8_blocks
 from swsdask.formats.runs.xml import Root, cut_off, read_body, read_root, xml_window
 from swsdask.formats.values import FormatError
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.schemas import RunPiece
+from swsdask.places.reading import storage_fault
 
 _MARKUP_ENDS = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
 _MARKUP = re.compile(rb"<[!?]")

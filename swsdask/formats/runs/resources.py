@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,13 +16,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from swsdask.formats.files import is_local, noted, read_lines, storage_fault
+from swsdask.formats.files import noted, read_lines
 from swsdask.formats.reference.files import files_in
 from swsdask.formats.sniff import RUNS, sniff
 from swsdask.formats.values import shown, system_of_file
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Node, Phase, Resources
 from swsdask.model.schemas import RunPiece
+from swsdask.places.reading import is_file
 
 Path = tuple[str | int, ...]
 """The path of a value: tables, keys and indices of arrays, from the outside in."""
@@ -155,9 +155,9 @@ def find_resources(runs: Iterable[str], problems: Problems) -> dict[str, str]:
     for folder, inside in folders.items():
         with noted(problems):
             own = {run: f"{folder}{system_of_file(run)}.{ENDING}" for run in inside}
-            found.update((run, file) for run, file in own.items() if _is_file(file))
+            found.update((run, file) for run, file in own.items() if is_file(file))
             common = f"{folder}{ENDING}"
-            if _is_file(common):
+            if is_file(common):
                 _check_common(common, folder, [file for file in own.values() if file in found.values()])
                 found[inside[0]] = common
     return found
@@ -208,15 +208,3 @@ def _is_run(file: str) -> bool:
         return sniff(file) in RUNS
     except InputError:
         return False
-
-
-def _is_file(url: str) -> bool:
-    try:
-        if is_local(url):
-            return os.path.isfile(url)
-        from fsspec.core import url_to_fs
-
-        filesystem, path = url_to_fs(url)
-        return bool(filesystem.isfile(path))
-    except Exception as error:
-        raise storage_fault(url, error) from None

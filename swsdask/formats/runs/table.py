@@ -30,11 +30,9 @@ from swsdask.formats.files import (
     Lines,
     check_expansion,
     file_size,
-    is_local,
     noted,
     open_plain,
     read_lines,
-    storage_fault,
 )
 from swsdask.formats.pipes import Pipe
 from swsdask.formats.runs.arrow import Batch, Gathering
@@ -42,6 +40,7 @@ from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.values import FormatError, read_header, shown
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.schemas import RunPiece
+from swsdask.places.reading import is_local, storage_fault
 
 NEEDED = ("query", "document", "start", "duration", "score")
 TIMES = ("start", "duration")

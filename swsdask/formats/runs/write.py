@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from swsdask.formats.files import COMPRESSED_ENDINGS, is_local, writing
-from swsdask.formats.reference.files import is_folder
+from swsdask.formats.files import COMPRESSED_ENDINGS, writing
 from swsdask.formats.runs.arrow import join_pieces
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import read_run
@@ -35,6 +34,8 @@ from swsdask.formats.values import FormatError, shown
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError
 from swsdask.model.schemas import RunPiece
 from swsdask.model.units import TICKS_PER_SECOND
+from swsdask.places.reading import is_folder, is_local, parted
+from swsdask.places.writing import together
 
 _DELIMITERS = {".tsv": "\t", ".csv": ","}
 _COLUMNS = [
@@ -173,15 +174,14 @@ def convert(
         if delimiter_of(target) is None:
             raise SettingsError(f"{target}: only .tsv and .csv are made harmless for spreadsheets.")
         write = partial(write_table, harmless=True)
-    folder, name = os.path.split(target)
-    local = is_local(target)
-    if local and not is_folder(folder or "."):
+    folder, name = parted(target)
+    if is_local(target) and not is_folder(folder or "."):
         raise InputError(Problem(target, None, "a folder to write into", f"no folder {folder}", "Create it first."))
     problems = Problems()
     rows = sum(len(piece) for piece in read_run(source, problems, system=system, encoding=encoding))
     problems.raise_if_any()
-    unfinished = os.path.join(folder, f".unfinished-{name}") if local else target
-    try:
+    with together(folder or ".") as hidden:
+        unfinished = str(hidden / name)
         if not encoding and stays_table(source, target):
             told = system or system_to_add(source, target)
             rewrite_table(
@@ -189,11 +189,6 @@ def convert(
             )
         else:
             write(read_run(source, problems, system=system, encoding=encoding), unfinished)
-        if local:
-            os.replace(unfinished, target)
-    finally:
-        if local and os.path.exists(unfinished):
-            os.remove(unfinished)
     return rows
 
 

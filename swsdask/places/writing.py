@@ -7,6 +7,9 @@ results, or files without a manifest, and a reader that checks the hashes never 
 
 A writer holds a lock on its hidden folder, which ends with its process. The next writer removes the folders that are
 not locked.
+
+In a store, at any URL that fsspec can write, files are made in a temporary folder here and sent when all of them are
+complete, in the same order: the old manifest is removed first, the new one is sent last.
 """
 
 from __future__ import annotations
@@ -14,70 +17,165 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import IO, Any
 
 import xxhash
+
+from swsdask.model.errors import InputError, Problem
+from swsdask.places.reading import Place, file_system, local_path, parted, storage_fault
 
 MANIFEST = "manifest.json"
 """The file of a set of results that is moved last. Its entry `files` holds the fingerprints of the others."""
 
 _HIDDEN = ".swsdask-"
+_PROBE = ".probe-"
+
+
+_READ_ONLY = ("http", "https")
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that replaces `path` when the context ends without an error.
+def replacing(place: Place) -> Iterator[IO[bytes]]:
+    """Open a file for writing that replaces the one at a place when the context ends without an error.
 
     Parameters
     ----------
-    path
-        The file to replace. Its folder must exist.
+    place
+        The path or URL of the file to replace.
 
     Yields
     ------
     IO[bytes]
-        The new file. If the context ends with an error, `path` stays as it was.
+        The new file. If the context ends with an error, the old one stays as it was.
+
+    Raises
+    ------
+    OSError, InputError
+        As `together`.
     """
-    with together(path.parent) as hidden, (hidden / path.name).open("wb") as file:
+    folder, name = parted(place)
+    with together(folder or ".") as hidden, (hidden / name).open("wb") as file:
         yield file
 
 
 @contextmanager
-def together(folder: Path) -> Iterator[Path]:
-    """Give a hidden folder whose files are moved into `folder` when the context ends without an error.
+def together(folder: Place) -> Iterator[Path]:
+    """Give a local folder whose files are moved into `folder`, or sent there, when the context ends without an error.
 
     Parameters
     ----------
     folder
-        The target, made if it does not exist. Other files in it stay, except those that the replaced manifest lists
-        and the new one does not.
+        The target, a path or a URL, made if it does not exist. Other files in it stay, except those that the replaced
+        manifest lists and the new one does not.
 
     Yields
     ------
     Path
-        The hidden folder. Files in subfolders are moved into subfolders of the same names.
+        The hidden folder. Files in subfolders become files in subfolders of the same names.
 
     Raises
     ------
     OSError
-        If `folder` cannot be written, or a folder has the name of a file that is to be moved.
+        If a local `folder` cannot be written, or a folder has the name of a file that is to be moved.
+    InputError
+        If a store cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    hidden, lock = _locked_folder(folder)
+    path = local_path(folder)
+    if path is None:
+        with TemporaryDirectory(prefix="swsdask-") as made:
+            yield Path(made)
+            _send(Path(made), os.fspath(folder))
+        return
+    local = Path(path)
+    local.mkdir(parents=True, exist_ok=True)
+    hidden, lock = _locked_folder(local)
     try:
         yield hidden
-        _move(hidden, folder)
-        _remove_abandoned(folder)
+        _move(hidden, local)
+        _remove_abandoned(local)
     finally:
         try:
             rmtree(hidden, ignore_errors=True)
         finally:
             os.close(lock)
+
+
+def check_writable(folder: Place) -> None:
+    """Raise for a place that cannot be written, before the work begins; of a store by writing a file and removing it.
+
+    Raises
+    ------
+    OSError
+        If a local folder, or the first one above it that is there, is a file or may not be written.
+    InputError
+        If a store cannot be written.
+    """
+    path = local_path(folder)
+    if path is None:
+        url = os.fspath(folder)
+        with _explained(url):
+            filesystem, root = _writable(url)
+            probe = f"{root}/{_PROBE}{secrets.token_hex(8)}"
+            filesystem.pipe_file(probe, b"")
+            filesystem.rm_file(probe)
+        return
+    there = next(place for place in (Path(path), *Path(path).absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f"{there} is a file.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(f"no permission to write into {there}.")
+
+
+def _writable(url: str) -> tuple[Any, str]:
+    """The file system of a URL and the path in it. Raises `InputError` for a protocol that only reads."""
+    if url.partition("://")[0] in _READ_ONLY:
+        expected = "a folder here or in a store (s3, gs, az, ...)"
+        raise InputError(Problem(url, None, expected, "a web address, which can only be read", "Name another place."))
+    filesystem, root = file_system(url)
+    return filesystem, root.rstrip("/")
+
+
+@contextmanager
+def _explained(url: str) -> Iterator[None]:
+    """Whatever a store raises, as an `InputError`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ImportError as error:
+        raise storage_fault(url, error) from None
+    except Exception as error:
+        found = f"{type(error).__name__}: {error}"
+        remedy = "Check the name, the credentials and their permissions."
+        raise InputError(Problem(url, None, "a store that can be written", found, remedy)) from error
+
+
+def _send(made: Path, url: str) -> None:
+    """Send all files of a folder to a URL, the manifest last; remove what the old manifest lists and the new does not.
+
+    The file system's list of what is there may be older than this process: it is forgotten first and last.
+    """
+    names = _files(made)
+    with _explained(url):
+        filesystem, root = _writable(url)
+        filesystem.invalidate_cache()
+        if MANIFEST in names:
+            names = [*(name for name in names if name != MANIFEST), MANIFEST]
+            with suppress(FileNotFoundError):
+                outdated = _listed_by(filesystem.cat_file(f"{root}/{MANIFEST}")) - _listed_in(made / MANIFEST)
+                filesystem.rm_file(f"{root}/{MANIFEST}")
+                for name in sorted(outdated):
+                    with suppress(FileNotFoundError):
+                        filesystem.rm_file(f"{root}/{name}")
+        for name in names:
+            filesystem.put_file(str(made / name), f"{root}/{name}")
+        filesystem.invalidate_cache()
 
 
 def fingerprint(content: bytes) -> dict[str, Any]:
@@ -159,9 +257,16 @@ def _listed(folder: Path) -> set[str]:
 
 def _listed_in(manifest: Path) -> set[str]:
     try:
-        names = json.loads(manifest.read_bytes())["files"]
+        return _listed_by(manifest.read_bytes())
+    except OSError:
+        return set()
+
+
+def _listed_by(manifest: bytes) -> set[str]:
+    try:
+        names = json.loads(manifest)["files"]
         return {name for name in names if not name.startswith("/") and ".." not in name.split("/")}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return set()
 
 

@@ -17,9 +17,9 @@ import pytest
 
 from swsdask.model.errors import InputError
 from swsdask.model.results import ALIGNMENT, Result
-from swsdask.render import writing
+from swsdask.places import writing
+from swsdask.places.writing import fingerprint, replacing, together
 from swsdask.render.outputs import read_outputs, renew_report, write_outputs
-from swsdask.render.writing import fingerprint, replacing, together
 from tests.results import table, three_systems
 
 NUMBERS = ("scores.parquet", "scores.json", "curves.parquet")

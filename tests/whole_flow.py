@@ -1,0 +1,81 @@
+"""What a user does with places that are URLs: everything is read from there and written there, to the same bits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fsspec
+
+from tests.cli.conftest import Files, Outcome
+
+Call = Callable[..., Outcome]
+
+RESULT = ("scores.parquet", "scores.json", "curves.parquet")
+
+
+def put(folder: Path, url: str) -> None:
+    """Copy the files of a folder to a URL."""
+    filesystem, root = fsspec.core.url_to_fs(url)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            filesystem.pipe_file(f"{root}/{path.relative_to(folder)}", path.read_bytes())
+
+
+def content(url: str) -> bytes:
+    filesystem, path = fsspec.core.url_to_fs(url)
+    filesystem.invalidate_cache()
+    read: bytes = filesystem.cat_file(path)
+    return read
+
+
+def names(url: str) -> list[str]:
+    filesystem, root = fsspec.core.url_to_fs(url)
+    filesystem.invalidate_cache()
+    return sorted(path.removeprefix(root).lstrip("/") for path in filesystem.find(root))
+
+
+def flow(swsdask: Call, files: Files, root: str) -> None:
+    """Ingest, score, report, correlate, compare, calibrate and convert, here and at a URL below `root`."""
+    second = files.run.read_text().replace('"first"', '"second"').replace('score="0.6"', 'score="0.3"')
+    files.write("runs/first.kwslist.xml", files.run.read_text())
+    files.write("runs/second.kwslist.xml", second)
+    files.write("settings.toml", "[evaluation]\ntolerance_s = 0.25\n")
+    put(files.folder, f"{root}/in")
+
+    def done(*arguments: str | Path) -> str:
+        ended = swsdask(*arguments)
+        assert ended.code == 0, ended.err
+        return ended.out
+
+    made: dict[str, dict[str, Any]] = {}
+    for there, out in ((str(files.folder), str(files.folder / "made")), (f"{root}/in", f"{root}/made")):
+        runs, settings = f"{there}/runs", ["--settings", f"{there}/settings.toml"]
+        done("ingest", f"{out}/archive", f"{there}/reference", "--run", runs, *settings)
+        done("score", f"{out}/archive", "--out", f"{out}/results")
+        done("score", f"{there}/reference", f"{runs}/*.xml", *settings, "--out", f"{out}/of-files")
+        done("report", f"{out}/results")
+        done("report", f"{out}/results", f"{out}/page.html")
+        done("correlate", f"{out}/results", "--measures", "atwv,mtwv", "--out", f"{out}/ranks")
+        done("compare", f"{out}/results", "--measures", "atwv", "--replicates", "50", "--out", f"{out}/compared")
+        run, fitted = f"{runs}/first.kwslist.xml", f"{out}/fitted.toml"
+        done("calibrate", run, "--on", f"{there}/reference", "--method", "pav", *settings, "--out", fitted)
+        done("calibrate", "--apply", fitted, run, f"{runs}/second.kwslist.xml", "--out", f"{out}/calibrated")
+        done("convert", run, f"{out}/run.parquet")
+        made[out] = {
+            **{name: content(f"{out}/results/{name}") for name in RESULT},
+            **{f"of files: {name}": content(f"{out}/of-files/{name}") for name in RESULT},
+            "report": b"<html" in content(f"{out}/results/report.html") and b"<html" in content(f"{out}/page.html"),
+            "listed": sorted(json.loads(content(f"{out}/results/manifest.json"))["files"]),
+            "results": names(f"{out}/results"),
+            "ranks": content(f"{out}/ranks/rank_correlation.parquet"),
+            "compared": content(f"{out}/compared/intervals.parquet"),
+            "fitted": content(fitted).partition(b"[fitted_on]")[0],
+            "calibrated": [content(f"{out}/calibrated/{name}.kwslist.xml") for name in ("first", "second")],
+            "converted": content(f"{out}/run.parquet"),
+        }
+    here, elsewhere = made.values()
+    assert here == elsewhere
+    assert not [name for name in names(root) if "probe" in name or "temporary" in name]
