@@ -68,7 +68,7 @@ faults: $(VENV)/.installed  ## try damage, hostile archives and interrupted writ
 	$(BIN)/python -m tests.faults $(FAULTS)
 
 services: $(VENV)/.services  ## the tests with real servers, which they install and start: object stores
-	$(BIN)/python -m pytest -m services --timeout 900 tests/services
+	$(BIN)/python -m pytest -m services --timeout 900 -rs tests/services
 
 mutants: $(VENV)/.installed  ## change the meaning of one line after another, and see that a named test fails each time
 	$(BIN)/python -m tests.mutants
