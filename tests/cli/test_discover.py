@@ -318,5 +318,5 @@ def test_what_no_fold_has_and_what_has_no_phones_is_told(swsdask: Call, folder: 
 def test_nothing_to_find_is_no_class_file(swsdask: Call, tmp_path: Path) -> None:
     outcome = swsdask("simulate", "discovery", "--out", tmp_path, "--phones", "1")
     assert outcome.code == 2
-    assert "The system careful finds nothing in 3 phones: ask for more --phones." in outcome.err
+    assert "The system careful finds nothing in 3 phones: simulate more --phones." in outcome.err
     assert not list(tmp_path.glob("*.classes"))
