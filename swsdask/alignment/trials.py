@@ -50,12 +50,21 @@ def make_trials(
     """The trials of one system in one cell.
 
     `detections` has at least the columns that `trial_columns` names. Unaligned trials are the same in the same order,
-    without decisions and outcomes. `scores` is the range of scores of the whole run, `source` where the rows come from.
+    without decisions and outcomes. Scores of trials are never -0.0; those of `Trials.detections` may be, where the
+    order of files counts. `scores` is the range of scores of the whole run, `source` where the rows come from.
     Raises `InputError` for detections outside the evaluated excerpts if the rule is to refuse them.
     """
     if reference.rule.arithmetic != "exact" and detections.inside is not None:
         inside = np.isin(detections.inside, INSIDE[reference.rule.arithmetic])
         detections = replace(detections, inside=inside.astype(np.int8))
+    if detections.position is not None:
+        plain = replace(detections, score=detections.score + 0.0)
+        trials = _trials(plain, reference, scores, aligned=aligned, source=source)
+        return replace(trials, detections=detections) if reference.file_order else trials
+    return _trials(detections, reference, scores, aligned=aligned, source=source)
+
+
+def _trials(detections: Detections, reference: Reference, scores: ScoreRange, *, aligned: bool, source: str) -> Trials:
     match reference.rule.trials:
         case "virtual":
             return virtual_trials(detections, reference, scores, aligned=aligned, source=source)

@@ -9,7 +9,7 @@ and range.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,18 +131,31 @@ class StoredCell:
         """
         wanted = list(dict.fromkeys(("query", "score", *columns)))
         found: dict[str, list[NDArray[Any]]] = {name: [] for name in wanted}
+        ordered = False
         for part in self.groups:
             last = 0
-            for columns_of_group in _Reader(self.storage, part, self.bounds, wanted, self.system).read():
+            reader = _Reader(self.storage, part, self.bounds, wanted, self.system)
+            for columns_of_group in reader.read():
                 query = columns_of_group["query"]
                 if query[0] < last:
                     raise damaged(self.storage, part.file, "row groups that are not in the order of queries")
                 last = query[-1]
                 for name, values in columns_of_group.items():
                     found[name].append(values)
-        return Detections(
-            **{name: arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for name, arrays in found.items()}
-        )
+            ordered = ordered or reader.ordered
+        columns_of_cell = {
+            name: arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for name, arrays in found.items()
+        }
+        return without_signed_zeros(Detections(**columns_of_cell)) if ordered else Detections(**columns_of_cell)
+
+
+def without_signed_zeros(detections: Detections) -> Detections:
+    """Rows whose order counts, with 0.0 for every score -0.0, unless they were read for that order.
+
+    Scores of such rows are kept as they came: MediaEval's tool, whose list has the order of the files, tells the two
+    apart (`measures.file_order`). To everything else they are one score.
+    """
+    return detections if detections.position is not None else replace(detections, score=detections.score + 0.0)
 
 
 class _Reader:
@@ -154,6 +167,7 @@ class _Reader:
         self.ranges = bounds.ranges()
         self.wanted = wanted
         self.system = system
+        self.ordered = False
 
     def read(self) -> Iterable[Mapping[str, NDArray[Any]]]:
         """The columns, group by group. Raises `ArchiveError`."""
@@ -194,6 +208,7 @@ class _Reader:
     def _places(self, metadata: pq.FileMetaData) -> dict[str, int]:
         """The number of each wanted column that the file has. Raises for one that it must have."""
         names = metadata.schema.to_arrow_schema().names
+        self.ordered = "position" in names
         if "position" in self.wanted and "position" not in names:
             raise self._without_order()
         missing = [name for name in DETECTIONS.names if name not in names]

@@ -16,6 +16,7 @@ runs that are read unverified, for damage would be kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -77,7 +78,8 @@ class KeptStatistics:
         for name, content in self._storage.read_all(wanted).items():
             system, kind = wanted[name]
             if name.endswith(f"-{digest(content).hex()}.arrow"):
-                found[system][kind] = from_arrow(kind, pa.ipc.open_file(pa.BufferReader(content)).get_batch(0))
+                with suppress(pa.ArrowException, ValueError):  # no file of ours, though its hash is right
+                    found[system][kind] = from_arrow(kind, pa.ipc.open_file(pa.BufferReader(content)).get_batch(0))
         self.used += sum(map(len, found.values()))
         self.counted += sum(len(of) - len(found[system]) for system, of in prepared.items())
         return found

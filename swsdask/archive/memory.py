@@ -8,6 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from swsdask.archive.cells import without_signed_zeros
 from swsdask.archive.encode import Codes, Tally, encode
 from swsdask.archive.occurrences import find_occurrences
 from swsdask.archive.protocols import Run
@@ -46,7 +47,8 @@ class MemoryCell:
 
     def read(self, columns: Sequence[str]) -> Detections:
         """The named columns, `query` and `score`."""
-        return Detections(**{name: getattr(self.detections, name) for name in {"query", "score", *columns}})
+        wanted = Detections(**{name: getattr(self.detections, name) for name in {"query", "score", *columns}})
+        return wanted if self.detections.position is None else without_signed_zeros(wanted)
 
 
 @dataclass(frozen=True, eq=False)

@@ -131,7 +131,8 @@ def _from_zero(column: NDArray[np.signedinteger]) -> _Key:
 
 
 def _descending(score: F64, rows: I64 | slice) -> U64:
-    bits = score[rows].view(np.uint64)
+    """-0.0 and 0.0 are one score, also where both are kept."""
+    bits = canonical_scores(score[rows]).view(np.uint64)
     return np.where(bits & _SIGN, bits, ~(bits | _SIGN))
 
 

@@ -52,7 +52,7 @@ class FileTrials(OfDetections):
         target[trials.hit] = True
         return cls._sorted(
             position=_of(trials, "position"),
-            score=trials.score,
+            score=_of(trials, "score"),
             query=trials.query,
             document=_of(trials, "document"),
             group=groups(trials, np.arange(len(trials))),

@@ -91,7 +91,7 @@ def test_memory_that_is_not_enough(monkeypatch: pytest.MonkeyPatch, swsdask: Cal
     assert "out of memory. Give the process more memory" in outcome.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize(("out", "part"), [("https://host/x", "URL"), ("first.kwslist.xml/x", "is a file")])
+@pytest.mark.parametrize(("out", "part"), [("https://host/x", "https://host/x"), ("first.kwslist.xml/x", "is a file")])
 def test_results_that_cannot_be_written_are_refused_before_the_work(
     swsdask: Call, files: Files, monkeypatch: pytest.MonkeyPatch, out: str, part: str
 ) -> None:

@@ -169,5 +169,7 @@ def test_several_systems_in_one_file(swsdask: Call, files: Files) -> None:
 
 def test_the_example_in_readme(swsdask: Call, files: Files) -> None:
     readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-    path = files.write("first.resources.toml", readme.partition("```toml\n")[2].partition("```")[0])
+    path = files.write(
+        "first.resources.toml", readme.partition(".resources.toml`")[2].partition("```toml\n")[2].partition("```")[0]
+    )
     assert swsdask("validate", path).out == f"{path}: a description of resources: 2 phases, 1 type of nodes\n"

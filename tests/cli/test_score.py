@@ -218,7 +218,7 @@ def test_a_measure_with_its_threshold(swsdask: Call, files: Files) -> None:
     assert "twv@0.7" in swsdask("score", files.reference, files.run, *asked, "--dry-run").out
     refused = swsdask("score", files.reference, files.run, "--measures", "twv@")
     assert refused.code == 2
-    assert "Ask for twv@0.5, or set thresholds=[0.5]" in refused.err
+    assert "Request twv@0.5, or set thresholds=[0.5]" in refused.err
 
 
 def test_report_again_from_results(swsdask: Call, files: Files, tmp_path: Path) -> None:

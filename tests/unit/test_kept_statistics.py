@@ -13,6 +13,7 @@ import pytest
 import swsdask as sws
 from swsdask.archive import kept_statistics
 from swsdask.archive.storage import Storage
+from swsdask.archive.tables import digest
 from swsdask.archive.versions import KEPT, Layout
 from swsdask.archive.write import write_runs
 from swsdask.measures import MEASURES
@@ -170,6 +171,21 @@ def test_a_damaged_file_is_counted_again_and_written_again(tmp_path: Path, damag
     assert taken(found)["counted"] == (1 if damage == "folder" else len(files))
     if damage != "folder":
         assert {file: file.read_bytes() for file in kept_files(archive)} == contents
+
+
+def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
+    """Its hash is right, so somebody else wrote it."""
+    archive = sample(tmp_path, ("a", 1))
+    right = results(sws.score(archive))
+    files = kept_files(archive)
+    for file in files:
+        file.with_name(f"{file.name.rpartition('-')[0]}-{digest(b'no statistic').hex()}.arrow").write_bytes(
+            b"no statistic"
+        )
+        file.unlink()
+    found = sws.score(archive)
+    assert results(found)[:2] == right[:2]
+    assert taken(found)["counted"] == len(files)
 
 
 def test_statistics_of_other_sources_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

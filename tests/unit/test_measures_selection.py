@@ -49,8 +49,8 @@ def test_a_name_with_a_point_adds_it_to_the_settings() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("twv@", r"no point is set. Ask for twv@0.5, or set thresholds=\[0.5\]"),
-        ("p_miss@", r"Ask for p_miss@0.001, or set p_fa_points=\[0.001\]"),
+        ("twv@", r"no point is set. Request twv@0.5, or set thresholds=\[0.5\]"),
+        ("p_miss@", r"Request p_miss@0.001, or set p_fa_points=\[0.001\]"),
         ("twv@high", "'twv@high': expected a number after the @; found 'high'. Write twv@0.5"),
         ("p_miss@nan", "Write p_miss@0.001"),
         ("precision_at_rank@2.5", "a whole number from 1 after the @; found '2.5'. Write precision_at_rank@10"),

@@ -115,5 +115,5 @@ def test_what_it_goes_with(
 def test_numbers_that_were_not_asked_for_are_named(tmp_path: Path) -> None:
     run = WORLD.write(tmp_path)
     evaluation = sws.open(tmp_path, preset="quesst2014")
-    with pytest.raises(SettingsError, match="not asked for: atwv, cnxe"):
+    with pytest.raises(SettingsError, match="not requested: atwv, cnxe"):
         sws.write(sws.score(evaluation, ["mtwv"], runs=run), tmp_path, mediaeval=evaluation)
