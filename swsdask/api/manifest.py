@@ -21,6 +21,7 @@ from swsdask.execution.executor import Executor
 from swsdask.model.corpus import Corpus, Discovered, Fragments, Stretches, Tokens
 from swsdask.model.discovery_settings import DiscoverySettings
 from swsdask.model.layers import Override
+from swsdask.model.secrets import without_secrets
 from swsdask.model.settings import Settings
 
 PER_QUERY = ("search_time.", "oov_count.")
@@ -96,7 +97,7 @@ def _digest(meaning: Mapping[str, Any]) -> str:
 def discovery_provenance(url: str, fragments: Fragments, discovered: Discovered, corpus: Corpus) -> dict[str, Any]:
     """The file of a system, the hash of its content, and the counts of its fragments."""
     return {
-        "files": [url],
+        "files": [without_secrets(url)],
         "content": fragments_content(fragments, corpus),
         "classes": len(discovered.classes),
         "rows": len(fragments),

@@ -33,6 +33,7 @@ from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables
 from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import ArchiveError, Problems, counted
 from swsdask.model.layers import Layers
+from swsdask.model.secrets import without_secrets
 from swsdask.model.units import id_fault
 
 
@@ -251,7 +252,7 @@ def ingest_discovery(
             version=0,
             tables={},
             inputs={role: content_of(table) for role, table in made_of.items()},
-            read_from={role: getattr(corpus.files, role) for role in made_of},
+            read_from={role: without_secrets(getattr(corpus.files, role)) for role in made_of},
             settings=None if keep is None else keep.kept(),
         )
     with leased(storage) as lease:
@@ -266,7 +267,7 @@ def ingest_discovery(
                     n_classes=len(file.classes),
                     n_fragments=len(file.fragments),
                     ends_blank=file.ends_blank,
-                    read_from=file.url,
+                    read_from=without_secrets(file.url),
                     classes=write_table(storage, table_name("classes", lease.writer), file.classes),
                     fragments=write_table(storage, table_name("fragments", lease.writer), file.fragments),
                 )

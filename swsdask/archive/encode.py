@@ -16,6 +16,7 @@ from swsdask.archive.reference_tables import Excerpts, document_ids, spoken_else
 from swsdask.archive.rows import RowSum, canonical_scores
 from swsdask.model.errors import Problems, counted
 from swsdask.model.schemas import RunHeader, RunPiece
+from swsdask.model.secrets import without_secrets
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange
 from swsdask.model.units import DocumentCodes, id_hash
@@ -157,7 +158,7 @@ def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
     assert rows.inside is not None
     return rows, Tally(
         header=piece.header,
-        files=(piece.file,),
+        files=(without_secrets(piece.file),),
         read=RowSum.of(piece),
         rows=len(rows),
         outside=int(np.count_nonzero(rows.inside == 0)),

@@ -19,10 +19,11 @@ from typing import Any
 
 import pyarrow as pa
 from fsspec import AbstractFileSystem
-from fsspec.core import url_to_fs
 
 from swsdask.archive import local
 from swsdask.model.errors import ArchiveError
+from swsdask.model.secrets import without_secrets
+from swsdask.places.reading import file_system
 
 _LOCAL = ("file", "local")
 _MEMORY = ("memory",)
@@ -51,10 +52,13 @@ class Storage:
     @cached_property
     def _opened(self) -> tuple[AbstractFileSystem, str]:
         try:
-            filesystem, root = url_to_fs(self.url, **self.options)
+            filesystem, root = file_system(self.url, **self.options)
         except (ValueError, ImportError) as error:
             raise ArchiveError(f"{self.url}: cannot be opened: {error}") from None
         return filesystem, root.rstrip("/")
+
+    def __repr__(self) -> str:
+        return f"Storage({without_secrets(self.url)!r})"
 
     def __getstate__(self) -> dict[str, Any]:
         """A folder of this machine travels by its full path: who gets it may stand elsewhere."""

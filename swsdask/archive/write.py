@@ -33,6 +33,7 @@ from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted
 from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
 from swsdask.model.schemas import RunSource
+from swsdask.model.secrets import without_secrets
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import I64, Detections
 
@@ -128,7 +129,9 @@ def write_runs(
         in_files = file_order(sources, codes, settings)
         spiller = Spiller(storage, lease.folder, codes, bucket_of_query, buckets, layout.rows_in_memory, in_files)
         numbered = list(enumerate(sources))
-        read = run_tasks(executor, _spill, numbered, spiller, lambda each: f"read {each[1].file}", told)
+        read = run_tasks(
+            executor, _spill, numbered, spiller, lambda each: without_secrets(f"read {each[1].file}"), told
+        )
         runs = _checked(sources, read, settings)
         new = {system: run for system, run in runs.items() if change.is_new(system, run.tally.content)}
         writer = FragmentWriter(storage, lease.folder, bucket_of_query, len(codes.document_ids), layout, in_files)

@@ -18,6 +18,7 @@ from swsdask import __version__
 from swsdask.cli.options import storage_option
 from swsdask.ending import Ended
 from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError
+from swsdask.model.secrets import without_secrets
 from swsdask.model.visible import styled, visible
 
 COMMANDS = {
@@ -100,7 +101,8 @@ def cli() -> None:
 
 
 class _Visible:
-    """A stream to a terminal or a file, in which characters that act instead of being seen are escaped.
+    """A stream to a terminal or a file, in which characters that act instead of being seen are escaped, and secrets
+    of URLs and stores struck out.
 
     On a terminal, the sequences that give our own tables their colours stay.
     """
@@ -111,7 +113,7 @@ class _Visible:
 
     def write(self, text: str) -> int:
         """Write text, escaped."""
-        self._stream.write(self._made_visible(text))
+        self._stream.write(self._made_visible(without_secrets(text)))
         return len(text)
 
     def __getattr__(self, name: str) -> Any:

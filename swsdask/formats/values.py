@@ -190,9 +190,15 @@ _LEAST, _MOST = "min_score", "max_score"
 _ENDINGS = re.compile(r"(\.(gz|zst|xml|kwslist|stdlist|tsv|csv|txt|parquet))+$", re.IGNORECASE)
 
 
+def before_query(url: str) -> tuple[str, str]:
+    """A place before the query string of its URL, and that string with its question mark; a path has none."""
+    path, mark, query = url.partition("?") if "://" in url else (url, "", "")
+    return path, mark + query
+
+
 def system_of_file(url: str) -> str:
-    """The name of the system by the file's name: without its known endings."""
-    name = url.rstrip("/").rsplit("/", 1)[-1]
+    """The name of the system by the file's name: without its known endings, and without a URL's query string."""
+    name = before_query(url)[0].rstrip("/").rsplit("/", 1)[-1]
     return _ENDINGS.sub("", name) or name
 
 

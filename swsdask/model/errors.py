@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from swsdask.model.secrets import without_secrets
+
 NO_MEMORY = "Give the process more memory, or set a smaller rows_per_task or fewer workers."
 """What to do where memory is not enough."""
 
@@ -36,12 +38,16 @@ class SwsdaskError(Exception):
 
     exit_code: ClassVar[int] = 1
 
+    def __init__(self, *said: object) -> None:
+        super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in said))
+
 
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong with an input.
 
-    `file` is the path or URL as the user gave it, `line` counts from 1 (None where lines have no meaning).
+    `file` is the path or URL as the user gave it, `line` counts from 1 (None where lines have no meaning). Secrets are
+    struck out (`model.secrets`).
     """
 
     file: str
@@ -49,6 +55,10 @@ class Problem:
     expected: str
     found: str
     remedy: str
+
+    def __post_init__(self) -> None:
+        for name in ("file", "found"):
+            object.__setattr__(self, name, without_secrets(getattr(self, name)))
 
     def __str__(self) -> str:
         where = self.file if self.line is None else f"{self.file}:{self.line}"

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from swsdask.model.secrets import remember
+
 OBJECT_STORES = ("s3", "gs", "abfs")
 """The protocols of whose stores an option is that names none: Amazon's, Google's, Azure's, under any name."""
 
@@ -31,6 +33,14 @@ def set_option(key: str, value: Any) -> None:
         for parent in parents:
             table = table.setdefault(parent, {})
         table[last] = value
+    remember_all()
+
+
+def remember_all() -> None:
+    """Remember the secrets of all options, so that they are struck out of whatever is shown."""
+    from fsspec.config import conf
+
+    remember(conf)
 
 
 def options() -> dict[str, dict[str, Any]]:
@@ -47,3 +57,4 @@ def set_options(given: Mapping[str, Mapping[str, Any]]) -> None:
 
         for name, each in given.items():
             conf.setdefault(name, {}).update(each)
+        remember(given)

@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from swsdask.model.errors import InputError, Problem
+from swsdask.places.options import remember_all
 
 Place = str | os.PathLike[str]
 """A path or a URL."""
@@ -27,11 +28,12 @@ def local_path(place: Place) -> str | None:
     return path.removeprefix(_LOCAL) if is_local(path.removeprefix(_LOCAL)) else None
 
 
-def file_system(url: str) -> tuple[Any, str]:
-    """The file system of a URL, with the options that fsspec is configured with, and the path in it."""
+def file_system(url: str, **options: Any) -> tuple[Any, str]:
+    """The file system of a URL, with these options and those that fsspec is configured with, and the path in it."""
     from fsspec.core import url_to_fs
 
-    filesystem, path = url_to_fs(url)
+    remember_all()
+    filesystem, path = url_to_fs(url, **options)
     return filesystem, path
 
 

@@ -159,7 +159,7 @@ def store_of(answer: Exception | None, kept: bytes, monkeypatch: pytest.MonkeyPa
             raise OSError(22, None) from answer
 
     opened = Answering()
-    monkeypatch.setattr("swsdask.archive.storage.url_to_fs", lambda url, **options: (opened, "/root"))
+    monkeypatch.setattr("swsdask.archive.storage.file_system", lambda url, **options: (opened, "/root"))
     return Storage("s3://x")
 
 
@@ -204,7 +204,7 @@ def test_unsafe_stores_are_refused_before_anything_is_written(
     filesystem: type[MemoryFileSystem], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = filesystem()
-    monkeypatch.setattr("swsdask.archive.storage.url_to_fs", lambda url, **options: (opened, "/root"))
+    monkeypatch.setattr("swsdask.archive.storage.file_system", lambda url, **options: (opened, "/root"))
     with pytest.raises(ArchiveError, match=said):
         write_runs(Storage("other://x"), TABLES, [], EvaluationSettings())
     assert Storage("other://x").files(below=True) == []

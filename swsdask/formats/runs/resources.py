@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from swsdask.formats.files import noted, read_lines
 from swsdask.formats.reference.files import files_in
 from swsdask.formats.sniff import RUNS, sniff
-from swsdask.formats.values import shown, system_of_file
+from swsdask.formats.values import before_query, shown, system_of_file
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Node, Phase, Resources
 from swsdask.model.schemas import RunPiece
@@ -150,11 +150,12 @@ def find_resources(runs: Iterable[str], problems: Problems) -> dict[str, str]:
     folders: dict[str, list[str]] = {}
     for run in runs:
         if "::" not in run:
-            folders.setdefault(run[: run.rfind("/") + 1], []).append(run)
+            path = before_query(run)[0]
+            folders.setdefault(path[: path.rfind("/") + 1], []).append(run)
     found: dict[str, str] = {}
     for folder, inside in folders.items():
         with noted(problems):
-            own = {run: f"{folder}{system_of_file(run)}.{ENDING}" for run in inside}
+            own = {run: f"{folder}{system_of_file(run)}.{ENDING}{before_query(run)[1]}" for run in inside}
             found.update((run, file) for run, file in own.items() if is_file(file))
             common = f"{folder}{ENDING}"
             if is_file(common):

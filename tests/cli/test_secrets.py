@@ -1,0 +1,104 @@
+"""Secrets of URLs and of options of stores are struck out of errors, results, archives and what commands print."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import swsdask as sws
+from swsdask.archive.storage import Storage
+from swsdask.cli import main
+from swsdask.model import secrets
+from swsdask.model.errors import Problem
+from swsdask.model.secrets import remember, without_secrets
+from tests.cli.conftest import Files
+
+SIGNATURE = "0f5cab77e1"
+QUERY = f"?X-Amz-Signature={SIGNATURE}&versionId=3"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://me:hush@host/a.xml: no answer", "https://me:***@host/a.xml: no answer"),
+        (f"https://host/a.xml{QUERY}", "https://host/a.xml?X-Amz-Signature=***&versionId=3"),
+        ("az://c/a?sv=1&sig=ab%2Fcd: gone", "az://c/a?sv=1&sig=***"),
+        (
+            "https://host/a.xml:3: expected <kw>; found 'key=value'",
+            "https://host/a.xml:3: expected <kw>; found 'key=value'",
+        ),
+        ("a/me:hush@host?sig=3", "a/me:hush@host?sig=3"),
+    ],
+)
+def test_urls_in_text(text: str, shown: str) -> None:
+    assert without_secrets(text).startswith(shown)
+
+
+def test_options_of_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_known", set())
+    remember(
+        {"s3": {"secret": "correct horse", "key": "AKIA0123456789", "anon": "a word of no weight"}, "token": "anon"}
+    )
+    assert without_secrets("denied: correct horse of AKIA0123456789, anon") == "denied: *** of AKIA0123456789, anon"
+
+
+def test_errors_and_places() -> None:
+    url = f"https://me:hush-hush@host/a.xml{QUERY}"
+    for error in (
+        sws.ArchiveError(f"{url}: cannot be opened"),
+        sws.SettingsError(url),
+        sws.InputError([Problem(url, 3, "expected", f"found {url}", "remedy")]),
+        Storage(url),
+    ):
+        assert "hush" not in f"{error} {error!r}"
+        assert SIGNATURE not in f"{error} {error!r}"
+
+
+@pytest.fixture
+def address(files: Files) -> Iterator[str]:
+    """A web server of the files of a small evaluation, whatever the query string."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+        def translate_path(self, path: str) -> str:
+            return super().translate_path(urlsplit(path).path)
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(files.folder)))
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        serving.join()
+        server.server_close()
+
+
+def test_a_presigned_url(address: str, files: Files, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    url = f"{address}/{files.run.name}{QUERY}"
+    result = sws.score(str(files.reference), "atwv", runs=url)
+    (system,) = result.manifest["runs"]
+    assert SIGNATURE not in json.dumps(result.manifest)
+    sws.write(result, tmp_path / "results")
+    for path in (tmp_path / "results").iterdir():
+        assert SIGNATURE.encode() not in path.read_bytes(), path
+    archive = sws.ingest(str(tmp_path / "archive"), str(files.reference), runs={system: url})
+    assert SIGNATURE not in repr(archive)
+    for path in (tmp_path / "archive").rglob("*"):
+        assert path.is_dir() or SIGNATURE.encode() not in path.read_bytes(), path
+    with pytest.raises(SystemExit) as ended:
+        main(["score", str(files.reference), f"{address}/missing.xml{QUERY}"])
+    said = "".join(capfd.readouterr())
+    assert ended.value.code == 2
+    assert "missing.xml" in said
+    assert SIGNATURE not in said
