@@ -1,10 +1,10 @@
 """Signals that end the command: Ctrl-C, SIGTERM (batch systems, containers) and SIGHUP (a lost terminal).
 
 While modules are loaded a signal ends the process immediately. Afterwards it raises `Ended`, so that every context is
-left and temporary files and worker processes are removed; further signals change nothing. Python drops an exception
-that is raised in a finaliser (`__del__`, a callback of a weak reference): then `Ended` is raised again. A process that
-has not ended by itself after `PATIENCE_S` is ended. The exit code is 128 plus the number of the signal. Signals that
-are ignored when the command starts (nohup) stay ignored.
+left and temporary files and worker processes are removed; further signals change nothing. An exception of a signal can
+be lost: Python drops what a finaliser raises, and compiled libraries drop what happens while they call Python. So
+`Ended` is raised again until it is on its way. A process that has not ended by itself after `PATIENCE_S` is ended. The
+exit code is 128 plus the number of the signal. Signals that are ignored when the command starts (nohup) stay ignored.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from types import FrameType
 
 PATIENCE_S = 30.0
-_AGAIN_S = 0.01
+_LOOK_S = 0.2
+"""How often a process that is to end looks whether `Ended` is on its way."""
 
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "the terminal is gone"}
 
@@ -32,7 +34,6 @@ class Ended(BaseException):
 
     def __init__(self, number: int) -> None:
         super().__init__(_WORDS[signal.Signals(number)])
-        self.number = number
         self.exit_code = 128 + number
 
 
@@ -44,7 +45,7 @@ def end_immediately() -> None:
 def end_orderly() -> None:
     """Let the first of the signals raise `Ended` in the main thread."""
     _handle(_raise)
-    sys.unraisablehook = _raise_again
+    sys.unraisablehook = _show
 
 
 def _handle(handler: Callable[[int, FrameType | None], None]) -> None:
@@ -63,19 +64,36 @@ def _exit(number: int, _: FrameType | None) -> None:
 def _raise(number: int, _: FrameType | None) -> None:
     for signal_to_come in _WORDS:
         signal.signal(signal_to_come, signal.SIG_IGN)  # also while the interpreter ends, when handlers are gone
-    signal.signal(signal.SIGALRM, lambda *_: os._exit(128 + number))
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    latest = time.monotonic() + PATIENCE_S
+
+    def look(*_: object) -> None:
+        if time.monotonic() >= latest:
+            os._exit(128 + number)
+        if not _on_its_way(sys.exception()):
+            raise Ended(number)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
     raise Ended(number)
+
+
+def _on_its_way(error: BaseException | None) -> bool:
+    """Whether `Ended` is handled: whoever leaves a context for it, or fails meanwhile, has it in this chain."""
+    while error is not None and not isinstance(error, Ended):
+        error = error.__context__
+    return error is not None
+
+
+def has_arrived(ended: Ended) -> None:
+    """Look no more whether `Ended` is on its way. The process is given `PATIENCE_S` once more."""
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(ended.exit_code))
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
 
 
 _show_unraisable = sys.unraisablehook
 
 
-def _raise_again(dropped: sys.UnraisableHookArgs) -> None:
-    """Raise `Ended` again when the finaliser is done, if it was dropped; show other exceptions as Python does."""
-    ended = dropped.exc_value
-    if isinstance(ended, Ended):
-        signal.signal(signal.SIGALRM, lambda *_: _raise(ended.number, None))
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
-    else:
+def _show(dropped: sys.UnraisableHookArgs) -> None:
+    """Show an exception that a finaliser raised, as Python does; `Ended` is raised again."""
+    if not isinstance(dropped.exc_value, Ended):
         _show_unraisable(dropped)

@@ -16,7 +16,7 @@ import click
 
 from swsdask import __version__
 from swsdask.cli.options import storage_option
-from swsdask.ending import Ended
+from swsdask.ending import Ended, has_arrived
 from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError
 from swsdask.model.secrets import without_secrets
 from swsdask.model.visible import styled, visible
@@ -156,6 +156,7 @@ def _run(arguments: list[str] | None) -> None:
     except (click.exceptions.Abort, KeyboardInterrupt):
         _fail("interrupted", 130)
     except Ended as ended:
+        has_arrived(ended)
         _fail(str(ended), ended.exit_code)
     except click.ClickException as error:
         error.show()
