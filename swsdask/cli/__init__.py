@@ -1,4 +1,4 @@
-"""The command line: one thin file per command, imported only when it is called."""
+"""The command line. A command is imported only when it is called."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from swsdask.model.secrets import without_secrets
 from swsdask.model.visible import styled, visible
 
 COMMANDS = {
-    "demo": "Make a synthetic evaluation, score it, write a report.",
-    "score": "Score runs against a reference, or an archive's own runs.",
-    "discover": "Score term discovery: classes of fragments.",
-    "ingest": "Write a reference and runs into an archive.",
-    "validate": "Check files and list everything that is wrong with them.",
-    "verify": "Verify the files of an archive by their hashes.",
-    "vacuum": "Remove the files of an archive that no version names.",
-    "show": "Show what an archive contains.",
-    "calibrate": "Fit a map from scores to log-likelihood ratios, or apply one to runs.",
-    "convert": "Rewrite a run in another format.",
-    "compare": "Compute intervals of numbers, and tests of differences between systems.",
-    "errors": "List the queries that cost systems most, and their errors to listen to.",
-    "correlate": "Compute the rank correlation between measures.",
-    "nightly": "Score the new runs of an inbox: history, board, gates.",
-    "history": "Print how the numbers of an archive changed, night by night.",
-    "report": "Write report.html from the results of a score.",
-    "plot": "Draw DET and other curves as SVG, PDF or PNG.",
-    "measures": "List the measures, or define one.",
-    "settings": "List the settings, or explain some.",
-    "presets": "List the presets, or print one.",
-    "simulate": "Simulate systems: how measures behave.",
+    "demo": ("demo", "Make a synthetic evaluation, score it, write a report."),
+    "score": ("score", "Score runs against a reference, or an archive's own runs."),
+    "discover": ("discover", "Score term discovery: classes of fragments."),
+    "ingest": ("archives", "Write a reference and runs into an archive."),
+    "validate": ("files", "Check files and list everything that is wrong with them."),
+    "verify": ("archives", "Verify the files of an archive by their hashes."),
+    "vacuum": ("archives", "Remove the files of an archive that no version names."),
+    "show": ("show", "Show what an archive contains."),
+    "calibrate": ("calibrate", "Fit a map from scores to log-likelihood ratios, or apply one to runs."),
+    "convert": ("files", "Rewrite a run in another format."),
+    "compare": ("compare", "Compute intervals of numbers, and tests of differences between systems."),
+    "errors": ("errors", "List the queries that cost systems most, and their errors to listen to."),
+    "correlate": ("outputs", "Compute the rank correlation between measures."),
+    "nightly": ("nightly", "Score the new runs of an inbox: history, board, gates."),
+    "history": ("nightly", "Print how the numbers of an archive changed, night by night."),
+    "report": ("outputs", "Write report.html from the results of a score."),
+    "plot": ("outputs", "Draw DET and other curves as SVG, PDF or PNG."),
+    "measures": ("catalogue", "List the measures, or define one."),
+    "settings": ("catalogue", "List the settings, or explain some."),
+    "presets": ("catalogue", "List the presets, or print one."),
+    "simulate": ("simulate", "Simulate systems: how measures behave."),
 }
-"""Every command with its short help, so that `--help` need not import them."""
+"""Every command: the module that holds it, and its short help, so that `--help` need not import it."""
 
 _python_shows_warning = warnings.showwarning
 
@@ -63,7 +63,7 @@ class LazyGroup(click.Group):
         """The command, imported."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"swsdask.cli.{cmd_name}").command
+        command: click.Command = getattr(import_module(f"swsdask.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
         for each in command.commands.values() if isinstance(command, click.Group) else (command,):
             if not any(param.name == "storage_option" for param in each.params):
                 each.params.append(storage_option())
@@ -87,7 +87,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing any."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, told) for name, (_, told) in COMMANDS.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

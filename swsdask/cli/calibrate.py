@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from swsdask.cli.options import (
+    Chosen,
+    Encoded,
+    Engine,
+    Reference,
     encoding_options,
     engine_options,
-    explicit_settings,
-    given_runs,
+    open_evaluation,
     reference_options,
     settings_options,
 )
@@ -28,9 +31,9 @@ Examples:
 """
 
 
-@click.command(short_help="Fit a map from scores to log-likelihood ratios, or apply one to runs.", epilog=EXAMPLES)
+@click.command("calibrate", epilog=EXAMPLES)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--on", "reference", metavar="REFERENCE", help="The evaluation to fit on, as for `swsdask score`.")
+@click.option("--on", metavar="REFERENCE", help="The evaluation to fit on, as for `swsdask score`.")
 @reference_options
 @click.option(
     "--method",
@@ -47,26 +50,17 @@ Examples:
 @settings_options
 @encoding_options
 @engine_options
-def command(
+def calibrate(
     runs: tuple[str, ...],
-    reference: str | None,
-    ecf: str | None,
-    rttm: str | None,
-    queries: str | None,
+    on: str | None,
+    reference: Reference,
     method: Literal["affine", "pav"] | None,
     calibration: str | None,
     out: str | None,
     keep_decisions: bool,
-    preset: str | None,
-    settings_file: str | None,
-    assignments: tuple[str, ...],
-    compat: str | None,
-    frame_shift: float | None,
-    negate_scores: bool,
-    executor: str | None,
-    cluster: str | None,
-    workers: int | None,
-    rows_per_task: int | None,
+    chosen: Chosen,
+    encoded: Encoded,
+    engine: Engine,
 ) -> None:
     """Fit on a development evaluation how a RUN's scores become log-likelihood ratios, and apply that to other runs.
 
@@ -84,10 +78,8 @@ def command(
     from swsdask.calibration.maps import Calibration
     from swsdask.cli.progress import progress
 
-    encoding: Any = {"frame_shift": frame_shift, "negate_scores": negate_scores}
-    settings = explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task)
     if calibration is not None:
-        if reference or any((ecf, rttm, queries, method)):
+        if on or reference or method:
             raise click.UsageError("--apply fits nothing: leave out --on, --ecf, --rttm, --queries and --method.")
         if out is None:
             raise click.UsageError("--apply needs --out: a directory, or for one RUN a file.")
@@ -97,10 +89,10 @@ def command(
                 held,
                 runs,
                 out,
-                preset=preset,
-                settings=settings,
+                preset=chosen.preset,
+                settings=chosen.arguments(engine)["settings"],
                 keep_decisions=keep_decisions,
-                **encoding,
+                **encoded.arguments(),
                 progress=shown,
             )
         _print_applied(held, done)
@@ -109,14 +101,12 @@ def command(
         raise click.UsageError("--keep-decisions goes with --apply.")
     if len(runs) > 1:
         raise click.UsageError("A calibration is fitted on one RUN; --on names the evaluation.")
-    if reference is None and not any((ecf, rttm, queries)):
+    if on is None and not reference:
         raise click.UsageError("Fitting needs --on REFERENCE, or --ecf, --rttm and --queries; applying --apply FILE.")
-    evaluation = sws.open(
-        reference, ecf=ecf, rttm=rttm, queries=queries, preset=preset, compat=compat, settings=settings
-    )
+    evaluation, given = open_evaluation(on, runs, reference, chosen, engine)
+    run = given if isinstance(given, dict) else given[0]
     with progress() as shown:
-        run = named if isinstance(named := given_runs(runs), dict) else named[0]
-        fitted = sws.calibrate(evaluation, run, method=method or "affine", **encoding, progress=shown)
+        fitted = sws.calibrate(evaluation, run, method=method or "affine", **encoded.arguments(), progress=shown)
     path = out or "calibration.toml"
     fitted.write(path)
     _print_fitted(fitted, path)

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from swsdask.cli.options import (
+    Chosen,
+    Encoded,
+    Engine,
+    Reference,
     encoding_options,
     engine_options,
-    explicit_settings,
-    given_runs,
-    qrels_option,
+    format_option,
+    measures_option,
+    open_evaluation,
+    out_option,
     reference_and_runs,
     reference_options,
     settings_options,
     verify_option,
-    writable_place,
 )
 
+if TYPE_CHECKING:
+    from swsdask.api.opening import Evaluation
 
-@click.command(short_help="Compute intervals of numbers, and tests of differences between systems.")
+
+@click.command("compare")
 @click.argument("paths", nargs=-1, metavar="[WHERE] [A B | RUN...]")
 @reference_options
-@qrels_option
 @settings_options
-@click.option(
-    "--measures", metavar="A,B", help="Only these: atwv, mtwv, otwv, stwv, map, cnxe, cnxe_min, ap, twv@0.5, ..."
-)
+@measures_option("Only these: atwv, mtwv, otwv, stwv, map, cnxe, cnxe_min, ap, twv@0.5, ...")
 @click.option("--baseline", metavar="A", help="Compare each of the others with this system.")
 @click.option("--by", multiple=True, metavar="KEY[,KEY]", help="Conditions, as for `swsdask score`. Repeatable.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, help="Another seed, other replicates (0).")
@@ -46,24 +50,13 @@ from swsdask.cli.options import (
 @encoding_options
 @engine_options
 @verify_option
-@click.option(
-    "--out",
-    metavar="DIRECTORY",
-    callback=writable_place,
-    help="Write intervals.parquet, differences.parquet and comparison.json into a directory or URL.",
-)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
-def command(
+@out_option("Write intervals.parquet, differences.parquet and comparison.json into a directory or URL.")
+@format_option
+def compare(
     paths: tuple[str, ...],
-    ecf: str | None,
-    rttm: str | None,
-    queries: str | None,
-    qrels: str | None,
-    preset: str | None,
-    settings_file: str | None,
-    assignments: tuple[str, ...],
-    compat: str | None,
-    measures: str | None,
+    reference: Reference,
+    chosen: Chosen,
+    measures: list[str] | None,
     baseline: str | None,
     by: tuple[str, ...],
     seed: int,
@@ -72,12 +65,8 @@ def command(
     interval: Literal["percentile", "bca"],
     adjust: Literal["holm", "max-t"],
     gates: tuple[str, ...],
-    frame_shift: float | None,
-    negate_scores: bool,
-    executor: str | None,
-    cluster: str | None,
-    workers: int | None,
-    rows_per_task: int | None,
+    encoded: Encoded,
+    engine: Engine,
     verify: bool,
     out: str | None,
     form: str,
@@ -96,41 +85,28 @@ def command(
     from swsdask.model.errors import GateError
     from swsdask.render.comparison import comparison_json, print_comparison, write_comparison
 
-    given = any((ecf, rttm, queries, qrels))
-    where, names = reference_and_runs(paths, given)
+    where, names = reference_and_runs(paths, given=bool(reference))
     is_result = where is not None and found_result(where)
-    explicit = explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task)
-    if is_result and (preset or compat or explicit or by):
+    if is_result and (any(chosen.arguments(engine).values()) or by):
         raise click.UsageError(f"{where} has been scored: settings and --by go with an archive or a reference.")
     if is_result and len(names) not in (0, 2):
         raise click.UsageError(f"Name two systems of {where}, or none; found {len(names)}: {', '.join(names)}.")
-    source = (
-        where
-        if where is not None and is_result
-        else sws.open(
-            where,
-            ecf=ecf,
-            rttm=rttm,
-            queries=queries,
-            qrels=qrels,
-            collection=given_runs(names) if qrels else None,
-            preset=preset,
-            compat=compat,
-            settings=explicit,
-            verify=verify,
-        )
-    )
+    source: str | Evaluation
+    runs: list[str] | dict[str, str] = []
+    if where is not None and is_result:
+        source = where
+    else:
+        source, runs = open_evaluation(where, names, reference, chosen, engine, verify)
     of_systems = isinstance(source, str) or bool(source.systems)
     with progress() as shown:
         found = sws.compare(
             source,
-            [name.strip().lower() for name in measures.split(",") if name.strip()] if measures else None,
+            measures,
             pair=(names[0], names[1]) if of_systems and len(names) == 2 else None,
             baseline=baseline,
-            runs=None if is_result else given_runs(names) or None,
+            runs=runs or None,
             by=by,
-            frame_shift=frame_shift,
-            negate_scores=negate_scores,
+            **encoded.arguments(),
             seed=seed,
             replicates=replicates,
             level=level,

@@ -7,16 +7,18 @@ from shutil import rmtree
 
 import click
 
-from swsdask.cli.options import writable_directory
+from swsdask.cli.options import (
+    writable_directory,
+)
 
 
-@click.command(short_help="Make a synthetic evaluation, score it, write a report.")
+@click.command("demo")
 @click.option("--out", metavar="DIRECTORY", callback=writable_directory, default="demo", help="Where to (demo).")
 @click.option("--seed", type=int, default=2013, help="Another seed, another evaluation (2013).")
 @click.option("--hours", type=click.FloatRange(0.1), default=20.0, help="Hours of speech (20).")
 @click.option("--queries", "n_queries", type=click.IntRange(1), default=500, help="How many queries (500).")
 @click.option("--nightly", is_flag=True, help="Instead of one scoring, three nights: OUT/nightly.toml, OUT/board.")
-def command(out: Path, seed: int, hours: float, n_queries: int, nightly: bool) -> None:
+def demo(out: Path, seed: int, hours: float, n_queries: int, nightly: bool) -> None:
     """Simulate an evaluation of the size of SWS 2013 and score it, all the way from official files.
 
     OUT/files gets the ECF, RTTM, query list and runs; OUT/archive the tables; OUT/results the numbers and report.html.

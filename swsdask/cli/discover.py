@@ -7,20 +7,24 @@ from typing import Any
 import click
 
 from swsdask.cli.options import (
+    Corpus,
+    Engine,
     corpus_options,
     discovery_settings_options,
     engine_options,
     explicit_settings,
+    format_option,
     given_runs,
+    measures_option,
+    out_option,
     verify_option,
-    writable_place,
 )
 
 TABLE = "discovery"
 """The table of a settings file that --set is for."""
 
 
-@click.command(short_help="Score term discovery: classes of fragments.")
+@click.command("discover")
 @click.argument("classes", nargs=-1, metavar="CLASSES...")
 @corpus_options
 @click.option("--n-folds", type=int, metavar="N", help="Without --folds: how many parts (10); 1 is the corpus as one.")
@@ -28,40 +32,26 @@ TABLE = "discovery"
 @click.option("--ingest", metavar="ARCHIVE", help="Write the corpus and CLASSES into an archive; score nothing.")
 @click.option("--replace", is_flag=True, help="With --ingest: a system with other content replaces the one there.")
 @click.option("--change-settings", is_flag=True, help="With --ingest: an archive that is there keeps those given now.")
-@click.option("--measures", metavar="A,B", help="Only these measures or families, e.g. ned,coverage,token.")
+@measures_option("Only these measures or families, e.g. ned,coverage,token.")
 @discovery_settings_options
 @engine_options
 @verify_option
-@click.option(
-    "--out",
-    metavar="DIRECTORY",
-    callback=writable_place,
-    help="Write scores, histograms and report.html into a directory or URL.",
-)
+@out_option("Write scores, histograms and report.html into a directory or URL.")
 @click.option("--tde-output", is_flag=True, help="Also write the files that the official tool writes, into OUT/tde.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
+@format_option
 @click.option("--dry-run", is_flag=True, help="Check input and settings and print the plan; score nothing.")
-def command(
+def discover(
     classes: tuple[str, ...],
-    phones: str | None,
-    words: str | None,
-    split: str | None,
-    folds: str | None,
+    corpus: Corpus,
     n_folds: int | None,
-    within: str | None,
-    speakers: str | None,
     archive: str | None,
     ingest: str | None,
     replace: bool,
     change_settings: bool,
-    definition: Any,
-    measures: str | None,
+    measures: list[str] | None,
     settings_file: str | None,
     assignments: tuple[str, ...],
-    executor: str | None,
-    cluster: str | None,
-    workers: int | None,
-    rows_per_task: int | None,
+    engine: Engine,
     verify: bool,
     out: str | None,
     tde_output: bool,
@@ -79,21 +69,11 @@ def command(
     import swsdask as sws
     from swsdask.cli.progress import progress
 
-    corpus = {
-        "phones": phones,
-        "words": words,
-        "split": split,
-        "folds": folds,
-        "within": within,
-        "speakers": speakers,
-    }
-
-    names = [name.strip().lower() for name in measures.split(",") if name.strip()] if measures else None
     if tde_output and out is None:
         raise click.UsageError("--tde-output goes with --out DIRECTORY, where it is written.")
-    if tde_output and names is not None:
+    if tde_output and measures is not None:
         raise click.UsageError("--tde-output has all measures: leave --measures out.")
-    if within and speakers:
+    if corpus.within and corpus.speakers:
         raise click.UsageError("--within and --speakers both say what is within talkers: give one.")
     if dry_run and form == "json":
         raise click.UsageError("--dry-run prints the plan in words: leave --format json out.")
@@ -102,27 +82,18 @@ def command(
     if change_settings and ingest is None:
         raise click.UsageError("--change-settings goes with --ingest ARCHIVE, whose settings it changes.")
     if ingest is not None:
-        if archive is not None or names is not None or out is not None or dry_run:
+        if archive is not None or measures is not None or out is not None or dry_run:
             without = "--archive, --measures, --out and --dry-run"
             raise click.UsageError(f"--ingest scores nothing: leave {without} out.")
-        kept = {
-            "n_folds": n_folds,
-            "definition": definition,
-            "settings": explicit_settings(settings_file, assignments, table_name=TABLE),
-        }
-        _ingest(ingest, classes, {**corpus, **kept}, replace, change_settings)
+        settings = explicit_settings(settings_file, assignments, table_name=TABLE)
+        given = {**corpus.arguments(), "n_folds": n_folds, "settings": settings}
+        _ingest(ingest, classes, given, replace, change_settings)
         return
-    if archive is None and not (classes and phones and words):
+    if archive is None and not (classes and corpus.phones and corpus.words):
         raise click.UsageError("Give CLASSES, --phones and --words, or --archive ARCHIVE.")
-    given: dict[str, Any] = {
-        **corpus,
-        "archive": archive,
-        "n_folds": n_folds,
-        "definition": definition,
-        "measures": names,
-    }
+    given = {**corpus.arguments(), "archive": archive, "n_folds": n_folds, "measures": measures}
     systems = list(classes) or None if archive is not None else given_runs(classes)
-    settings = explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task, TABLE)
+    settings = explicit_settings(settings_file, assignments, engine, TABLE)
     with progress("cells") as shown:
         if dry_run:
             click.echo(sws.plan_discovery(systems, **given, settings=settings))

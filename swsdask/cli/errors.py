@@ -5,19 +5,23 @@ from __future__ import annotations
 import click
 
 from swsdask.cli.options import (
+    Chosen,
+    Encoded,
+    Engine,
+    Reference,
     encoding_options,
     engine_options,
-    explicit_settings,
-    given_runs,
+    format_option,
+    open_evaluation,
+    out_option,
     reference_and_runs,
     reference_options,
     settings_options,
     verify_option,
-    writable_place,
 )
 
 
-@click.command(short_help="List the queries that cost systems most, and their errors to listen to.")
+@click.command("errors")
 @click.argument("paths", nargs=-1, metavar="[REFERENCE] RUN...")
 @reference_options
 @settings_options
@@ -26,30 +30,16 @@ from swsdask.cli.options import (
 @encoding_options
 @engine_options
 @verify_option
-@click.option(
-    "--out",
-    metavar="DIRECTORY",
-    callback=writable_place,
-    help="Write tables, Audacity labels, Praat TextGrids and CTM-like text into a local directory.",
-)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
-def command(
+@out_option("Write tables, Audacity labels, Praat TextGrids and CTM-like text into a local directory.")
+@format_option
+def errors(
     paths: tuple[str, ...],
-    ecf: str | None,
-    rttm: str | None,
-    queries: str | None,
-    preset: str | None,
-    settings_file: str | None,
-    assignments: tuple[str, ...],
-    compat: str | None,
+    reference: Reference,
+    chosen: Chosen,
     top: int,
     false_alarms: int,
-    frame_shift: float | None,
-    negate_scores: bool,
-    executor: str | None,
-    cluster: str | None,
-    workers: int | None,
-    rows_per_task: int | None,
+    encoded: Encoded,
+    engine: Engine,
     verify: bool,
     out: str | None,
     form: str,
@@ -63,25 +53,15 @@ def command(
     from swsdask.cli.progress import progress
     from swsdask.render.listening import errors_json, print_errors, write_errors
 
-    reference, runs = reference_and_runs(paths, given=any((ecf, rttm, queries)))
-    evaluation = sws.open(
-        reference,
-        ecf=ecf,
-        rttm=rttm,
-        queries=queries,
-        preset=preset,
-        compat=compat,
-        settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),
-        verify=verify,
-    )
+    where, runs = reference_and_runs(paths, given=bool(reference))
+    evaluation, given = open_evaluation(where, runs, reference, chosen, engine, verify)
     with progress() as shown:
         found = sws.errors(
             evaluation,
-            runs=given_runs(runs) or None,
+            runs=given or None,
             queries=top,
             false_alarms=false_alarms,
-            frame_shift=frame_shift,
-            negate_scores=negate_scores,
+            **encoded.arguments(),
             progress=shown,
         )
     if form == "json":

@@ -1,4 +1,4 @@
-"""`swsdask nightly`."""
+"""`swsdask nightly` and `history`: night after night."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ REFUSED = 5
 _WORST_FIRST = (2, 4, 3, REFUSED)
 
 
-@click.command(short_help="Score what is new of many runs, every night: history, board, gates.")
+@click.command("nightly")
 @click.argument("file", required=False, type=Path)
 @click.option("--example", is_flag=True, help="Print a commented FILE.")
 @click.option("--only", metavar="NAME", help="Only this evaluation.")
 @click.option("--dry-run", is_flag=True, help="Print what the night would do; write nothing.")
 @log_options
-def command(
+def nightly(
     file: Path | None, example: bool, only: str | None, dry_run: bool, log_format: str, quiet: bool, verbose: bool
 ) -> None:
     """Do a night of the evaluations in FILE: ingest the runs that are new, score what is new, publish the board.
@@ -76,3 +76,35 @@ def command(
             notify(settings.notify, outcome.latest)
     if codes:
         sys.exit(next((code for code in _WORST_FIRST if code in codes), 1))
+
+
+@click.command("history")
+@click.argument("archive")
+@click.argument("system", required=False)
+@click.option("--measure", metavar="NAME", help="The measure (default: the one that ranks).")
+@click.option("--condition", metavar="NAME", default="all", show_default=True, help="The condition.")
+def history(archive: str, system: str | None, measure: str | None, condition: str) -> None:
+    """Print the numbers of an ARCHIVE night by night: of all systems a line each, of one SYSTEM a table and a plot."""
+    from swsdask.archive.storage import Storage
+    from swsdask.model.errors import SettingsError
+    from swsdask.nightly.history import read_history
+    from swsdask.render.history import print_history, print_system
+
+    past = read_history(Storage(archive))
+    if not past.nights:
+        raise SettingsError(f"{archive}: expected a history; found none. `swsdask nightly` makes one.")
+    found = past.board()
+    measure = (measure or next(iter(found.by), "")).lower()
+    rows = past.rows_of(measure, condition)
+    if not rows:
+        raise SettingsError(
+            f"{archive}: no night has {measure!r} in the condition {condition!r}. Measures: "
+            f"{', '.join(found.measures)}. Conditions: {', '.join(found.conditions)}."
+        )
+    if system is None:
+        print_history(rows, measure, len(past.nights))
+        return
+    own = [row for row in rows if row["system"] == system]
+    if not own:
+        raise SettingsError(f"{archive}: no night has {system!r}. Systems: {', '.join(found.systems)}.")
+    print_system(own, measure, len(past.nights))

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import wraps
 from glob import glob
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from swsdask.model.errors import SettingsError
+
+if TYPE_CHECKING:
+    from swsdask.api.opening import Evaluation
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -108,52 +113,99 @@ def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Comman
     return decorate
 
 
-def corpus_options(command: Command) -> Command:
+def _together(kind: type[Any], keyword: str, *options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Give a command `options`; it receives their values as one argument `keyword`, a `kind`."""
+    names = [field.name for field in fields(kind)]
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def called(*args: Any, **given: Any) -> Any:
+            values = {name: given.pop(name) for name in names}
+            return command(*args, **{keyword: kind(**values)}, **given)
+
+        return cast(Command, _stack(*options)(called))
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class Corpus:
     """--phones, --words, --split, --folds, --within, --speakers, --definition."""
-    return _stack(
-        click.option("--phones", metavar="FILE", help="What was spoken, by phones: file onset offset label."),
-        click.option("--words", metavar="FILE", help="The same by words."),
-        click.option("--split", metavar="FILE", help="Stretches of speech, which tde2015 clips fragments to."),
-        click.option(
-            "--folds", metavar="FILE", help="Folds, parted by empty lines. Without: equal parts of whole files."
-        ),
-        click.option("--within", metavar="FILE", help="Folds within talkers, as --folds."),
-        click.option("--speakers", metavar="FILE", help="Instead of --within: file speaker per line."),
-        click.option(
-            "--definition",
-            type=click.Choice(["document", "tde2015", "tdev2"]),
-            help="Whose measures: the measures document's (default), or those of an official tool.",
-        ),
-    )(command)
+
+    phones: str | None
+    words: str | None
+    split: str | None
+    folds: str | None
+    within: str | None
+    speakers: str | None
+    definition: Any
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `discover`, `ingest_discovery` and `validate`."""
+        return asdict(self)
 
 
-def reference_options(command: Command) -> Command:
-    """--ecf, --rttm, --queries."""
-    return _stack(
-        click.option("--ecf", metavar="FILE", help="What was evaluated: an ECF."),
-        click.option("--rttm", metavar="FILE", help="What was spoken: an RTTM."),
-        click.option("--queries", metavar="FILE", help="What was searched: a kwlist or termlist."),
-    )(command)
+corpus_options = _together(
+    Corpus,
+    "corpus",
+    click.option("--phones", metavar="FILE", help="What was spoken, by phones: file onset offset label."),
+    click.option("--words", metavar="FILE", help="The same by words."),
+    click.option("--split", metavar="FILE", help="Stretches of speech, which tde2015 clips fragments to."),
+    click.option("--folds", metavar="FILE", help="Folds, parted by empty lines. Without: equal parts of whole files."),
+    click.option("--within", metavar="FILE", help="Folds within talkers, as --folds."),
+    click.option("--speakers", metavar="FILE", help="Instead of --within: file speaker per line."),
+    click.option(
+        "--definition",
+        type=click.Choice(["document", "tde2015", "tdev2"]),
+        help="Whose measures: the measures document's (default), or those of an official tool.",
+    ),
+)
 
 
-def qrels_option(command: Command) -> Command:
-    """--qrels."""
-    told = "Instead of a reference, judged documents: TREC qrels, or a table with query, document and relevance."
-    return click.option("--qrels", metavar="FILE", help=told)(command)
+@dataclass(frozen=True)
+class Reference:
+    """--ecf, --rttm, --queries, --qrels."""
+
+    ecf: str | None
+    rttm: str | None
+    queries: str | None
+    qrels: str | None
+
+    def __bool__(self) -> bool:
+        return any((self.ecf, self.rttm, self.queries, self.qrels))
+
+    def files(self) -> dict[str, Any]:
+        """The arguments of `open` and `ingest`."""
+        return asdict(self)
 
 
-def settings_options(command: Command) -> Command:
+reference_options = _together(
+    Reference,
+    "reference",
+    click.option("--ecf", metavar="FILE", help="What was evaluated: an ECF."),
+    click.option("--rttm", metavar="FILE", help="What was spoken: an RTTM."),
+    click.option("--queries", metavar="FILE", help="What was searched: a kwlist or termlist."),
+    click.option(
+        "--qrels",
+        metavar="FILE",
+        help="Instead of a reference, judged documents: TREC qrels, or a table with query, document and relevance.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Chosen:
     """--preset, --settings, --set, --compat."""
-    return _stack(
-        click.option("--preset", metavar="NAME", help="An evaluation's settings; `swsdask presets` lists them."),
-        *_settings("evaluation", "trials=segment or operating_point.c_miss=10"),
-        click.option("--compat", metavar="TOOL", help="An official tool's quirks: kwseval, stdeval, mediaeval."),
-    )(command)
 
+    preset: str | None
+    settings_file: str | None
+    assignments: tuple[str, ...]
+    compat: str | None
 
-def discovery_settings_options(command: Command) -> Command:
-    """--settings, --set."""
-    return _stack(*_settings("discovery", "coverage=union or fold_by=time"))(command)
+    def arguments(self, engine: Engine | None = None) -> dict[str, Any]:
+        """The arguments of `open`, `ingest` and `validate`."""
+        explicit = explicit_settings(self.settings_file, self.assignments, engine)
+        return {"preset": self.preset, "compat": self.compat, "settings": explicit}
 
 
 def _settings(table: str, example: str) -> tuple[Callable[[Command], Command], ...]:
@@ -164,41 +216,127 @@ def _settings(table: str, example: str) -> tuple[Callable[[Command], Command], .
     )
 
 
-def encoding_options(command: Command) -> Command:
+settings_options = _together(
+    Chosen,
+    "chosen",
+    click.option("--preset", metavar="NAME", help="An evaluation's settings; `swsdask presets` lists them."),
+    *_settings("evaluation", "trials=segment or operating_point.c_miss=10"),
+    click.option("--compat", metavar="TOOL", help="An official tool's quirks: kwseval, stdeval, mediaeval."),
+)
+
+discovery_settings_options = _stack(*_settings("discovery", "coverage=union or fold_by=time"))
+"""--settings, --set."""
+
+
+@dataclass(frozen=True)
+class Encoded:
     """--frame-shift, --negate-scores."""
-    return _stack(
-        click.option(
-            "--frame-shift", type=float, metavar="SECONDS", help="RUNs are tables whose times are frames, as Kaldi's."
-        ),
-        click.option(
-            "--negate-scores", is_flag=True, help="RUNs are tables whose scores are costs, as Kaldi's -log p."
-        ),
-    )(command)
+
+    frame_shift: float | None
+    negate_scores: bool
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of everything that reads runs."""
+        return asdict(self)
 
 
-def engine_options(command: Command) -> Command:
+encoding_options = _together(
+    Encoded,
+    "encoded",
+    click.option(
+        "--frame-shift", type=float, metavar="SECONDS", help="RUNs are tables whose times are frames, as Kaldi's."
+    ),
+    click.option("--negate-scores", is_flag=True, help="RUNs are tables whose scores are costs, as Kaldi's -log p."),
+)
+
+
+@dataclass(frozen=True)
+class Engine:
     """--executor, --cluster, --workers, --rows-per-task."""
-    return _stack(
-        click.option("--executor", metavar="NAME", help="auto (default), serial, threads or processes."),
-        click.option("--cluster", metavar="ADDRESS", help="tcp://..., a scheduler file, or a file of conf/cluster."),
-        click.option("--workers", type=click.IntRange(1), help="How many tasks run at once."),
-        click.option("--rows-per-task", type=click.IntRange(1), help="About how many detections a task takes."),
-    )(command)
+
+    executor: str | None = None
+    cluster: str | None = None
+    workers: int | None = None
+    rows_per_task: int | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """What is set, as the table [engine] of a settings file."""
+        if self.executor and self.cluster:
+            raise SettingsError("--executor and --cluster exclude each other.")
+        if self.cluster:
+            from swsdask.execution.clusters import describe
+
+            describe(self.cluster, self.workers)
+        table = {
+            "executor": self.cluster or self.executor,
+            "workers": self.workers,
+            "rows_per_task": self.rows_per_task,
+        }
+        return {key: value for key, value in table.items() if value is not None}
 
 
-def verify_option(command: Command) -> Command:
-    """--no-verify."""
-    told = "Read an archive without verifying it by its hashes."
-    return click.option("--no-verify", "verify", flag_value=False, default=True, help=told)(command)
+engine_options = _together(
+    Engine,
+    "engine",
+    click.option("--executor", metavar="NAME", help="auto (default), serial, threads or processes."),
+    click.option("--cluster", metavar="ADDRESS", help="tcp://..., a scheduler file, or a file of conf/cluster."),
+    click.option("--workers", type=click.IntRange(1), help="How many tasks run at once."),
+    click.option("--rows-per-task", type=click.IntRange(1), help="About how many detections a task takes."),
+)
+
+verify_option = click.option(
+    "--no-verify",
+    "verify",
+    flag_value=False,
+    default=True,
+    help="Read an archive without verifying it by its hashes.",
+)
+
+format_option = click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout."
+)
+
+
+def out_option(told: str) -> Callable[[Command], Command]:
+    """--out, a directory or URL to write into."""
+    return click.option("--out", metavar="DIRECTORY", callback=writable_place, help=told)
+
+
+def names(given: str) -> list[str]:
+    """Names that commas part: the type of an option."""
+    return [name.strip() for name in given.split(",") if name.strip()]
+
+
+def _measures(given: str) -> list[str]:
+    return names(given.lower())
+
+
+def measures_option(told: str) -> Callable[[Command], Command]:
+    """--measures A,B."""
+    return click.option("--measures", type=_measures, metavar="A,B", help=told)
+
+
+def open_evaluation(
+    where: str | None,
+    runs: Sequence[str],
+    reference: Reference,
+    chosen: Chosen,
+    engine: Engine,
+    verify: bool = True,
+) -> tuple[Evaluation, list[str] | dict[str, str]]:
+    """The evaluation that a command's options describe, and its RUNs; none: those of the archive."""
+    import swsdask as sws
+
+    given = given_runs(runs)
+    collection = given or None if reference.qrels else None
+    arguments = chosen.arguments(engine)
+    return sws.open(where, **reference.files(), collection=collection, **arguments, verify=verify), given
 
 
 def explicit_settings(
     settings_file: str | None,
-    assignments: tuple[str, ...] = (),
-    executor: str | None = None,
-    cluster: str | None = None,
-    workers: int | None = None,
-    rows_per_task: int | None = None,
+    assignments: Sequence[str] = (),
+    engine: Engine | None = None,
     table_name: str = "evaluation",
 ) -> dict[str, Any]:
     """What the user set explicitly, shaped as a settings file; --set, of a table, wins over --settings.
@@ -217,16 +355,8 @@ def explicit_settings(
             if not isinstance(table, dict):
                 raise SettingsError(f"--set {assignment!r}: {parent} holds a value, not further keys.")
         table[last] = _value(text)
-    if executor and cluster:
-        raise SettingsError("--executor and --cluster exclude each other.")
-    if cluster:
-        from swsdask.execution.clusters import describe
-
-        describe(cluster, workers)
-    engine = {"executor": cluster or executor, "workers": workers, "rows_per_task": rows_per_task}
-    chosen = {key: value for key, value in engine.items() if value is not None}
-    if chosen:
-        explicit["engine"] = {**explicit.get("engine", {}), **chosen}
+    if engine is not None and (set_there := engine.settings()):
+        explicit["engine"] = {**explicit.get("engine", {}), **set_there}
     return explicit
 
 

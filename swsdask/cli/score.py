@@ -7,25 +7,28 @@ from typing import Any
 import click
 
 from swsdask.cli.options import (
+    Chosen,
+    Encoded,
+    Engine,
+    Reference,
     encoding_options,
     engine_options,
-    explicit_settings,
-    given_runs,
-    qrels_option,
+    format_option,
+    measures_option,
+    open_evaluation,
+    out_option,
     reference_and_runs,
     reference_options,
     settings_options,
     verify_option,
-    writable_place,
 )
 
 
-@click.command(short_help="Score runs against a reference, or an archive's own runs.")
+@click.command("score")
 @click.argument("paths", nargs=-1, metavar="[REFERENCE] RUN...")
 @reference_options
-@qrels_option
 @settings_options
-@click.option("--measures", metavar="A,B", help="Only these measures, e.g. atwv,twv@0.5,p_miss@0.001.")
+@measures_option("Only these measures, e.g. atwv,twv@0.5,p_miss@0.001.")
 @click.option(
     "--by",
     multiple=True,
@@ -43,38 +46,23 @@ from swsdask.cli.options import (
     help="Count everything anew: neither use nor fill what an archive keeps of earlier scoring.",
 )
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of the temporary archive, where one is made.")
-@click.option(
-    "--out",
-    metavar="DIRECTORY",
-    callback=writable_place,
-    help="Write scores, curves and report.html into a directory or URL.",
-)
+@out_option("Write scores, curves and report.html into a directory or URL.")
 @click.option(
     "--alignment", is_flag=True, help="Also write alignment.parquet: every trial and every missed occurrence."
 )
 @click.option(
     "--mediaeval-output", is_flag=True, help="Also write score.out: the lines that MediaEval's tool prints (QUESST)."
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
+@format_option
 @click.option("--dry-run", is_flag=True, help="Check input and settings and print the plan; score nothing.")
-def command(
+def score(
     paths: tuple[str, ...],
-    ecf: str | None,
-    rttm: str | None,
-    queries: str | None,
-    qrels: str | None,
-    preset: str | None,
-    settings_file: str | None,
-    assignments: tuple[str, ...],
-    compat: str | None,
-    measures: str | None,
+    reference: Reference,
+    chosen: Chosen,
+    measures: list[str] | None,
     by: tuple[str, ...],
-    frame_shift: float | None,
-    negate_scores: bool,
-    executor: str | None,
-    cluster: str | None,
-    workers: int | None,
-    rows_per_task: int | None,
+    encoded: Encoded,
+    engine: Engine,
     verify: bool,
     cache: bool,
     buckets: int | None,
@@ -99,28 +87,15 @@ def command(
         raise click.UsageError("--mediaeval-output goes with --out DIRECTORY, where score.out is written.")
     if dry_run and form == "json":
         raise click.UsageError("--dry-run prints the plan in words: leave --format json out.")
-    reference, runs = reference_and_runs(paths, given=any((ecf, rttm, queries, qrels)))
-    given = given_runs(runs)
-    evaluation = sws.open(
-        reference,
-        ecf=ecf,
-        rttm=rttm,
-        queries=queries,
-        qrels=qrels,
-        collection=given if qrels else None,
-        preset=preset,
-        compat=compat,
-        settings=explicit_settings(settings_file, assignments, executor, cluster, workers, rows_per_task),
-        verify=verify,
-    )
+    where, runs = reference_and_runs(paths, given=bool(reference))
+    evaluation, given = open_evaluation(where, runs, reference, chosen, engine, verify)
     if mediaeval_output and evaluation.settings.evaluation.trials != "document":
         raise click.UsageError("--mediaeval-output goes with document trials: --preset quesst2014, or trials=document.")
     asked: dict[str, Any] = {
-        "measures": _names(measures, mediaeval_output) if measures else None,
+        "measures": _with_mediaeval(measures) if measures and mediaeval_output else measures,
         "runs": given or None,
         "by": by,
-        "frame_shift": frame_shift,
-        "negate_scores": negate_scores,
+        **encoded.arguments(),
     }
     if dry_run:
         click.echo(sws.plan(evaluation, **asked))
@@ -141,11 +116,8 @@ def command(
             click.echo(f"\nWritten to {out}: {', '.join(written)}")
 
 
-def _names(measures: str, mediaeval_output: bool) -> list[str]:
+def _with_mediaeval(names: list[str]) -> list[str]:
     """The requested measures, and those that MediaEval's output needs."""
-    names = [name.strip().lower() for name in measures.split(",") if name.strip()]
-    if mediaeval_output:
-        from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES
+    from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES
 
-        names += [name for name in (*MEASURES, *TOOL_MEASURES) if name not in names]
-    return names
+    return [*names, *(name for name in (*MEASURES, *TOOL_MEASURES) if name not in names)]

@@ -17,10 +17,10 @@ from swsdask.model.layers import KEPT_NONE
 from swsdask.model.units import TICKS_PER_SECOND
 
 
-@click.command(short_help="Show what an archive contains.")
+@click.command("show")
 @click.argument("archive", metavar="ARCHIVE")
 @click.option("--version", type=int, help="An earlier version.")
-def command(archive: str, version: int | None) -> None:
+def show(archive: str, version: int | None) -> None:
     """Show what an ARCHIVE contains: documents, queries, words, and every run with what was dropped or rounded.
 
     Of term discovery: the corpus, and every system with its classes and fragments.

@@ -6,27 +6,30 @@ from pathlib import Path
 
 import click
 
-from swsdask.cli.options import engine_options, explicit_settings, writable_directory, writable_place
+from swsdask.cli.options import (
+    Engine,
+    engine_options,
+    format_option,
+    writable_directory,
+    writable_place,
+)
 
 
-@click.group(short_help="Simulate systems: how measures behave.")
-def command() -> None:
+@click.group()
+def simulate() -> None:
     """Simulate systems, to learn how measures behave, or to have files to try."""
 
 
-@command.command("gap", short_help="Which penalty function GAP should have.")
+@simulate.command("gap", short_help="Which penalty function GAP should have.")
 @click.option("--seed", type=click.IntRange(0), default=2006, help="Another seed, other systems (2006).")
 @click.option("--replicates", type=click.IntRange(1, 100_000), default=60, help="How often to simulate (60).")
 @engine_options
 @click.option("--out", metavar="DIRECTORY", callback=writable_place, help="Write gap.html, gap.json, gap.parquet.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout.")
+@format_option
 def gap(
     seed: int,
     replicates: int,
-    executor: str | None,
-    cluster: str | None,
-    workers: int | None,
-    rows_per_task: int | None,
+    engine: Engine,
     out: str | None,
     form: str,
 ) -> None:
@@ -42,11 +45,10 @@ def gap(
     from swsdask.render.gap_study import print_study, study_json, write_study
     from swsdask.simulate.gap_study import POINTS_PER_REPLICATE, study
 
-    explicit = explicit_settings(None, (), executor, cluster, workers, rows_per_task)
-    engine = build_settings(explicit=explicit).engine
+    settings = build_settings(explicit={"engine": engine.settings()})
     with (
         progress("replicates") as shown,
-        open_executor(engine, replicates * POINTS_PER_REPLICATE, shown) as open_workers,
+        open_executor(settings.engine, replicates * POINTS_PER_REPLICATE, shown) as open_workers,
     ):
         shown.begin("simulating", replicates)
         made = study(seed, replicates, open_workers, done=lambda _: shown.advance(1))
@@ -62,7 +64,7 @@ def gap(
             click.echo(f"Written to {out}: gap.html, gap.json, gap.parquet")
 
 
-@command.command("discovery", short_help="A corpus, and what systems discovered in it, as files.")
+@simulate.command("discovery", short_help="A corpus, and what systems discovered in it, as files.")
 @click.option("--out", metavar="DIRECTORY", callback=writable_directory, required=True, help="Where to.")
 @click.option("--seed", type=click.IntRange(0), default=2015, help="Another seed, another corpus (2015).")
 @click.option("--phones", type=click.IntRange(1), default=20_000, help="How many phones are spoken (20000).")

@@ -1,31 +1,33 @@
-"""`swsdask validate`."""
+"""`swsdask validate` and `convert`: files, before they are scored."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
-from swsdask.cli.options import corpus_options, explicit_settings, settings_options
+from swsdask.cli.options import (
+    Chosen,
+    Corpus,
+    Encoded,
+    corpus_options,
+    encoding_options,
+    settings_options,
+)
 
 
-@click.command(short_help="Check files and list everything that is wrong with them.")
+@click.command("validate")
 @click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option(
     "--reference", metavar="DIRECTORY", help="The runs' queries and documents must be those of this reference."
 )
 @corpus_options
 @settings_options
-def command(
+def validate(
     paths: tuple[str, ...],
     reference: str | None,
-    definition: Any,
-    preset: str | None,
-    settings_file: str | None,
-    assignments: tuple[str, ...],
-    compat: str | None,
-    **corpus: str | None,
+    chosen: Chosen,
+    corpus: Corpus,
 ) -> None:
     """Check references, runs, files of term discovery, folders and globs of them; list every problem with file:line.
 
@@ -41,7 +43,7 @@ def command(
     from swsdask.archive.store import is_archive
     from swsdask.model.errors import counted
 
-    if not paths and not any(corpus.values()):
+    if not paths and not any(corpus.arguments().values()):
         raise click.UsageError("Give the files to check.")
     for path in paths:
         if is_archive(path):
@@ -49,11 +51,8 @@ def command(
     report = sws.validate(
         paths,
         reference,
-        **corpus,
-        definition=definition or "document",
-        preset=preset,
-        compat=compat,
-        settings=explicit_settings(settings_file, assignments),
+        **{name: value for name, value in corpus.arguments().items() if value is not None},
+        **chosen.arguments(),
     )
     for problem in report.problems:
         click.echo(str(problem), err=True)
@@ -63,3 +62,28 @@ def command(
     for file in report.files:
         counts = ", ".join(counted(count, what) for what, count in file.counts.items() if count)
         click.echo(f"{file.file}: {file.format.value if file.format else 'unknown'}: {counts}")
+
+
+@click.command("convert")
+@click.argument("run", metavar="RUN")
+@click.argument("target", metavar="TARGET")
+@click.option("--system", metavar="NAME", help="The system's name, in place of what the file says.")
+@click.option(
+    "--for-spreadsheets", "harmless", is_flag=True, help="In a table in text, put an apostrophe before formulas."
+)
+@encoding_options
+def convert(run: str, target: str, system: str | None, harmless: bool, encoded: Encoded) -> None:
+    """Rewrite a RUN as TARGET, whose name says the format.
+
+    *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Times and scores keep every digit; a
+    table in text that stays one keeps its columns and quotes too.
+    """
+    from swsdask.formats.pipes import readable
+    from swsdask.formats.runs.encoding import Encoding
+    from swsdask.formats.runs.write import convert
+    from swsdask.model.errors import counted
+
+    rows = convert(
+        readable(run), target, system, Encoding(encoded.frame_shift, encoded.negate_scores), harmless=harmless
+    )
+    click.echo(f"{target}: {counted(rows, 'detections')}")

@@ -1,0 +1,151 @@
+"""`swsdask ingest`, `verify` and `vacuum`: an archive is written, checked and cleaned."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from swsdask.cli.options import (
+    Chosen,
+    Encoded,
+    Engine,
+    Reference,
+    encoding_options,
+    engine_options,
+    given_runs,
+    reference_options,
+    settings_options,
+)
+
+
+@click.command("ingest")
+@click.argument("archive", metavar="ARCHIVE")
+@click.argument("directory", required=False, metavar="[REFERENCE]")
+@reference_options
+@click.option(
+    "--run", "runs", multiple=True, metavar="RUN", help="A file, directory, glob or URL, or NAME=FILE. Repeatable."
+)
+@settings_options
+@click.option(
+    "--replace", is_flag=True, help="Let a run whose content changed take the place of the one in the archive."
+)
+@click.option(
+    "--change-settings", is_flag=True, help="Let an archive that is there keep the settings given now, from now on."
+)
+@click.option("--buckets", type=click.IntRange(1), help="Query buckets of a new archive (64).")
+@click.option(
+    "--codec", type=click.Choice(["lz4", "zstd"]), default="lz4", help="Of new runs: lz4 reads faster, zstd is smaller."
+)
+@encoding_options
+@engine_options
+def ingest(
+    archive: str,
+    directory: str | None,
+    reference: Reference,
+    runs: tuple[str, ...],
+    chosen: Chosen,
+    replace: bool,
+    change_settings: bool,
+    buckets: int | None,
+    codec: str,
+    encoded: Encoded,
+    engine: Engine,
+) -> None:
+    """Write a reference (once) and runs into the ARCHIVE at a path or URL.
+
+    A new archive keeps the settings, and `swsdask score ARCHIVE` uses them; given again later, they must be the same.
+    A run that is there already with the same content is left alone. Either everything is committed or nothing.
+    """
+    import swsdask as sws
+    from swsdask.archive.store import is_archive, open_archive
+    from swsdask.cli.progress import progress
+    from swsdask.model.errors import counted
+    from swsdask.model.layers import KEPT_NONE
+
+    there = {run.system: run.content for run in open_archive(archive).runs} if is_archive(archive) else {}
+    with progress() as shown:
+        written = sws.ingest(
+            archive,
+            directory,
+            **reference.files(),
+            runs=given_runs(runs) or None,
+            **chosen.arguments(engine),
+            **encoded.arguments(),
+            replace_runs=replace,
+            change_settings=change_settings,
+            buckets=buckets,
+            codec=codec,
+            progress=shown,
+        )
+    click.echo(f"{archive}: version {written.version}, {counted(len(written.runs), 'runs')}")
+    for run in written.runs:
+        known = ", already there" if there.get(run.system) == run.content else ""
+        click.echo(f"  {run.system}: {counted(run.rows, 'detections')}{known}")
+    if written.kept is None:
+        click.echo(f"{KEPT_NONE} With --change-settings it keeps those given now.")
+
+
+@click.command("verify")
+@click.argument("archive", metavar="ARCHIVE")
+@click.option("--repair", metavar="COPY", help="Take whole files from a copy of the archive in place of damaged ones.")
+@click.option("--adopt", is_flag=True, help="Give hashes to the files that an earlier release wrote without.")
+@engine_options
+def verify(
+    archive: str,
+    repair: str | None,
+    adopt: bool,
+    engine: Engine,
+) -> None:
+    """Read every file of all versions of an ARCHIVE, and list those that are not what was written.
+
+    Exit code 0: all are; 2: some are damaged, which go to stderr.
+    """
+    import swsdask as sws
+    from swsdask.cli.progress import progress
+    from swsdask.execution.open import open_executor
+    from swsdask.model.errors import counted
+    from swsdask.model.settings import build_settings
+
+    settings = build_settings(explicit={"engine": engine.settings()})
+    with progress("files") as shown, open_executor(settings.engine, None, shown) as workplace:
+        found = sws.verify(archive, repair=repair, adopt=adopt, executor=workplace, progress=shown)
+    for name, instead in found.damaged.items():
+        click.echo(f"{archive}/{name}: damaged: {instead}", err=True)
+    for name in found.repaired:
+        click.echo(f"{archive}/{name}: repaired")
+    lines = [f"{counted(found.files, 'files')}, {len(found.damaged)} damaged"]
+    if found.repaired:
+        lines.append(f"{len(found.repaired)} repaired")
+    if found.adopted is not None:
+        lines.append(f"version {found.adopted} keeps hashes of {counted(found.without_hash, 'files')} that had none")
+    elif found.without_hash:
+        lines.append(f"{found.without_hash} without hashes: --adopt adds them")
+    click.echo(f"{archive}: {', '.join(lines)}")
+    if found.damaged:
+        sys.exit(2)
+
+
+@click.command("vacuum")
+@click.argument("archive", metavar="ARCHIVE")
+@click.option(
+    "--older-than",
+    metavar="HOURS",
+    type=click.FloatRange(0),
+    default=24,
+    show_default=True,
+    help="After how long without a sign of life a writer counts as stopped.",
+)
+@click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
+def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
+    """Remove the files of an ARCHIVE that no version names: those of writers that were stopped. Others may write.
+
+    Nothing is removed if a version cannot be read: `swsdask verify` says why.
+    """
+    import swsdask as sws
+    from swsdask.model.errors import counted
+
+    names = sws.vacuum(archive, older_than_s=older_than * 3600, dry_run=dry_run)
+    for name in names:
+        click.echo(name)
+    click.echo(f"{archive}: {counted(len(names), 'files')} {'to remove' if dry_run else 'removed'}")
