@@ -9,8 +9,8 @@ The examples of this package read the files that ``swsdask demo --out demo --hou
 >>> result = sws.score(evaluation, ["atwv", "mtwv"], runs="demo/files/runs")
 >>> result.scores[["system", "measure", "value"]].head(2)
        system measure     value
-0  calibrated    atwv  0.504763
-1  calibrated    mtwv  0.556420
+0  calibrated    atwv  0.503781
+1  calibrated    mtwv  0.552503
 """
 
 from __future__ import annotations

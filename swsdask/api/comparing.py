@@ -154,7 +154,7 @@ def compare(
     >>> import swsdask as sws
     >>> found = sws.compare("demo/archive", "atwv", baseline="weak", replicates=1000)
     >>> found.differences.loc[0, ["a", "b", "p_sign"]].to_dict()
-    {'a': 'calibrated', 'b': 'weak', 'p_sign': 0.049041748046875}
+    {'a': 'calibrated', 'b': 'weak', 'p_sign': 0.012725830078125}
     """
     from swsdask.comparison.compare import compare as compared
     from swsdask.measures.names import with_points

@@ -96,7 +96,7 @@ def ingest(
     >>> import swsdask as sws
     >>> archive = sws.ingest("archive", "demo/files", runs="demo/files/runs", preset="sws2013")
     >>> archive.version, [run.rows for run in archive.runs]
-    (1, [204, 220, 234, 214, 131])
+    (1, [243, 220, 234, 214, 131])
     """
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
     kept = open_archive(os.fspath(archive)).kept if is_archive(os.fspath(archive)) else None

@@ -105,7 +105,7 @@ def score(
     >>> overall.pivot(index="system", columns="measure", values="value").round(4)
     measure             atwv    mtwv
     system
-    calibrated        0.5048  0.5564
+    calibrated        0.5038  0.5525
     keyword-specific  0.4938  0.4637
     middling          0.3517  0.3585
     overconfident     0.4584  0.5142

@@ -4,7 +4,7 @@ Normalised cross entropy of scores that are used as log-likelihood ratios (2013 
 
 A trial of score s has the posterior log-odds s + eta, eta = logit(P_tar) (Eq. 34-36), and costs (Eq. 37), in nats,
 
-    softplus(-(s + eta)) if it is a target, softplus(s + eta) if it is not; softplus(x) = log(1 + e^x).
+    softplus(-(s + eta)) for targets, softplus(s + eta) for others; softplus(x) = log(1 + e^x)
 
 - `cxe`: the empirical cross entropy in bits (Eq. 38, Eq. 43): P_tar times the mean cost of target trials, plus
   1 - P_tar times that of non-target trials, over log 2; trials that the system did not give are imputed

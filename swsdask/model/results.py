@@ -102,8 +102,8 @@ class Result(Figures):
     <Result: 1 system, 20 numbers; swsdask 0.1.0 outside=false_alarm p_target=0.00015 c_miss=100.0 c_fa=1.0 ...>
     >>> result.scores[["system", "measure", "value"]].head(2)
            system measure     value
-    0  calibrated    atwv  0.504763
-    1  calibrated    atwv  0.907344
+    0  calibrated    atwv  0.503781
+    1  calibrated    atwv  0.925875
     """
 
     table: pa.Table

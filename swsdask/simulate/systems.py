@@ -157,14 +157,15 @@ class SystemModel:
 
 
 SYSTEMS = (
-    SystemModel("calibrated", found=0.62, mean=7.6, spread=2.0, pruning=1.8),
+    SystemModel("calibrated", found=0.62, mean=7.6, spread=2.0, pruning=-0.8),
     SystemModel("overconfident", found=0.60, mean=7.5, spread=2.0, pruning=1.8, scale=1.4, shift=1.5),
     SystemModel("keyword-specific", found=0.52, mean=7.3, spread=2.0, pruning=2.2, query_spread=2.0),
     SystemModel("middling", found=0.45, mean=7.0, spread=2.2, pruning=2.0, scale=0.5, threshold=2.1),
     SystemModel("weak", found=0.30, mean=6.5, spread=2.5, pruning=2.8, threshold=3.4),
 )
-"""Five systems: a good one whose threshold is right, one as good that accepts too much, one that decides by thresholds
-of each query, a middling and a weak one. The right threshold is SWS 2013's, log(66.66) = 4.2."""
+"""Five systems: a good one whose threshold is right, and whose scores go down to about the log-likelihood ratio of what
+it leaves out, so that imputed trials cost little; one as good that accepts too much, one that decides by thresholds of
+each query, a middling and a weak one. The right threshold is SWS 2013's, log(66.66) = 4.2."""
 
 
 @dataclass(frozen=True, eq=False)

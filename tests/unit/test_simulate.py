@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from lxml import etree
 
+import swsdask as sws
 from swsdask.model import schemas
 from swsdask.model.units import ticks
 from swsdask.simulate.evaluation import SimulatedEvaluation, simulate
@@ -186,6 +187,13 @@ def test_the_calibrated_scores_are_log_likelihood_ratios() -> None:
         stretch = (score >= low) & (score < low + 1.5)
         ratio = (target[stretch].sum() / n_true) / ((~target)[stretch].sum() / n_nontarget)
         assert np.log(ratio) == pytest.approx(low + 0.75, abs=0.6)
+
+
+def test_the_calibrated_system_loses_nothing_that_a_map_would_save(tmp_path: Path) -> None:
+    write(simulate(2013, hours=2.0, n_queries=60, systems=SYSTEMS[:1]), tmp_path)
+    result = sws.score(sws.open(tmp_path, preset="sws2013"), ["cnxe", "cnxe_min"], runs=str(tmp_path / "runs"))
+    cnxe, cnxe_min = result.leaderboard().loc["calibrated", ["cnxe", "cnxe_min"]]
+    assert cnxe_min <= cnxe < cnxe_min + 0.02
 
 
 def test_files_say_what_the_tables_say(tmp_path: Path, small: SimulatedEvaluation) -> None:

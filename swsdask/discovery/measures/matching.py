@@ -22,7 +22,7 @@ tde2015 weighs types of strings by their pairs. With A = P_sub, B = P_gold and I
 pairs of windows of a fold, and for a type t of strings n_X(t) = how many pairs of X have a second member of type t,
 w_X(t) = the share of the fragments of X that have type t:
 
-    precision = sum_t w_A(t) n_I(t) / n_A(t),  recall = sum_t w_B(t) n_I(t) / n_B(t)
+    precision = sum over t of w_A(t) n_I(t) / n_A(t),  recall = sum over t of w_B(t) n_I(t) / n_B(t)
 
 QUIRK: the measures document counts fragments, not pairs, in all of these, and then the sums telescope (`matching`).
 
