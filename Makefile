@@ -31,14 +31,16 @@ $(VENV)/.services: $(VENV)/.installed
 
 $(VENV)-lowest/.installed: pyproject.toml
 	$(OLDEST) -m venv $(VENV)-lowest
-	$(OLDEST) tests/floors.py > $(VENV)-lowest/constraints.txt
-	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
-		--constraint $(VENV)-lowest/constraints.txt --editable '.[test,s3]'
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --compile-bytecode \
+		--resolution lowest-direct --editable '.[test,s3]'
 	touch $@
 
 $(VENV)-newest/.installed: pyproject.toml
 	$(NEWEST) -m venv $(VENV)-newest
-	$(VENV)-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --editable '.[test,s3]'
+	$(VENV)-newest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)-newest/bin/uv pip install --quiet --python $(VENV)-newest/bin/python --compile-bytecode \
+		--upgrade --editable '.[test,s3]'
 	touch $@
 
 demo: $(VENV)/.installed  ## make a synthetic evaluation, score it, write demo/results/report.html
