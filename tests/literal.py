@@ -524,15 +524,13 @@ class Condition:
 
 
 def conditions(evaluation: Evaluation, rules: Rules) -> Iterator[Condition]:
-    first: dict[str, str] = {}
-    for e in evaluation.excerpts:
-        first.setdefault(e.document, e.source_type)
+    source_types = {e.document: e.source_type for e in evaluation.excerpts}
     names = tuple(query.name for query in evaluation.queries)
-    yield Condition("all", names, None, _n_trials(evaluation, rules, set(first)))
+    yield Condition("all", names, None, _n_trials(evaluation, rules, set(source_types)))
     for keys in rules.by:
         parts: dict[tuple[str, ...], tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
         for query in evaluation.queries:
-            for document, source_type in first.items():
+            for document, source_type in source_types.items():
                 known = {**query.attributes, "source_type": source_type}
                 if all(key in known for key in keys):
                     some_queries, some_documents = parts[tuple(known[key] for key in keys)]

@@ -10,7 +10,7 @@ ECF count. Segment trials under `compat = "kwseval"`: `alignment.kwseval_segment
 Conditions: the parts of an evaluation that are averaged on their own, as requested by keys.
 
 A key is the name of a query attribute (among them `language` and `oov` where the list gives them), `source_type` or
-`document_language` (those of a document's first excerpt), `query_pattern:REGEX` or `document_pattern:REGEX` (found
+`document_language` (all excerpts of a document must agree), `query_pattern:REGEX` or `document_pattern:REGEX` (found
 anywhere in the id). Every value of a key that occurs makes a condition `key=value`, a pattern makes `query~REGEX` or
 `document~REGEX`; joined keys make every combination, `a=1&b=2` in the order of the keys. An id without the attribute,
 or with the empty value, is in no condition of that key.
@@ -62,8 +62,8 @@ class Part:
 def parts(documents: pa.Table, queries: pa.Table, by: Sequence[Sequence[str]]) -> list[Part]:
     """The whole, named "all", then the parts that each entry of `by` (joined keys) makes, in order of values.
 
-    Raises `SettingsError` for an unknown key, naming the valid ones, for a pattern that is no regular expression and
-    for a pattern that nothing matches.
+    Raises `SettingsError` for an unknown key, naming the valid ones, for a document whose excerpts differ in a key, for
+    a pattern that is no regular expression and for a pattern that nothing matches.
     """
     keys = _Keys(documents, queries)
     found = {ALL: Part(ALL, None, None)}
@@ -114,18 +114,23 @@ class _Keys:
             regex = key.removeprefix(DOCUMENT_PATTERN)
             return [Part(f"document~{regex}", None, _matching(regex, self.document_ids, key))]
         if key in DOCUMENT_KEYS:
-            return _by_value(self._of_first_excerpts(key), lambda value, there: Part(f"{key}={value}", None, there))
+            return _by_value(self._of_documents(key), lambda value, there: Part(f"{key}={value}", None, there))
         values = [attributes.get(key, "") for attributes in self.attributes]
         if not any(values):
             raise self._unknown(key)
         return _by_value(values, lambda value, there: Part(f"{key}={value}", there, None))
 
-    def _of_first_excerpts(self, key: str) -> list[str]:
-        first: dict[str, str] = {}
+    def _of_documents(self, key: str) -> list[str]:
+        found: dict[str, str] = {}
         columns = (self.documents[name].to_pylist() for name in ("document", DOCUMENT_KEYS[key]))
         for document, value in zip(*columns, strict=True):
-            first.setdefault(document, value)
-        return list(first.values())
+            if found.setdefault(document, value) != value:
+                raise SettingsError(
+                    f"condition key {key!r}: excerpts of document {document!r} have {found[document]!r} and {value!r}. "
+                    f"A condition takes whole documents: give all excerpts of a document one {key}, or use "
+                    f"{DOCUMENT_PATTERN}REGEX."
+                )
+        return list(found.values())
 
     def _unknown(self, key: str) -> SettingsError:
         names = sorted({name for attributes in self.attributes for name in attributes} | set(DOCUMENT_KEYS))

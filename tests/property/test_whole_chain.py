@@ -169,8 +169,11 @@ def cases(draw: st.DrawFn) -> Case:
     asked["thresholds"] = draw(st.sampled_from([[], [0.5], [0.5, 0.31]]))
     point, costs = draw(st.sampled_from(OPERATING_POINTS))
     asked["operating_point"] = point
-    keys = [("source_type",)] + [("NGram",), ("source_type", "NGram")] * any(query.attributes for query in queries)
-    by = draw(st.lists(st.sampled_from(keys), max_size=2, unique=True))
+    one_kind = len({(e.document, e.source_type) for e in chosen}) == len({e.document for e in chosen})
+    keys = [("NGram",)] * any(query.attributes for query in queries)
+    if one_kind:
+        keys += [("source_type",), *((*key, "source_type") for key in keys)]
+    by = draw(st.lists(st.sampled_from(keys), max_size=2, unique=True)) if keys else []
     rules = Rules(
         trials=trials,
         trials_per_second=Fraction(str(per_second)),

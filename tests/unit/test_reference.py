@@ -184,7 +184,7 @@ class TestConditions:
         excerpts = [
             excerpt("d1", 0, 100 * SECOND, source_type="cts", language="basque"),
             excerpt("d2", 0, 50 * SECOND, source_type="bnews", language="czech"),
-            excerpt("d1", 0, 100 * SECOND, channel=2, source_type="bnews", language="czech"),
+            excerpt("d1", 0, 100 * SECOND, channel=2, source_type="cts", language="basque"),
             excerpt("d3", 0, 20 * SECOND, source_type="cts", language="czech"),
             excerpt("d4", 0, 10 * SECOND),
         ]
@@ -264,6 +264,17 @@ class TestConditions:
             c.name: c.queries.tolist() for c in build(self.evaluation(), by, no_targets="false_alarms_only").conditions
         }
         assert counted["source_type=bnews"] == [True, True, True, True]
+
+    @pytest.mark.parametrize(
+        ("key", "field"), [("source_type", "source_type"), ("document_language", "language")], ids=lambda value: value
+    )
+    def test_excerpts_of_a_document_must_agree(self, key: str, field: str) -> None:
+        """A condition takes whole documents: any of the two values would be wrong for some of the audio."""
+        excerpts = [excerpt("d", 0, SECOND, **{field: "x"}), excerpt("d", SECOND, 2 * SECOND, **{field: "y"})]
+        mixed = tables(excerpts, queries({"q": "a"}), words([("a", 0, 10, "lex")]))
+        assert len(build(mixed).conditions) == 1
+        with pytest.raises(SettingsError, match=f"key '{key}': excerpts of document 'd' have 'x' and 'y'"):
+            build(mixed, [[key]])
 
     @pytest.mark.parametrize("key", ["ngram", "source", "language_of"])
     def test_an_unknown_key_names_the_valid_ones(self, key: str) -> None:
