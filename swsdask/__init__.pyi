@@ -31,6 +31,7 @@ from swsdask.api.writing import write as write
 from swsdask.archive.discovery import StoredDiscovery as StoredDiscovery
 from swsdask.archive.protocols import Archive as Archive
 from swsdask.archive.store import StoredArchive as StoredArchive
+from swsdask.archive.validate import Report as Report
 from swsdask.archive.verify import Verified as Verified
 from swsdask.calibration.applying import Applied as Applied
 from swsdask.calibration.fitting import CalibrationMethod as CalibrationMethod
@@ -40,7 +41,6 @@ from swsdask.execution.executor import Progress as Progress
 from swsdask.execution.open import cluster as cluster
 from swsdask.formats.in_memory import Judged as Judged
 from swsdask.formats.in_memory import Table as Table
-from swsdask.formats.validate import Report as Report
 from swsdask.measures.averages import Values as Values
 from swsdask.measures.measure import Measure as Measure
 from swsdask.measures.measure import Scored as Scored

@@ -9,12 +9,12 @@ from typing import Any
 
 from swsdask.api.arguments import Location, locations
 from swsdask.api.discovery_inputs import corpus_files
+from swsdask.archive.validate import MOST_PROBLEMS, Report
+from swsdask.archive.validate import validate as validate_files
 from swsdask.formats.discovery.corpus import CorpusFiles, roles
 from swsdask.formats.pipes import readable
 from swsdask.formats.reference.files import find_reference
 from swsdask.formats.sniff import Format
-from swsdask.formats.validate import MOST_PROBLEMS, Report
-from swsdask.formats.validate import validate as validate_files
 from swsdask.model.corpus import Definition
 from swsdask.model.errors import Problems
 from swsdask.model.layers import Layers
@@ -49,7 +49,8 @@ def validate(
     definition : {"document", "tde2015", "tdev2"}, default "document"
         The definition by which the files of a corpus are checked.
     preset, compat, settings : optional
-        As for `open`. They say whether unknown queries and documents of runs are problems, or are counted.
+        As for `open`. They say whether unknown queries and documents of runs are problems, or are counted, and whether
+        detections outside the excerpts and trials that a run has twice are.
 
     Returns
     -------

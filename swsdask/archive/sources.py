@@ -81,13 +81,18 @@ class FileOrder:
         problems = (self._problem(system, rows, int(again[i]), int(later[i])) for i in first.tolist())
         raise InputError(*problems, total=len(again))
 
+    def place_of(self, system: str, position: int) -> tuple[str, int | None]:
+        """The file and, where that is known, the line of a system's row."""
+        source = self.sources[position >> _ROW_BITS]
+        return source.file, source.line_of(system, position & ((1 << _ROW_BITS) - 1))
+
     def _problem(self, system: str, rows: Detections, row: int, position: int) -> Problem:
         assert rows.document is not None
-        source = self.sources[position >> _ROW_BITS]
+        file, line = self.place_of(system, position)
         query, document = self.codes.query_ids[rows.query[row]], self.codes.document_ids[rows.document[row]]
         return Problem(
-            file=source.file,
-            line=source.line_of(system, position & ((1 << _ROW_BITS) - 1)),
+            file=file,
+            line=line,
             expected="every trial once",
             found=f"query {query} in document {document} again",
             remedy="Keep one of the two, or score without compat=mediaeval: then the best one counts.",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import swsdask as sws
-from swsdask.formats.validate import validate
+from swsdask.archive.validate import validate
 from tests.conformance.printed import as_printed, kwseval_conditions, kwseval_queries, kwseval_summary
 from tests.conformance.test_kwseval import SUMMARY, overall, per_query, scored
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from swsdask.archive.validate import validate
 from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import find_reference
 from swsdask.formats.reference.queries import read_queries
 from swsdask.formats.reference.rttm import read_rttm
-from swsdask.formats.validate import validate
 from swsdask.model.errors import Problem, Problems
 
 COUNTS = {

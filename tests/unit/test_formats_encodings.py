@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import swsdask as sws
-from swsdask.formats.validate import validate
+from swsdask.archive.validate import validate
 from swsdask.model.errors import InputError
 
 TEXTS = {"GB2312": "听到 啊", "gb18030": "系㐀", "Big5": "聽到", "EUC-KR": "한국", "koi8-r": "Мир", "UTF-8": "听到 Мир"}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from swsdask.archive.validate import validate
 from swsdask.formats.find import find_runs
 from swsdask.formats.runs.resources import MAX_BYTES, find_resources, read_resources, resources_of_runs
 from swsdask.formats.sniff import Format, sniff
-from swsdask.formats.validate import validate
 from swsdask.model.errors import InputError, Problems
 
 GOOD = """# What it took.

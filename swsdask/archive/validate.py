@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from swsdask.archive.encode import Codes, Tally, encode
+from swsdask.archive.rows import in_order, joined
+from swsdask.archive.sources import FileOrder
 from swsdask.formats.discovery.corpus import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted
 from swsdask.formats.find import is_glob, matching, runs_in
@@ -22,12 +26,14 @@ from swsdask.formats.reference.files import (
 from swsdask.formats.reference.queries import read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.trec import read_judgments
-from swsdask.formats.runs.read import read_run
+from swsdask.formats.runs.read import RunPart, read_run
 from swsdask.formats.runs.resources import find_resources, read_resources
 from swsdask.formats.sniff import RUNS, Format, sniff
-from swsdask.model.errors import InputError, Problem, Problems
+from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Phase, Resources
+from swsdask.model.schemas import WORDS, RunPiece
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import Detections
 from swsdask.places.reading import is_folder
 
 MOST_PROBLEMS = 1_000_000
@@ -60,10 +66,11 @@ def validate(
 ) -> Report:
     """Check files of any format; in a folder, its reference, or else its runs and its files of term discovery.
 
-    The files of `reference`, or of a reference among the folders, are checked first. If they have no problems, the
-    queries and documents of a run must be in the reference: each unknown one is a problem at its first line, unless the
-    `settings` let it be, and is counted then. Each file of `corpus` must have the format of its role. The resources of
-    a run are checked with it. Raises nothing for bad input.
+    The files of `reference`, or of a reference among the folders, are checked first. If they have no problems, runs are
+    checked against it as scoring under `settings` would: queries and documents that it does not have, detections
+    outside the excerpts, and trials that a run has twice are problems, unless the settings let them be; unknown ids are
+    counted then. Each file of `corpus` must have the format of its role. The resources of a run are checked with it.
+    Raises nothing for bad input.
     """
     urls = list(urls)
     reference = reference or _only_reference(urls)
@@ -111,23 +118,22 @@ def _files_of(url: str, problems: Problems) -> dict[str, Format | None]:
 
 
 class _Known(NamedTuple):
-    """The ids of a reference, the encoding of its text, and what is to become of unknown ids."""
+    """What a reference and the settings say about runs, and the encoding of its text."""
 
-    queries: frozenset[str]
-    documents: frozenset[str]
+    codes: Codes
     encoding: str
     settings: EvaluationSettings
 
 
 def _known(reference: ReferenceFiles, settings: EvaluationSettings) -> _Known | None:
-    """The ids of a reference; None if it has problems, since unknown ids cannot be determined then."""
+    """What a reference says; None if it has problems, since unknown ids cannot be determined then."""
     problems = Problems()
     queries = read_queries(reference.queries, problems)
-    documents = read_ecf(reference.ecf, problems)["document"].to_pylist()
+    documents = read_ecf(reference.ecf, problems)
     if problems:
         return None
     spoken = spoken_encoding(queries, reference.queries, reference.rttm)
-    return _Known(frozenset(queries["query"].to_pylist()), frozenset(documents), spoken, settings)
+    return _Known(Codes.of(documents, queries, WORDS.empty_table()), spoken, settings)
 
 
 def _roles(reference: ReferenceFiles) -> dict[str, Format | None]:
@@ -167,7 +173,7 @@ def _check_rttm(file: str, known: _Known | None, problems: Problems) -> dict[str
     words, segments = read_rttm(file, problems, known.encoding if known else "utf-8")
     documents = words["document"].value_counts().to_pylist()
     repeated = _counted(words, "repeated") + _counted(segments, "repeated")
-    outside = sum(each["counts"] for each in documents if known and each["values"] not in known.documents)
+    outside = sum(each["counts"] for each in documents if known and each["values"] not in known.codes.document_ids)
     return {
         "words": len(words),
         "segments": len(segments),
@@ -196,52 +202,78 @@ def _check_judgments(file: str, problems: Problems) -> dict[str, int]:
 
 def _check_run(file: str, known: _Known | None, problems: Problems) -> dict[str, int]:
     rows = rounded = 0
-    systems: set[str] = set()
-    queries: dict[str, int | None] = {}
-    documents: dict[str, int | None] = {}
+    systems, queries, documents = set[str](), set[str](), set[str]()
+    against = _AgainstReference(file, known) if known else None
     with noted(problems):
-        for piece in read_run(file, problems):
+        for piece in against.read(problems) if against else read_run(file, problems):
             rows += len(piece)
             rounded += piece.rounded
             systems.add(piece.header.system)
-            for name, line in zip(piece.queries, piece.query_lines, strict=True):
-                queries.setdefault(name, line)
-            for name, line in zip(piece.documents, piece.document_lines, strict=True):
-                documents.setdefault(name, line)
-    unknown = _unknown(file, queries, documents, known, problems) if known else {}
+            queries.update(piece.queries)
+            documents.update(piece.documents)
     return {
         "rows": rows,
         "systems": len(systems),
         "queries": len(queries),
         "documents": len(documents),
         "rounded times": rounded,
-        **unknown,
+        **(against.finish(problems) if against else {}),
     }
 
 
-def _unknown(
-    file: str, queries: dict[str, int | None], documents: dict[str, int | None], known: _Known, problems: Problems
-) -> dict[str, int]:
-    """Add a problem for each unknown id that the settings call an error; the counts of the others."""
-    counts = {}
-    if known.settings.unknown_queries == "error":
-        _note_unknown(file, "query", queries, known.queries, problems)
-    elif others := len(queries.keys() - known.queries):
-        counts["unknown queries"] = others
-    if known.settings.unknown_documents == "error":
-        _note_unknown(file, "document", documents, known.documents, problems)
-    elif others := len(documents.keys() - known.documents):
-        counts["unknown documents"] = others
-    return counts
+@dataclass(eq=False)
+class _Seen:
+    """What was found in one system's rows, those rows if they are needed, and the position of the first one outside."""
+
+    tally: Tally | None = None
+    rows: list[Detections] = field(default_factory=list)
+    first_outside: int | None = None
 
 
-def _note_unknown(
-    file: str, what: str, found: dict[str, int | None], known: frozenset[str], problems: Problems
-) -> None:
-    remedy = f"Correct it, or use the reference that has this {what}."
-    for name, line in found.items():
-        if name not in known:
-            problems.add(file, line, f"a {what} of the reference", f"{name!r}", remedy)
+class _AgainstReference:
+    """Checks a file of runs against a reference, as scoring would."""
+
+    def __init__(self, file: str, known: _Known) -> None:
+        self.codes, self.settings = known.codes, known.settings
+        self.order = FileOrder((RunPart(file),), known.codes, once=known.settings.compat == "mediaeval")
+        self.seen: dict[str, _Seen] = {}
+
+    def read(self, problems: Problems) -> Iterator[RunPiece]:
+        """The pieces of the file, each looked at."""
+        for piece in self.order.read(0, problems):
+            rows, tally = encode(piece, self.codes)
+            seen = self.seen.setdefault(piece.header.system, _Seen())
+            seen.tally = seen.tally + tally if seen.tally else tally
+            if self.order.once:
+                seen.rows.append(rows)
+            assert rows.inside is not None
+            assert rows.position is not None
+            if seen.first_outside is None and tally.outside:
+                seen.first_outside = int(rows.position[np.argmin(rows.inside != 0)])
+            yield piece
+
+    def finish(self, problems: Problems) -> dict[str, int]:
+        """Add the problems that the settings call so; the counts of unknown ids that they let be."""
+        counts = {"unknown queries": 0, "unknown documents": 0}
+        for system, seen in self.seen.items():
+            assert seen.tally is not None
+            seen.tally.note_faults(self.settings, problems)
+            if seen.first_outside is not None and self.settings.outside == "error":
+                self._note_outside(system, seen.tally.outside, seen.first_outside, problems)
+            if self.settings.unknown_queries != "error":
+                counts["unknown queries"] += len(seen.tally.unknown_queries)
+            if self.settings.unknown_documents != "error":
+                counts["unknown documents"] += len(seen.tally.unknown_documents)
+            if seen.rows:
+                with noted(problems):
+                    self.order.check_once(system, in_order(joined(seen.rows)))
+        return {name: count for name, count in counts.items() if count}
+
+    def _note_outside(self, system: str, rows: int, first: int, problems: Problems) -> None:
+        found = f"{counted(rows, 'detections')} outside them, the first one here"
+        remedy = "Take them out, or set outside=drop or outside=false_alarm."
+        where = self.order.place_of(system, first)
+        problems.add(*where, "only detections inside evaluated excerpts", found, remedy)
 
 
 def _counted(table: pa.Table, what: str) -> int:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import swsdask as sws
+from swsdask.archive.validate import CheckedFile, Report, validate
 from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.formats.sniff import Format
-from swsdask.formats.validate import CheckedFile, Report, validate
 
 ECF = """<ecf>
 <excerpt audio_filename="a.wav" channel="1" tbeg="0" dur="30"/>
@@ -105,7 +106,7 @@ def test_unknown_queries_and_documents_at_the_line_where_they_first_stand(folder
     assert places(validate([str(folder / "run.xml")])) == []
     report = validate([str(folder / "run.xml")], reference(folder))
     assert places(report) == [("run.xml", 6), ("run.xml", 4)]
-    assert [problem.found for problem in report.problems] == ["'K9'", "'z'"]
+    assert [problem.found for problem in report.problems] == ["'K9' in 1 row", "'z' in 1 row"]
 
 
 def test_unknown_ids_that_the_settings_let_be_are_counted(folder: Path) -> None:
@@ -114,14 +115,45 @@ def test_unknown_ids_that_the_settings_let_be_are_counted(folder: Path) -> None:
     of = {"reference": str(folder / "reference")}
     run = str(folder / "run.xml")
     dropped = sws.validate(run, **of, settings={"evaluation": {"unknown_queries": "drop"}})
-    assert [problem.found for problem in dropped.problems] == ["'z'"]
+    assert [problem.found for problem in dropped.problems] == ["'z' in 1 row"]
     assert dropped.files[-1].counts["unknown queries"] == 1
     for settings in ({"compat": "kwseval"}, {"settings": {"evaluation": {"unknown_documents": "outside"}}}):
         outside = sws.validate(run, **of, **settings)
-        assert [problem.found for problem in outside.problems] == ["'K9'"]
+        assert [problem.found for problem in outside.problems] == ["'K9' in 1 row"]
         assert outside.files[-1].counts["unknown documents"] == 1
     with pytest.raises(sws.SettingsError, match="unknown_querys"):
         sws.validate(run, **of, settings={"evaluation": {"unknown_querys": "drop"}})
+
+
+def refused(run: Path, reference: Path, **settings: Any) -> list[str]:
+    """What `validate` reports, of which scoring must report the same."""
+    report = sws.validate(run, reference, **settings)
+    with pytest.raises(sws.InputError):
+        sws.score(sws.open(reference, **settings), runs=str(run))
+    return [str(problem) for problem in report.problems]
+
+
+def test_detections_outside_the_excerpts_where_that_is_an_error(folder: Path) -> None:
+    run, settings = folder / "run.xml", {"settings": {"evaluation": {"outside": "error"}}}
+    assert sws.validate(run, folder / "reference", **settings).total == 0
+    mend(run, 'tbeg="20"', 'tbeg="29.8"')
+    mend(run, 'tbeg="5.0"', 'tbeg="31"')
+    assert sws.validate(run, folder / "reference").total == 0
+    assert refused(run, folder / "reference", **settings) == [
+        f"{run}:4: expected only detections inside evaluated excerpts; found 2 detections outside them, the first one "
+        "here. Take them out, or set outside=drop or outside=false_alarm."
+    ]
+
+
+def test_trials_that_mediaeval_has_twice(folder: Path) -> None:
+    run, settings = folder / "run.xml", {"preset": "quesst2014", "compat": "mediaeval"}
+    assert sws.validate(run, folder / "reference", **settings).total == 0
+    mend(run, 'file="b" channel="1" tbeg="20"', 'file="a" channel="1" tbeg="20"')
+    assert sws.validate(run, folder / "reference", preset="quesst2014").total == 0
+    assert refused(run, folder / "reference", **settings) == [
+        f"{run}:4: expected every trial once; found query K1 in document a again. Keep one of the two, or score "
+        "without compat=mediaeval: then the best one counts."
+    ]
 
 
 def test_words_in_documents_that_the_ecf_does_not_have_are_counted(folder: Path) -> None:
