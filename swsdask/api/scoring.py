@@ -24,6 +24,7 @@ from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Result
 from swsdask.model.settings import Settings
+from swsdask.scoring.kept_results import kept_results
 from swsdask.scoring.score import Observer, score_archive
 
 Measures = str | Measure | Iterable[str | Measure] | None
@@ -151,6 +152,9 @@ def score_observed(
         ]
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
         kept = kept_statistics(archive, reference) if cache else None
+        results = None
+        if cache and observer is None:
+            results = kept_results(archive, reference, settings.evaluation, families, names)
         tables = score_archive(
             archive,
             systems,
@@ -163,13 +167,16 @@ def score_observed(
             progress=progress,
             observer=observer,
             kept=kept,
+            results=results,
         )
-        if kept is not None and kept.fault is not None:
-            notes.append(f"What was counted is not kept in the archive, and is counted again next time: {kept.fault}")
+        faults = [each.files.fault for each in (kept, results) if each is not None and each.files.fault is not None]
+        if faults:
+            notes.append(f"What was computed is not kept in the archive, and is computed again next time: {faults[0]}")
         manifest = manifest_of(archive, systems, settings, names, by)
         manifest["collection"] = collection_statistics(archive.queries, reference)
         manifest |= circumstances(began, workers, archive.verification, evaluation.overridden, tables.notes_of)
         manifest["run"]["statistics"] = None if kept is None else {"kept": kept.used, "counted": kept.counted}
+        manifest["run"]["results"] = None if results is None else {"kept": results.used, "computed": results.computed}
     return Result(
         table=tables.scores,
         curves=tables.curves,

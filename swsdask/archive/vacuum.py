@@ -2,7 +2,7 @@
 
 Files stay behind where a writer was killed, and where tasks were run twice. Their writers distinguish them from those
 of writers at work (`archive.lease`); of files without a writer (unfinished files of manifests, histories and leases,
-what earlier releases left, statistics kept of runs that no version holds) their age does.
+what earlier releases left, what is kept of runs that no version holds) their age does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from swsdask.archive.change import Kind
 from swsdask.archive.discovery import DISCOVERY
-from swsdask.archive.kept_statistics import kept_for
+from swsdask.archive.kept_files import kept_for
 from swsdask.archive.lease import held_by
 from swsdask.archive.local import PART
 from swsdask.archive.storage import PROBE, Storage

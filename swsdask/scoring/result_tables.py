@@ -66,10 +66,10 @@ def score_table(system: str, scored: Scored, measures: Sequence[Measure], names:
     order = np.argsort(condition * (len(scored.reference.query_ids) + 1) + query, kind="stable")
     return pa.table(
         [
-            _coded([system], np.zeros(len(order), np.int64)),
-            _coded(conditions, condition[order]),
-            _coded(scored.reference.query_ids, query[order]),
-            _coded([name for name, *_ in columns], np.repeat(np.arange(len(columns)), lengths)[order]),
+            coded([system], np.zeros(len(order), np.int64)),
+            coded(conditions, condition[order]),
+            coded(scored.reference.query_ids, query[order]),
+            coded([name for name, *_ in columns], np.repeat(np.arange(len(columns)), lengths)[order]),
             np.concatenate([np.empty(0), *(column for *_, column in columns)])[order],
         ],
         names=SCORES.names,
@@ -86,9 +86,9 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
     number = np.repeat(np.arange(len(drawn)), [len(curve.threshold) for curve in drawn])
     return pa.table(
         [
-            _coded([system], np.zeros(len(number), np.int64)),
-            _coded([curve.condition for curve in drawn], number),
-            _coded([curve.curve for curve in drawn], number),
+            coded([system], np.zeros(len(number), np.int64)),
+            coded([curve.condition for curve in drawn], number),
+            coded([curve.curve for curve in drawn], number),
             *(
                 np.concatenate([getattr(curve, axis) for curve in drawn] or [np.empty(0)])
                 for axis in ("threshold", "x", "y")
@@ -98,7 +98,7 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
     )
 
 
-def _coded(names: Sequence[str], code: I64) -> pa.Array:
+def coded(names: Sequence[str], code: I64) -> pa.Array:
     """A column of names as codes: int64, negative where there is no name."""
     narrow = code.astype(np.int8 if len(names) <= 128 else np.int32)
     return pa.DictionaryArray.from_arrays(pa.array(narrow, mask=code < 0), pa.array(names, pa.string()))

@@ -90,6 +90,18 @@ class SystemResults:
     notes: tuple[Note, ...]
 
 
+class Keeping(Protocol[SystemOfSource]):
+    """Results that were computed before."""
+
+    def read(self, systems: Sequence[SystemOfSource]) -> dict[str, SystemResults]:
+        """Those of some systems that are there, by system."""
+        ...
+
+    def write(self, results: Mapping[str, SystemResults]) -> None:
+        """Add results."""
+        ...
+
+
 class CountedSystem(Protocol):
     """A system with its merged statistics; `str` of it names it in errors."""
 
@@ -154,6 +166,7 @@ def score_systems(
     counted: Callable[[AnySystem, Found], CountedSystem],
     executor: Executor,
     progress: Progress,
+    kept: Keeping[AnySystem] | None = None,
 ) -> Tables:
     """The results of systems, in their order.
 
@@ -166,11 +179,13 @@ def score_systems(
     source
         What they are counted on.
     counted
-        Called in the client, once per system, when its statistics are counted.
+        Called in the client when the statistics of a system are counted.
     executor
         Where tasks run.
     progress
         Receives the phases of the work.
+    kept
+        Results that need not be computed; those that are computed are added.
 
     Raises
     ------
@@ -179,19 +194,25 @@ def score_systems(
     """
     scores, curves = [SCORES.empty_table()], [CURVES.empty_table()]
     notes: dict[str, tuple[Note, ...]] = {}
-    for group in count_systems(systems, n_systems, source, executor, progress):
-        waiting = {system.system: counted(system, found) for system, found in group}
-        progress.begin(
-            f"{_which(len(notes), len(group), n_systems)}numbers", sum(each.rows for each in waiting.values())
-        )
-        computed = executor.map_reduce(
-            _results_of, waiting.values(), or_, source.shared, done=lambda each: progress.advance(each.rows)
-        )
-        for name in waiting:
-            results = (computed or {})[name]
-            scores.append(results.scores.cast(SCORES))
-            curves.append(results.curves.cast(CURVES))
-            notes[name] = results.notes
+    for group in groups(systems, source.enough):
+        results = {} if kept is None else kept.read(group)
+        left = [system for system in group if system.system not in results]
+        if left:
+            which = _which(len(notes), len(group), n_systems)
+            statistics = _counted(left, which, source, executor, progress)
+            waiting = [counted(system, statistics[system.system]) for system in left]
+            progress.begin(f"{which}numbers", sum(each.rows for each in waiting))
+            computed = executor.map_reduce(
+                _results_of, waiting, or_, source.shared, done=lambda each: progress.advance(each.rows)
+            )
+            if kept is not None:
+                kept.write(computed or {})
+            results |= computed or {}
+        for system in group:
+            own = results[system.system]
+            scores.append(own.scores.cast(SCORES))
+            curves.append(own.curves.cast(CURVES))
+            notes[system.system] = own.notes
     return Tables(
         scores=pa.concat_tables(scores).combine_chunks(),
         curves=pa.concat_tables(curves).combine_chunks(),
@@ -210,21 +231,29 @@ def count_systems(
     """
     first = 0
     for group in groups(systems, source.enough):
-        found: dict[str, dict[Kind, Any]] = {system.system: {} for system in group}
-        for number, statistics in enumerate(source.rounds, 1):
-            plan = source.plan(group, statistics, found)
-            if plan is None:
-                continue
-            progress.begin(f"{_which(first, len(group), n_systems)}round {number} of {len(source.rounds)}", plan.rows)
-            merged = executor.map_reduce(
-                _count, plan.tasks, merge, (*source.shared, *plan.shared), done=lambda task: progress.advance(task.rows)
-            )
-            for name, values in (*plan.known.items(), *(merged or {}).items()):
-                found[name].update(values)
-            if plan.keep is not None and merged:
-                plan.keep(merged)
+        found = _counted(group, _which(first, len(group), n_systems), source, executor, progress)
         first += len(group)
         yield [(system, found[system.system]) for system in group]
+
+
+def _counted(
+    group: Sequence[AnySystem], which: str, source: Source[AnySystem], executor: Executor, progress: Progress
+) -> dict[str, dict[Kind, Any]]:
+    """The merged statistics of a group, by system; `which` systems it has, for progress."""
+    found: dict[str, dict[Kind, Any]] = {system.system: {} for system in group}
+    for number, statistics in enumerate(source.rounds, 1):
+        plan = source.plan(group, statistics, found)
+        if plan is None:
+            continue
+        progress.begin(f"{which}round {number} of {len(source.rounds)}", plan.rows)
+        merged = executor.map_reduce(
+            _count, plan.tasks, merge, (*source.shared, *plan.shared), done=lambda task: progress.advance(task.rows)
+        )
+        for name, values in (*plan.known.items(), *(merged or {}).items()):
+            found[name].update(values)
+        if plan.keep is not None and merged:
+            plan.keep(merged)
+    return found
 
 
 def groups(systems: Iterable[AnySystem], enough: int) -> Iterator[list[AnySystem]]:

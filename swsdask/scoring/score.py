@@ -23,6 +23,7 @@ from swsdask.model.settings import EngineSettings, Settings
 from swsdask.model.trials import Reference
 from swsdask.scoring.alignment_table import align_systems, check_complete
 from swsdask.scoring.detections import DetectionSource
+from swsdask.scoring.kept_results import KeptResults
 from swsdask.scoring.result_tables import CountedRun
 from swsdask.scoring.rounds import Found, Tables, count_systems, score_systems
 from swsdask.statistics.counts import Counts
@@ -55,6 +56,7 @@ def score_archive(
     progress: Progress | None = None,
     observer: Observer | None = None,
     kept: KeptStatistics | None = None,
+    results: KeptResults | None = None,
 ) -> Tables:
     """Score some systems of an archive.
 
@@ -83,6 +85,8 @@ def score_archive(
     kept
         What the archive keeps of the statistics for this reference: what is there is not counted, what is counted is
         added.
+    results
+        What it keeps of results, likewise. An observer does not see systems whose results are there.
 
     Raises
     ------
@@ -107,7 +111,7 @@ def score_archive(
         return CountedRun(run.system, run.rows, found, own, settings.evaluation, measures)
 
     source = _source(archive, reference, families, executor, settings.engine, beside, kept)
-    tables = score_systems(runs, len(runs), source, counted, executor, shown)
+    tables = score_systems(runs, len(runs), source, counted, executor, shown, results)
     if not alignment:
         return tables
     parts = align_systems(archive, systems, reference, executor, settings.engine, shown)

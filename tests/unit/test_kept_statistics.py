@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
-from swsdask.archive import kept_statistics
+from swsdask.archive import kept_files
+from swsdask.archive.kept_files import OF_RESULTS, OF_STATISTICS, version
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import digest
 from swsdask.archive.versions import KEPT, Layout
@@ -68,6 +69,18 @@ def taken(found: sws.Result) -> dict[str, int]:
     return counts
 
 
+def forget_results(archive: Path) -> None:
+    """Leave only statistics of what is kept."""
+    for file in (archive / KEPT).rglob("results-*"):
+        file.unlink()
+
+
+@pytest.fixture(autouse=True)
+def of_statistics_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results are those of `test_kept_results`."""
+    monkeypatch.setattr("swsdask.api.scoring.kept_results", lambda *_: None)
+
+
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many files of detections were opened, and forget it."""
@@ -119,7 +132,7 @@ def sample(folder: Path, *systems: tuple[str, int]) -> Path:
     return folder
 
 
-def kept_files(archive: Path) -> list[Path]:
+def files_kept(archive: Path) -> list[Path]:
     return sorted((archive / KEPT).rglob("*.arrow"))
 
 
@@ -146,11 +159,12 @@ def test_only_what_is_new_is_counted(tmp_path: Path, unread: Callable[[], int]) 
     assert results(by) == results(sws.score(archive, by="document_pattern:1", cache=False))
 
 
-@pytest.mark.parametrize("damage", ["flipped", "cut off", "empty", "folder", "other"])
-def test_a_damaged_file_is_counted_again_and_written_again(tmp_path: Path, damage: str) -> None:
-    archive = sample(tmp_path, ("a", 1), ("b", 2))
-    right = results(sws.score(archive))
-    files = kept_files(archive)
+DAMAGES = ["flipped", "cut off", "empty", "folder", "other"]
+
+
+def damage_all(archive: Path, damage: str) -> int:
+    """Damage every kept file, a folder in place of the first one only; returns how many were damaged."""
+    files = files_kept(archive)
     contents = {file: file.read_bytes() for file in files}
     for number, file in enumerate(files):
         whole = contents[file]
@@ -166,18 +180,27 @@ def test_a_damaged_file_is_counted_again_and_written_again(tmp_path: Path, damag
                 file.mkdir()
             case "other":
                 file.write_bytes(contents[files[number - 1]])
+    return 1 if damage == "folder" else len(files)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_counted_again_and_written_again(tmp_path: Path, damage: str) -> None:
+    archive = sample(tmp_path, ("a", 1), ("b", 2))
+    right = results(sws.score(archive))
+    contents = {file: file.read_bytes() for file in files_kept(archive)}
+    n_damaged = damage_all(archive, damage)
     found = sws.score(archive)
     assert results(found)[:2] == right[:2]
-    assert taken(found)["counted"] == (1 if damage == "folder" else len(files))
+    assert taken(found)["counted"] == n_damaged
     if damage != "folder":
-        assert {file: file.read_bytes() for file in kept_files(archive)} == contents
+        assert {file: file.read_bytes() for file in files_kept(archive)} == contents
 
 
 def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
     """Its hash is right, so somebody else wrote it."""
     archive = sample(tmp_path, ("a", 1))
     right = results(sws.score(archive))
-    files = kept_files(archive)
+    files = files_kept(archive)
     for file in files:
         file.with_name(f"{file.name.rpartition('-')[0]}-{digest(b'no statistic').hex()}.arrow").write_bytes(
             b"no statistic"
@@ -191,21 +214,27 @@ def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
 def test_statistics_of_other_sources_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = sample(tmp_path, ("a", 1))
     sws.score(archive)
-    monkeypatch.setattr(kept_statistics, "version", lambda: "0123456789abcdef")
+    monkeypatch.setattr("swsdask.archive.kept_statistics.version", lambda packages: "0123456789abcdef")
     assert taken(sws.score(archive))["kept"] == 0
     assert taken(sws.score(archive))["counted"] == 0
 
 
 def test_the_version_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = kept_statistics.version.__wrapped__()
-    for package in kept_statistics.SOURCES:
-        (tmp_path / package).mkdir()
-        for file in (kept_statistics.PACKAGE / package).glob("*.py"):
-            (tmp_path / package / file.name).write_bytes(file.read_bytes())
-    monkeypatch.setattr(kept_statistics, "PACKAGE", tmp_path)
-    assert kept_statistics.version.__wrapped__() == before
-    (tmp_path / "statistics" / "ladder.py").write_text("other")
-    assert kept_statistics.version.__wrapped__() != before
+    before = {of: version.__wrapped__(of) for of in (OF_STATISTICS, OF_RESULTS)}
+    for package in OF_RESULTS:
+        for file in (kept_files.PACKAGE / package).rglob("*.py"):
+            copy = tmp_path / file.relative_to(kept_files.PACKAGE)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+    monkeypatch.setattr(kept_files, "PACKAGE", tmp_path)
+    assert {of: version.__wrapped__(of) for of in before} == before
+    (tmp_path / "measures/resampling/queries.py").write_text("other")
+    assert [version.__wrapped__(of) == was for of, was in before.items()] == [True, False]
+    (tmp_path / "statistics/ladder.py").write_text("other")
+    assert [version.__wrapped__(of) == was for of, was in before.items()] == [False, False]
+    monkeypatch.undo()
+    monkeypatch.setattr("numpy.__version__", "0")
+    assert [version.__wrapped__(of) == was for of, was in before.items()] == [False, False]
 
 
 def test_rows_in_another_order_of_files_are_another_run(tmp_path: Path) -> None:
@@ -232,7 +261,7 @@ def test_nothing_is_kept_of_runs_that_are_not_verified_nor_of_files(tmp_path: Pa
     archive = sample(tmp_path / "archive", ("a", 1))
     assert sws.score(sws.open(archive, verify=False)).manifest["run"]["statistics"] is None
     assert sws.score(archive, cache=False).manifest["run"]["statistics"] is None
-    assert kept_files(archive) == []
+    assert files_kept(archive) == []
 
 
 def test_an_archive_that_cannot_be_written_is_scored_with_a_note(
@@ -265,21 +294,25 @@ def test_statistics_of_others_are_not_kept(tmp_path: Path) -> None:
     archive = sample(tmp_path, ("a", 1))
     for _ in range(2):
         assert taken(sws.score(archive, Family()))["counted"] == 1
-    assert kept_files(archive) == []
+    assert files_kept(archive) == []
 
 
 def test_vacuum_removes_what_is_kept_of_runs_that_no_version_holds(tmp_path: Path) -> None:
     archive = sample(tmp_path, ("a", 1), ("b", 2))
     sws.score(archive)
-    needed = kept_files(archive)
+    needed = files_kept(archive)
     assert sws.vacuum(archive, older_than_s=0) == []
-    for folder in ("kept/0123456789abcdef/0011", f"kept/{kept_statistics.version()}/0011"):
+    for folder in (
+        "kept/0123456789abcdef/0011",
+        f"kept/{version(OF_STATISTICS)}/0011",
+        f"kept/{version(OF_RESULTS)}/0011",
+    ):
         (archive / folder).mkdir(parents=True)
         (archive / folder / "Counts-00-11.arrow").write_bytes(b"")
-    assert len(sws.vacuum(archive, dry_run=True, older_than_s=0)) == 2
+    assert len(sws.vacuum(archive, dry_run=True, older_than_s=0)) == 3
     assert sws.vacuum(archive) == []
-    assert len(sws.vacuum(archive, older_than_s=0)) == 2
-    assert kept_files(archive) == needed
+    assert len(sws.vacuum(archive, older_than_s=0)) == 3
+    assert files_kept(archive) == needed
 
 
 def test_in_memory_store(tmp_path: Path) -> None:
