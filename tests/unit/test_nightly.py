@@ -219,6 +219,8 @@ def test_a_damaged_or_missing_night_is_named(three_nights: Path) -> None:
 
 def test_logs_as_json_and_only_and_notify(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    run = three_nights / "inbox/another/run.kwslist.xml"
+    run.write_text(run.read_text().replace('score="', 'score="1', 1))
     place = three_nights / "nightly.toml"
     place.write_text(f'notify = ["tee", "{three_nights}/told.json"]\n' + place.read_text())
     assert code_of([str(place), "--only", "demo", "--log-format", "json", "-v"]) == 0
