@@ -330,10 +330,11 @@ def _cluster_file(where: str) -> Path:
 
 
 def load_kernels() -> None:
-    """Import every kernel: whatever numba has not on disk yet is compiled now, so that others only read it."""
+    """Compile every kernel that is not on disk yet, so that others only read it."""
     kernels = import_module("swsdask.kernels")
     for module in pkgutil.iter_modules(kernels.__path__, "swsdask.kernels."):
         import_module(module.name)
+    kernels.compile_kernels()
 
 
 def _check_versions(client: Client) -> None:

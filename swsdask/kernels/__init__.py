@@ -1,11 +1,13 @@
 """All numba code: numpy arrays in, numpy arrays out, fixed signatures.
 
-Kernels are compiled when they are imported, once per version of their sources, and kept on disk.
+A kernel is compiled when it is first called, once per version of the sources, and kept on disk.
 """
 
 from __future__ import annotations
 
-from swsdask.kernels.compilation import announce_compilation, keep_kernels
+from swsdask.kernels.compilation import announce_compilation, compile_kernels, keep_kernels
+
+__all__ = ["compile_kernels"]
 
 keep_kernels()
 announce_compilation()

@@ -13,7 +13,7 @@ import numpy as np
 from numba import boolean, float64, int8, int32, int64, njit
 
 from swsdask.kernels.assignment import assign, settle
-from swsdask.kernels.compilation import column, record, several
+from swsdask.kernels.compilation import column, kernel, record, several
 from swsdask.model.trials import F64, I8, I32, I64, Bool
 
 _PAIR = 3.0
@@ -172,7 +172,7 @@ def _worth_keeping(weights: I64, n_occurrences: int) -> Bool:
     threshold = np.int64(1)
     if len(weights) > n_occurrences:
         place = len(weights) - n_occurrences
-        threshold = max(threshold, np.partition(weights, place)[place])
+        threshold = max(threshold, np.sort(weights)[place])
     kept = weights > threshold
     room = n_occurrences - kept.sum()
     for i in range(len(weights)):
@@ -223,11 +223,7 @@ def _align_several(
             detection_of[members[row]] = low + column_of[row]
 
 
-@njit(
-    int64[::1](_CANDIDATES, int64[::1], _OCCURRENCES, int64[::1], float64[::1], float64[::1], boolean),
-    cache=True,
-    nogil=True,
-)
+@kernel(int64[::1](_CANDIDATES, int64[::1], _OCCURRENCES, int64[::1], float64[::1], float64[::1], boolean))
 def align(
     candidates: Candidates,
     candidate_of_group: I64,
@@ -305,7 +301,7 @@ _NEAR = several(int64[::1], int32[::1], float64[::1], float64[::1])(
 )
 
 
-@njit(_NEAR, cache=True, nogil=True)
+@kernel(_NEAR)
 def near_occurrences(
     query: I32,
     document: I32,
@@ -419,8 +415,8 @@ def _merge_sort(rows: I64, middles: F64, low: int, high: int, start: I32, score:
     while width < high - low:
         for begin in range(low, high - width, 2 * width):
             half, end = begin + width, min(begin + 2 * width, high)
-            left_rows[:width] = rows[begin:half]
-            left_middles[:width] = middles[begin:half]
+            for i in range(width):  # a slice would compile how numba words its errors, three seconds of it
+                left_rows[i], left_middles[i] = rows[begin + i], middles[begin + i]
             i, j, k = 0, half, begin
             while i < width and j < end:
                 if _comes_before(rows[j], middles[j], left_rows[i], left_middles[i], start, score, decision):
@@ -437,12 +433,10 @@ def _merge_sort(rows: I64, middles: F64, low: int, high: int, start: I32, score:
         width *= 2
 
 
-@njit(
+@kernel(
     several(int64[::1], int64[::1], float64[::1])(
         column(int64), column(int32), int64, column(int32), column(int32), column(float64), column(int8), boolean
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def in_time_order(
     near: I64,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int32, int64, njit, void
 
-from swsdask.kernels.compilation import column
+from swsdask.kernels.compilation import column, kernel
 from swsdask.model.trials import I32, I64
 
 _FAR = np.int64(2**63 - 1)
@@ -182,7 +182,7 @@ def _search(
         row = freed
 
 
-@njit(
+@kernel(
     void(
         column(int64),
         column(int32),
@@ -191,9 +191,7 @@ def _search(
         int64[::1],
         column(int64),
         column(int64),
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def settle(
     first_edge: I64,

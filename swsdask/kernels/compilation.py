@@ -15,20 +15,22 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property, update_wrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, ParamSpec, TypeVar
 
 import numba
 import numpy as np
 from numba import types
 from numba.core import caching, event
 from numba.core.registry import cpu_target
+from numba.core.typing.typeof import typeof_impl
 
 _caching: Any = caching
 _event: Any = event
+_typeof: Any = typeof_impl
 
 _HERE = Path(__file__).parent
 SOURCES = (*sorted(_HERE.glob("*.py")), _HERE.parent / "model" / "penalty.py")
@@ -135,6 +137,58 @@ def _private_folder(parent: Path) -> Path:
     if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
         return folder
     return Path(tempfile.mkdtemp(prefix="swsdask-kernels-"))
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Kernel(Generic[P, R]):
+    """A function that is compiled, or loaded from the disk, when it is first called: what nobody calls costs nothing.
+
+    Kernels may call each other. Its signatures are fixed, so no caller makes a further one.
+    """
+
+    known: ClassVar[list[Kernel[Any, Any]]] = []
+    """All kernels of the modules that have been imported."""
+
+    def __init__(self, function: Callable[P, R], signatures: Any, options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self._signatures = signatures
+        self._options = options
+        self.known.append(self)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """Numba's function. Where two threads come here at once, numba lets one wait, and it finds what is on disk."""
+        function: Any = self.__wrapped__  # type: ignore[attr-defined]
+        return numba.njit(self._signatures, cache=True, nogil=True, **self._options)(function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the compiled function."""
+        returned: R = self.compiled(*args, **kwargs)
+        return returned
+
+
+def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[P, R]], Kernel[P, R]]:
+    """Make a function a kernel for arguments of these types: kept on disk, without the interpreter's lock."""
+
+    def decorate(function: Callable[P, R]) -> Kernel[P, R]:
+        return Kernel(function, list(signatures), options)
+
+    return decorate
+
+
+def compile_kernels() -> None:
+    """Compile, or load from the disk, the kernels of all modules that have been imported."""
+    for each in Kernel.known:
+        _ = each.compiled
+
+
+@_typeof.register(Kernel)  # type: ignore[untyped-decorator]
+def _type_of_kernel(callee: Kernel[Any, Any], context: Any) -> Any:
+    """What a kernel is where another one calls it."""
+    return _typeof(callee.compiled, context)
 
 
 _untyped: Any = types

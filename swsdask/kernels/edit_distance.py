@@ -16,7 +16,7 @@ import numpy as np
 from numba import int32, int64, njit, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import column, record
+from swsdask.kernels.compilation import column, kernel, record
 from swsdask.model.trials import I32, I64
 
 U64 = NDArray[np.uint64]
@@ -129,11 +129,7 @@ def _distances(block: _Block, label: I32, first: int, last: int) -> None:
             distances[lane] = last - first
 
 
-@njit(
-    int32[::1](column(int32), int64, column(int64), column(int64), column(int64), column(int64)),
-    cache=True,
-    nogil=True,
-)
+@kernel(int32[::1](column(int32), int64, column(int64), column(int64), column(int64), column(int64)))
 def edit_distances(label: I32, n_labels: int, first: I64, last: I64, other_first: I64, other_last: I64) -> I32:
     """The distance of each sequence first:last of `label` to other_first:other_last, int32 [n].
 
@@ -228,11 +224,7 @@ def _add(block: _Block, types: Types, text: int, lanes: int, weight: int, place_
                 row[block.places[lane]] += times * counts[lane]
 
 
-@njit(
-    void(_TYPES, *_PRODUCTS, column(int32), int64, column(int64), int64[:, ::1]),
-    cache=True,
-    nogil=True,
-)
+@kernel(void(_TYPES, *_PRODUCTS, column(int32), int64, column(int64), int64[:, ::1]))
 def add_distances(
     types: Types, lefts: I64, rights: I64, weights: I64, label: I32, n_labels: int, place_of: I64, histogram: I64
 ) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int32, int64, njit, void
 
-from swsdask.kernels.compilation import column
+from swsdask.kernels.compilation import column, kernel
 from swsdask.kernels.softplus import softplus_of
 from swsdask.model.trials import F64, I32, I64
 
@@ -44,10 +44,8 @@ def _add(digits: I64, place: int, low: int, high: int) -> None:
     digits[at + _ONE] += high
 
 
-@njit(
+@kernel(
     void(column(int64), column(int32), column(float64), float64, int64, int64, int64, int64[:, ::1]),
-    cache=True,
-    nogil=True,
     error_model="numpy",
 )
 def add_costs(
@@ -94,7 +92,7 @@ def add_costs(
             begin = end
 
 
-@njit(int64[::1](column(int64), column(int64), column(int64)), cache=True, nogil=True)
+@kernel(int64[::1](column(int64), column(int64), column(int64)))
 def pool_adjacent_violators(offsets: I64, target: I64, nontarget: I64) -> I64:
     """The first row of every block, int64, ascending; each list of rows offsets[i] .. offsets[i + 1] is on its own.
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import float64, int16, int32, int64, njit, void
 
-from swsdask.kernels.compilation import column
+from swsdask.kernels.compilation import column, kernel
 from swsdask.model.trials import F64, I16, I32, I64
 
 BUCKETS = 8
@@ -137,7 +137,7 @@ _COUNT_OWN = void(
 )
 
 
-@njit(_COUNT, cache=True, nogil=True)
+@kernel(_COUNT)
 def count_slots(bounds: I64, line: I32, layer: I32, score: F64, scores: F64, counts: I32, highest: F64) -> None:
     """Add every score to `counts` [line of its stretch, its slot among the rungs `scores`]; keep each slot's highest.
 
@@ -169,7 +169,7 @@ def count_slots(bounds: I64, line: I32, layer: I32, score: F64, scores: F64, cou
             buffer[:] = 0
 
 
-@njit(int64[::1](column(int32), column(float64), column(int64), column(float64)), cache=True, nogil=True)
+@kernel(int64[::1](column(int32), column(float64), column(int64), column(float64)))
 def find_own_rungs(query: I32, score: F64, offsets: I64, scores: F64) -> I64:
     """The row in `scores` of each score, which is one of its query's own rungs (see `count_own_slots`): int64."""
     rows = np.empty(len(score), np.int64)
@@ -179,7 +179,7 @@ def find_own_rungs(query: I32, score: F64, offsets: I64, scores: F64) -> I64:
     return rows
 
 
-@njit(_COUNT_OWN, cache=True, nogil=True)
+@kernel(_COUNT_OWN)
 def count_own_slots(bounds: I64, query: I32, group: I16, score: F64, offsets: I64, scores: F64, counts: I64) -> None:
     """Add every score to `counts` [slot among its query's own rungs, group].
 
@@ -212,7 +212,7 @@ _RANKED = void(
 )
 
 
-@njit(_RANKED, cache=True, nogil=True)
+@kernel(_RANKED)
 def count_ranks(
     bounds: I64, ranking: I32, line: I32, score: F64, offsets: I64, scores: F64, counts: I64, tied: I64
 ) -> None:
@@ -247,7 +247,7 @@ def count_ranks(
 _ROWS = (column(float64), column(int32), column(int16))
 
 
-@njit(int64[::1](*_ROWS, *_ROWS), cache=True, nogil=True)
+@kernel(int64[::1](*_ROWS, *_ROWS))
 def merge_order(score: F64, query: I32, group: I16, other_score: F64, other_query: I32, other_group: I16) -> I64:
     """The sorted order of two tables of rows one behind the other, each sorted by its three columns: int64 [n + m]."""
     n, m = len(score), len(other_score)

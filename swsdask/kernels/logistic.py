@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, njit
 
-from swsdask.kernels.compilation import column, several
+from swsdask.kernels.compilation import column, kernel, several
 from swsdask.kernels.softplus import decay, log1p_of_decay, softplus_of
 from swsdask.model.trials import F64
 
@@ -33,7 +33,7 @@ def _block_sum(terms: F64, n_terms: int) -> float:
     return total
 
 
-@njit(float64(column(float64), column(float64), float64, float64), cache=True, nogil=True, error_model="numpy")
+@kernel(float64(column(float64), column(float64), float64, float64), error_model="numpy")
 def cost(score: F64, weight: F64, slope: float, offset: float) -> float:
     """The sum of weight softplus(x); float64 [n] both."""
     terms = np.empty(_BLOCK)
@@ -46,12 +46,7 @@ def cost(score: F64, weight: F64, slope: float, offset: float) -> float:
     return total
 
 
-@njit(
-    several(*[float64] * 6)(column(float64), column(float64), float64, float64),
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-)
+@kernel(several(*[float64] * 6)(column(float64), column(float64), float64, float64), error_model="numpy")
 def expansion(score: F64, weight: F64, slope: float, offset: float) -> tuple[float, float, float, float, float, float]:
     """The cost and its derivatives, all of them sums over rows.
 

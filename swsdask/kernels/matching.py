@@ -25,7 +25,7 @@ import numpy as np
 from numba import int32, int64, njit, uint8, uint32, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import column, record, several
+from swsdask.kernels.compilation import column, kernel, record, several
 from swsdask.kernels.ngrams import SHORTEST, U8, count_near
 from swsdask.kernels.pairs import share_more_than_half
 from swsdask.kernels.placing import near
@@ -160,11 +160,7 @@ def _credit(entries: Entries, low: int, high: int, partners: I64, start: I32, en
                 _common_apart(entries, one, other, start, end, mask, mask)
 
 
-@njit(
-    several(uint32[::1], uint32[::1])(_ENTRIES, _ROWS, int64, int64, column(int32), column(int32), int64, int64),
-    cache=True,
-    nogil=True,
-)
+@kernel(several(uint32[::1], uint32[::1])(_ENTRIES, _ROWS, int64, int64, column(int32), column(int32), int64, int64))
 def match_rows(
     entries: Entries, rows: Rows, low: int, high: int, start: I32, end: I32, shortest: int, longest: int
 ) -> tuple[U32, U32]:
@@ -215,12 +211,10 @@ def match_rows(
 _INTERVALS = several(int64[::1], int32[::1])
 
 
-@njit(
+@kernel(
     _INTERVALS(
         column(int64), column(int64), column(int64), column(int64), column(int32), column(int32), int64, int64, int64
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def pair_up(
     fold: I64, till: I64, first: I64, last: I64, start: I32, end: I32, low: int, high: int, n_phones: int
@@ -250,7 +244,7 @@ def pair_up(
     return key[:found].copy(), length[:found].copy()
 
 
-@njit(_INTERVALS(column(int64), column(int32), int64), cache=True, nogil=True)
+@kernel(_INTERVALS(column(int64), column(int32), int64))
 def maximal(key: I64, length: I32, n_phones: int) -> tuple[I64, I32]:
     """Of intervals sorted by key those that no other holds, sorted and distinct."""
     kept_key, kept_length = np.empty(len(key), np.int64), np.empty(len(key), np.int32)
@@ -271,7 +265,7 @@ def maximal(key: I64, length: I32, n_phones: int) -> tuple[I64, I32]:
     return kept_key[:kept].copy(), kept_length[:kept].copy()
 
 
-@njit(int64[::1](column(int64), column(int32), int32[::1]), cache=True, nogil=True)
+@kernel(int64[::1](column(int64), column(int32), int32[::1]))
 def number_starts(key: I64, length: I32, line: I32) -> I64:
     """The phones at which windows of some intervals start, numbered in `line` int32 [n_phones], -1 for all others."""
     n_phones = len(line)
@@ -289,7 +283,7 @@ def number_starts(key: I64, length: I32, line: I32) -> I64:
     return found[:n].copy()
 
 
-@njit(
+@kernel(
     void(
         column(int64),
         column(int32),
@@ -300,9 +294,7 @@ def number_starts(key: I64, length: I32, line: I32) -> I64:
         column(int32),
         int64[:, ::1],
         int64[:, ::1],
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def count_pairs(
     key: I64, length: I32, label: I32, room: U8, start: I32, end: I32, line: I32, paired: I64, gold: I64
@@ -336,7 +328,7 @@ def count_pairs(
                     gold[line[b], size - SHORTEST] += right
 
 
-@njit(
+@kernel(
     int64[:, ::1](
         column(int32),
         column(int64),
@@ -347,9 +339,7 @@ def count_pairs(
         column(int32),
         int64[:, ::1],
         int64[:, ::1],
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def tally_types(
     starts: I32, begins: I64, length: int, start: I32, end: I32, room: U8, line: I32, paired: I64, gold: I64

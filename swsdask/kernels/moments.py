@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int32, int64, njit
 
-from swsdask.kernels.compilation import column, several
+from swsdask.kernels.compilation import column, kernel, several
 from swsdask.model.trials import F64, I32, I64
 
 SUMS = 8
@@ -43,7 +43,7 @@ def _nearest(x: float) -> np.int64:
     return np.float64(x + _MAGIC).view(np.int64) - _MAGIC_BITS
 
 
-@njit(int64(column(float64), float64, float64), cache=True, nogil=True)
+@kernel(int64(column(float64), float64, float64))
 def reach(score: F64, centre: float, unit: float) -> int:
     """How many bins there are on either side of the centre out to the farthest of the scores."""
     n_side = 0
@@ -53,7 +53,7 @@ def reach(score: F64, centre: float, unit: float) -> int:
     return max(n_side - _FIRST + 1, 0)
 
 
-@njit(
+@kernel(
     int64(
         column(int64),
         column(int32),
@@ -65,9 +65,7 @@ def reach(score: F64, centre: float, unit: float) -> int:
         int32[::1],
         int64[:, ::1],
         int64,
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def add_powers(
     bounds: I64,
@@ -136,7 +134,7 @@ def add_powers(
     return n_lines
 
 
-@njit(several(*_BINS)(column(int64), int64[:, ::1], column(int64), int64[:, ::1]), cache=True, nogil=True)
+@kernel(several(*_BINS)(column(int64), int64[:, ::1], column(int64), int64[:, ::1]))
 def merge_sums(key: I64, sums: I64, other_key: I64, other_sums: I64) -> tuple[I64, I64]:
     """Two tables of bins as one: `key` int64 ascending, distinct, and `sums` int64 [n, SUMS]; bins of no scores go."""
     n, m = len(key), len(other_key)

@@ -14,7 +14,7 @@ import numpy as np
 from numba import int16, int32, int64, njit, uint8, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import column, several
+from swsdask.kernels.compilation import column, kernel, several
 from swsdask.kernels.pairs import share_more_than_half
 from swsdask.kernels.placing import near
 from swsdask.model.trials import I16, I32, I64
@@ -30,7 +30,7 @@ def _trigram(label: I32, start: int, n_labels: int) -> int:
     return int((np.int64(label[start]) * n_labels + label[start + 1]) * n_labels + label[start + 2])
 
 
-@njit(int64[::1](column(int32), column(uint8), int64), cache=True, nogil=True)
+@kernel(int64[::1](column(int32), column(uint8), int64))
 def trigrams(label: I32, room: U8, n_labels: int) -> I64:
     """The trigram at every place with `room` for one: its labels as the digits of a number, int64 [n_trigrams].
 
@@ -45,7 +45,7 @@ def trigrams(label: I32, room: U8, n_labels: int) -> I64:
     return found[:n].copy()
 
 
-@njit(int32[::1](column(int32), column(uint8), int64, int64, int64), cache=True, nogil=True)
+@kernel(int32[::1](column(int32), column(uint8), int64, int64, int64))
 def starts_within(label: I32, room: U8, n_labels: int, low: int, high: int) -> I32:
     """Where trigrams `low` <= id < `high` start, ascending int32."""
     found = np.empty(len(label), np.int32)
@@ -57,11 +57,7 @@ def starts_within(label: I32, room: U8, n_labels: int, low: int, high: int) -> I
     return found[:n].copy()
 
 
-@njit(
-    several(int32[::1], int64[::1])(column(int32), column(int64), column(int32), column(uint8), int64, int64),
-    cache=True,
-    nogil=True,
-)
+@kernel(several(int32[::1], int64[::1])(column(int32), column(int64), column(int32), column(uint8), int64, int64))
 def refine(starts: I32, begins: I64, label: I32, room: U8, length: int, n_labels: int) -> tuple[I32, I64]:
     """Groups of equal n-grams of `length` labels as groups of those of `length` + 1; what occurs once is left out.
 
@@ -109,11 +105,7 @@ _PHONES = (column(int32), column(int32), column(int32))
 _FOLDS = (column(uint8), column(int16))
 
 
-@njit(
-    void(*_GROUPS, *_PHONES, *_FOLDS, int64[::1], uint8[::1]),
-    cache=True,
-    nogil=True,
-)
+@kernel(void(*_GROUPS, *_PHONES, *_FOLDS, int64[::1], uint8[::1]))
 def add_partnered(
     starts: I32,
     begins: I64,
@@ -182,7 +174,7 @@ def count_near(ones: I64, length: int, start: I32, end: I32) -> I64:
     return n_near
 
 
-@njit(void(*_GROUPS, *_PHONES[1:], *_FOLDS, int64[::1], int64[::1], uint8[::1]), cache=True, nogil=True)
+@kernel(void(*_GROUPS, *_PHONES[1:], *_FOLDS, int64[::1], int64[::1], uint8[::1]))
 def add_apart(
     starts: I32,
     begins: I64,
@@ -224,7 +216,7 @@ def add_apart(
             low = high
 
 
-@njit(int16[::1](column(uint8), column(int16)), cache=True, nogil=True)
+@kernel(int16[::1](column(uint8), column(int16)))
 def covered(longest: U8, fold: I16) -> I16:
     """Of each phone the fold of the n-grams that it is in, -1 in none: an n-gram of `longest` [i] starts at phone i."""
     found = np.full(len(longest), -1, np.int16)
@@ -264,11 +256,7 @@ def _slot_of(first: int, last: int, label: I32, slots: I32, entry_first: I64, en
     return slot
 
 
-@njit(
-    several(int32[::1], int32[::1], int64[::1], int64[::1])(column(int64), column(int64), column(int32)),
-    cache=True,
-    nogil=True,
-)
+@kernel(several(int32[::1], int32[::1], int64[::1], int64[::1])(column(int64), column(int64), column(int32)))
 def number_sequences(first: I64, last: I64, label: I32) -> tuple[I32, I32, I64, I64]:
     """The number of each sequence label[first:last], int32 in order of first appearance without gaps, and the table.
 
@@ -291,11 +279,7 @@ def number_sequences(first: I64, last: I64, label: I32) -> tuple[I32, I32, I64, 
     return numbers, slots, entry_first[:entries].copy(), entry_last[:entries].copy()
 
 
-@njit(
-    int32[::1](column(int64), column(int64), column(int32), column(int32), column(int64), column(int64)),
-    cache=True,
-    nogil=True,
-)
+@kernel(int32[::1](column(int64), column(int64), column(int32), column(int32), column(int64), column(int64)))
 def find_sequences(first: I64, last: I64, label: I32, slots: I32, entry_first: I64, entry_last: I64) -> I32:
     """The number that each sequence has in a table of the same labels, int32; -1 where the table has it not."""
     numbers = np.empty(len(first), np.int32)

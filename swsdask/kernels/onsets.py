@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import boolean, float64, int16, int32, int64, njit, void
 
-from swsdask.kernels.compilation import column, several
+from swsdask.kernels.compilation import column, kernel, several
 from swsdask.kernels.ladder import cut_rungs, find_slots
 from swsdask.model.penalty import Penalty
 from swsdask.model.trials import F64, I16, I32, I64, Bool
@@ -104,7 +104,7 @@ _BEFORE = void(
 )
 
 
-@njit(_NEAR, cache=True, nogil=True)
+@kernel(_NEAR)
 def near_onsets(
     query: I32,
     document: I32,
@@ -146,11 +146,7 @@ def near_onsets(
     return rows[:found].copy(), groups[:found].copy()
 
 
-@njit(
-    float64[::1](column(int32), column(int64), column(int64), column(int64), *PENALTY),
-    cache=True,
-    nogil=True,
-)
+@kernel(float64[::1](column(int32), column(int64), column(int64), column(int64), *PENALTY))
 def use_onsets(group: I32, point: I64, begins: I64, onset: I64, at: F64, value: F64, sigma: float) -> F64:
     """What each point earns of the onsets of its group, float64.
 
@@ -195,7 +191,7 @@ def _ascending(scores: F64) -> tuple[F64, I64]:
     return rungs[: n + 1], first[: n + 1]
 
 
-@njit(_BEFORE, cache=True, nogil=True)
+@kernel(_BEFORE)
 def count_before(
     query: I32,
     group: I16,
@@ -251,7 +247,7 @@ def count_before(
 _TABLE = float64[:, ::1]
 
 
-@njit(int64[:, ::1](column(float64), boolean[:, ::1], _TABLE, _TABLE, _TABLE), cache=True, nogil=True)
+@kernel(int64[:, ::1](column(float64), boolean[:, ::1], _TABLE, _TABLE, _TABLE))
 def ranked_lists(weight: F64, intended: Bool, anywhere: F64, near: F64, place: F64) -> I64:
     """Every point once per list: int64 [n_lists, n_points], a list's points in the order of their ranks.
 
@@ -288,7 +284,7 @@ def ranked_lists(weight: F64, intended: Bool, anywhere: F64, near: F64, place: F
     return lists
 
 
-@njit(float64[::1](int64[:, ::1], column(int64), *PENALTY), cache=True, nogil=True)
+@kernel(float64[::1](int64[:, ::1], column(int64), *PENALTY))
 def gap_of_lists(lists: I64, onsets: I64, at: F64, value: F64, sigma: float) -> F64:
     """The GAP of ranked lists of points 0 .. n_points - 1, int64 [n_lists, length]: float64 [n_lists].
 

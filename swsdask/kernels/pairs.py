@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numba import boolean, int32, int64, njit
 
-from swsdask.kernels.compilation import column, record, several
+from swsdask.kernels.compilation import column, kernel, record, several
 from swsdask.kernels.placing import near, shared_seconds
 from swsdask.model.trials import I32, I64, Bool
 
@@ -75,7 +75,7 @@ def _after(times: Times, low: int, high: int, moment: int, strictly: bool) -> in
     return low
 
 
-@njit(int64(_TIMES, *_SIDES, int64, int64[::1], int64[:, ::1]), cache=True, nogil=True)
+@kernel(int64(_TIMES, *_SIDES, int64, int64[::1], int64[:, ::1]))
 def overlapping(times: Times, bounds: I64, lefts: I64, rights: I64, rule: int, cursor: I64, found: I64) -> int:
     """Write the next overlapping pairs of rows to `found` int64 [3, room], with the product each is of: how many.
 
@@ -116,11 +116,7 @@ def overlapping(times: Times, bounds: I64, lefts: I64, rights: I64, rule: int, c
     return written
 
 
-@njit(
-    several(int64[::1], int64[::1])(*_SIDES, column(int64), column(int64), int64),
-    cache=True,
-    nogil=True,
-)
+@kernel(several(int64[::1], int64[::1])(*_SIDES, column(int64), column(int64), int64))
 def ranks(bounds: I64, lefts: I64, rights: I64, fragment: I64, slot: I64, n_slots: int) -> tuple[I64, I64]:
     """For each row of the left side of every product: how many of the right side, in its slot, are before it, and all.
 
@@ -171,11 +167,7 @@ def _have_a_later_one(ranks: I64, first: int, last: int, other_first: int, other
     return False
 
 
-@njit(
-    several(int64[::1], int64[::1])(column(int64), column(int64), column(int64), column(int64), column(int64)),
-    cache=True,
-    nogil=True,
-)
+@kernel(several(int64[::1], int64[::1])(column(int64), column(int64), column(int64), column(int64), column(int64)))
 def repeated(bounds: I64, member: I64, first: I64, rank: I64, size: I64) -> tuple[I64, I64]:
     """The pairs of groups that a class has which a class of higher rank has too, once per such class.
 
@@ -242,7 +234,7 @@ def _mark_within_file(low: int, high: int, start: I32, end: I32, marked: Bool) -
         )
 
 
-@njit(boolean[::1](column(int64), column(int32), column(int32), column(int32)), cache=True, nogil=True)
+@kernel(boolean[::1](column(int64), column(int32), column(int32), column(int32)))
 def have_partner(begins: I64, file: I32, start: I32, end: I32) -> Bool:
     """Whether each fragment has one in its group that is of another file, or shares at most half of the shorter one.
 
@@ -265,7 +257,7 @@ _FRAGMENTS = (column(int32), column(int32), column(int32))
 _STRETCHES = (column(int64), column(int32), column(int32))
 
 
-@njit(int64[::1](*_FRAGMENTS, *_STRETCHES), cache=True, nogil=True)
+@kernel(int64[::1](*_FRAGMENTS, *_STRETCHES))
 def holding(file: I32, start: I32, end: I32, first: I64, stretch_start: I32, stretch_end: I32) -> I64:
     """The row of the stretch that each fragment lies entirely inside, int64; -1 where there is none."""
     holder = np.full(len(file), -1, np.int64)
@@ -277,7 +269,7 @@ def holding(file: I32, start: I32, end: I32, first: I64, stretch_start: I32, str
     return holder
 
 
-@njit(int64[::1](*_FRAGMENTS, *_STRETCHES), cache=True, nogil=True)
+@kernel(int64[::1](*_FRAGMENTS, *_STRETCHES))
 def sharing_most(file: I32, start: I32, end: I32, first: I64, stretch_start: I32, stretch_end: I32) -> I64:
     """The row of the stretch that shares most time with each fragment (in doubles, as tde has it), int64.
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numba import boolean, int16, int32, int64, njit, void
 
-from swsdask.kernels.compilation import column, several
+from swsdask.kernels.compilation import column, kernel, several
 from swsdask.model.trials import I16, I32, I64, Bool
 
 _PLACES = several(int64[::1], int64[::1])
@@ -68,7 +68,7 @@ def _touched(start: int, end: int, low: int, high: int, token_start: I32, token_
     return first, max(first, last)
 
 
-@njit(_PLACES(*_STRETCHES, *_TOKENS), cache=True, nogil=True)
+@kernel(_PLACES(*_STRETCHES, *_TOKENS))
 def place_touching(file: I32, start: I32, end: I32, first: I64, token_start: I32, token_end: I32) -> tuple[I64, I64]:
     """The tokens that share any time with each stretch: two columns int64, the first row and the one past the last."""
     begins, ends = np.empty(len(file), np.int64), np.empty(len(file), np.int64)
@@ -84,7 +84,7 @@ def _half_or_30_ms(start: int, end: int, token_start: int, token_end: int) -> bo
     return shared > _EDGE_TICKS or 2 * shared > token_end - token_start
 
 
-@njit(_PLACES(*_STRETCHES, *_TOKENS), cache=True, nogil=True)
+@kernel(_PLACES(*_STRETCHES, *_TOKENS))
 def place_document(file: I32, start: I32, end: I32, first: I64, token_start: I32, token_end: I32) -> tuple[I64, I64]:
     """The tokens of which each stretch has more than 30 ms or more than half, exactly: as `place_touching`."""
     begins, ends = np.empty(len(file), np.int64), np.empty(len(file), np.int64)
@@ -108,7 +108,7 @@ def _rounded_half_or_30_ms(start: int, end: int, token_start: int, token_end: in
     return shared / duration >= 0.5
 
 
-@njit(_PLACES(*_STRETCHES, *_TOKENS), cache=True, nogil=True)
+@kernel(_PLACES(*_STRETCHES, *_TOKENS))
 def place_tdev2(file: I32, start: I32, end: I32, first: I64, token_start: I32, token_end: I32) -> tuple[I64, I64]:
     """The tokens that tdev2 gives each stretch: as `place_touching`.
 
@@ -127,7 +127,7 @@ def place_tdev2(file: I32, start: I32, end: I32, first: I64, token_start: I32, t
     return begins, ends
 
 
-@njit(_PLACES(*_STRETCHES, column(int64), *_TOKENS), cache=True, nogil=True)
+@kernel(_PLACES(*_STRETCHES, column(int64), *_TOKENS))
 def place_tde(
     file: I32, start: I32, end: I32, of_file: I64, segment_first: I64, token_start: I32, token_end: I32
 ) -> tuple[I64, I64]:
@@ -169,11 +169,7 @@ def place_tde(
     return begins, ends
 
 
-@njit(
-    int64[::1](column(int32), column(int32), column(int32), column(int64), column(int32), column(int32)),
-    cache=True,
-    nogil=True,
-)
+@kernel(int64[::1](column(int32), column(int32), column(int32), column(int64), column(int32), column(int32)))
 def most_covered(file: I32, start: I32, end: I32, first: I64, word_start: I32, word_end: I32) -> I64:
     """The word of which each stretch of time covers the largest share (in doubles), of several the first; -1 if none.
 
@@ -197,7 +193,7 @@ def most_covered(file: I32, start: I32, end: I32, first: I64, word_start: I32, w
     return best
 
 
-@njit(boolean[::1](column(int64), column(int64), column(int64), column(int64), column(int32)), cache=True, nogil=True)
+@kernel(boolean[::1](column(int64), column(int64), column(int64), column(int64), column(int32)))
 def same_labels(first: I64, last: I64, other_first: I64, other_last: I64, label: I32) -> Bool:
     """Whether label[first:last] equals label[other_first:other_last], row by row."""
     same = np.empty(len(first), np.bool_)
@@ -212,7 +208,7 @@ def same_labels(first: I64, last: I64, other_first: I64, other_last: I64, label:
     return same
 
 
-@njit(void(column(int64), column(int64), column(int16), column(int16), boolean[::1]), cache=True, nogil=True)
+@kernel(void(column(int64), column(int64), column(int16), column(int16), boolean[::1]))
 def mark_phones(first: I64, last: I64, fold: I16, fold_of_phone: I16, marked: Bool) -> None:
     """Mark the phones first:last of each fragment that are of the fragment's fold. `marked` is bool [n_phones]."""
     for row in range(len(first)):
@@ -227,7 +223,7 @@ def _close(end: int, start: int) -> bool:
     return seconds(start) - seconds(end) <= 1e-8 + 1e-5 * seconds(start)
 
 
-@njit(void(column(int16), column(int32), column(int32), column(int32), int64[::1]), cache=True, nogil=True)
+@kernel(void(column(int16), column(int32), column(int32), column(int32), int64[::1]))
 def add_union(fold: I16, file: I32, start: I32, end: I32, ticks: I64) -> None:
     """Add to `ticks` int64 [n_folds] how long the union of each fold's fragments is; rows by (fold, file, start).
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import float64, int8, int16, int32, int64, njit, types, void
+from numba import float64, int8, int16, int32, int64, types, void
 
-from swsdask.kernels.compilation import column
+from swsdask.kernels.compilation import column, kernel
 from swsdask.model.trials import F64, I8, I16, I32, I64
 
 _DECISIONS = void(
@@ -25,13 +25,13 @@ _DECISIONS = void(
 _ABOVE, _BELOW = 2**63 - 1, -(2**63)
 
 
-@njit(int64(int64), cache=True, nogil=True)
+@kernel(int64(int64))
 def _key(bits: int) -> int:
     """From the bits of a score to an integer that sorts as the score does, and back."""
     return bits ^ ((bits >> 63) & _ABOVE)
 
 
-@njit(_DECISIONS, cache=True, nogil=True)
+@kernel(_DECISIONS)
 def count_decisions(
     bounds: I64,
     query: I32,
@@ -87,7 +87,7 @@ def _signature(number: types.Type) -> Any:
     )  # fmt: skip
 
 
-@njit([_signature(int32), _signature(int64)], cache=True, nogil=True)
+@kernel(_signature(int32), _signature(int64))
 def add_rates(
     counts: I32 | I64,
     level_of_line: I64,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int32, int64, njit, types, void
+from numba import boolean, float64, int32, int64, types, void
 
-from swsdask.kernels.compilation import column
+from swsdask.kernels.compilation import column, kernel
 from swsdask.kernels.ladder import cut_rungs, find_slots
 from swsdask.model.trials import F64, I32, I64, Bool
 
@@ -14,7 +14,7 @@ def _table(kind: types.Type) -> types.Array:
     return types.Array(kind, 2, "C", readonly=True)
 
 
-@njit(void(column(float64), column(float64), int32[::1]), cache=True, nogil=True)
+@kernel(void(column(float64), column(float64), int32[::1]))
 def find_ladder_slots(score: F64, scores: F64, slot: I32) -> None:
     """Write the slot of every score among the rungs `scores` (see `kernels.ladder`) into `slot`."""
     find_slots(score, cut_rungs(scores), slot)
@@ -38,7 +38,7 @@ _BEST = void(
 )
 
 
-@njit(_BEST, cache=True, nogil=True)
+@kernel(_BEST)
 def best_twv(
     weights: I32,
     per_hit: F64,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, njit
 
-from swsdask.kernels.compilation import column
+from swsdask.kernels.compilation import column, kernel
 from swsdask.model.trials import F64
 
 _MAGIC = 1.5 * 2.0**52
@@ -87,7 +87,7 @@ def softplus_of(x: float) -> float:
     return (x if x > 0.0 else 0.0) + log1p_of_decay(decay(abs(x)))
 
 
-@njit(float64[::1](column(float64)), cache=True, nogil=True, error_model="numpy")
+@kernel(float64[::1](column(float64)), error_model="numpy")
 def softplus(x: F64) -> F64:
     """log(1 + e^x) of every number, float64; inf of inf."""
     cost = np.empty(len(x), np.float64)

@@ -30,7 +30,7 @@ import numpy as np
 from numba import boolean, float64, int32, int64, njit, uint8, uint64, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import column
+from swsdask.kernels.compilation import column, kernel
 
 MAX_DIGITS = 19
 """As many digits, after leading zeros, as a uint64 mantissa always holds."""
@@ -187,7 +187,7 @@ def _copy(text: NDArray[np.uint8], begin: int, end: int, value: NDArray[np.uint8
     return size
 
 
-@njit(void(TEXT, column(int32), float64[::1], boolean[::1]), cache=True, nogil=True)
+@kernel(void(TEXT, column(int32), float64[::1], boolean[::1]))
 def read_scores(
     text: NDArray[np.uint8], offsets: NDArray[np.int32], scores: NDArray[np.float64], unread: NDArray[np.bool_]
 ) -> None:
@@ -201,7 +201,7 @@ def read_scores(
         unread[row] = size < 1 or end != size or not read
 
 
-@njit(void(TEXT, column(int32), int64[::1], boolean[::1], boolean[::1]), cache=True, nogil=True)
+@kernel(void(TEXT, column(int32), int64[::1], boolean[::1], boolean[::1]))
 def read_ticks(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int32],
@@ -236,7 +236,7 @@ def _first_slot(key: np.uint64, mask: int) -> np.int64:
     return np.int64(key ^ (key >> _HALF)) & mask
 
 
-@njit(uint64(TEXT, int64, int64), cache=True, nogil=True)
+@kernel(uint64(TEXT, int64, int64))
 def hash_bytes(text: NDArray[np.uint8], begin: int, end: int) -> np.uint64:
     """The hash of text[begin:end]."""
     key = HASH_SEED
@@ -245,7 +245,7 @@ def hash_bytes(text: NDArray[np.uint8], begin: int, end: int) -> np.uint64:
     return key
 
 
-@njit(int64(TEXT, int64, int64, uint64, int64, *DICTIONARY), cache=True, nogil=True)
+@kernel(int64(TEXT, int64, int64, uint64, int64, *DICTIONARY))
 def encode(
     text: NDArray[np.uint8],
     begin: int,
@@ -285,7 +285,7 @@ def encode(
     return entries
 
 
-@njit(void(int64, uint64[::1], int32[::1]), cache=True, nogil=True)
+@kernel(void(int64, uint64[::1], int32[::1]))
 def fill_slots(entries: int, hashes: NDArray[np.uint64], slots: NDArray[np.int32]) -> None:
     """Put the first `entries` entries into `slots`, anew."""
     slots[:] = -1

@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import boolean, float64, int32, int64, njit
+from numba import boolean, float64, int32, int64
 
-from swsdask.kernels.compilation import column, several
+from swsdask.kernels.compilation import column, kernel, several
 from swsdask.model.trials import F64, I32, I64, Bool
 
 
-@njit(
+@kernel(
     several(float64, float64)(column(int64), column(float64), column(int32), column(boolean), int64, float64),
-    cache=True,
-    nogil=True,
     error_model="numpy",
 )
 def best_threshold(
@@ -52,7 +50,7 @@ def best_threshold(
     return value, threshold
 
 
-@njit(several(int64[::1], float64[::1])(column(boolean)), cache=True, nogil=True, error_model="numpy")
+@kernel(several(int64[::1], float64[::1])(column(boolean)), error_model="numpy")
 def pooled_shares(target: Bool) -> tuple[I64, F64]:
     """Where each block after pooling adjacent violators begins, and its share of targets; trials one by one, in order.
 
@@ -72,7 +70,7 @@ def pooled_shares(target: Bool) -> tuple[I64, F64]:
     return begin[: last + 1].copy(), share[: last + 1].copy()
 
 
-@njit(float64(column(float64), column(boolean), float64), cache=True, nogil=True, error_model="numpy")
+@kernel(float64(column(float64), column(boolean), float64), error_model="numpy")
 def summed_cost(llr: F64, target: Bool, prior: float) -> float:
     """The cross entropy of log-likelihood ratios in nats, added up in order; log(1 + e) is taken as it stands."""
     n_target = 0

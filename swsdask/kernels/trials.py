@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import boolean, float64, int8, int16, int32, int64, njit
 
-from swsdask.kernels.compilation import column, several
+from swsdask.kernels.compilation import column, kernel, several
 from swsdask.model.trials import F64, I8, I16, I32, I64
 
 
@@ -28,7 +28,7 @@ def _is_better(row: int, other: int, score: F64, start: I32, duration: I32, chan
     return row < other
 
 
-@njit(
+@kernel(
     int64[::1](
         column(int32),
         column(int64),
@@ -39,9 +39,7 @@ def _is_better(row: int, other: int, score: F64, start: I32, duration: I32, chan
         column(int8),
         int64,
         int64,
-    ),
-    cache=True,
-    nogil=True,
+    )
 )
 def best_rows(
     query: I32,
@@ -92,7 +90,7 @@ def best_rows(
 _BLOCK = 1024
 
 
-@njit(boolean(column(int32), column(int32), int64), cache=True, nogil=True)
+@kernel(boolean(column(int32), column(int32), int64))
 def pairs_ascend(query: I32, place: I32, n_places: int) -> bool:
     """Whether the rows' pairs (query, place) ascend, so that none is there twice, and places are 0 .. n_places - 1."""
     if len(query) > 0 and not 0 <= place[0] < n_places:
@@ -113,13 +111,9 @@ def pairs_ascend(query: I32, place: I32, n_places: int) -> bool:
 _TARGETS = several(int64[::1], int32[::1])
 
 
-@njit(
-    [
-        _TARGETS(column(int32), column(int32), column(int64), column(int64), int64),
-        _TARGETS(column(int32), column(int64), column(int64), column(int64), int64),
-    ],
-    cache=True,
-    nogil=True,
+@kernel(
+    _TARGETS(column(int32), column(int32), column(int64), column(int64), int64),
+    _TARGETS(column(int32), column(int64), column(int64), column(int64), int64),
 )
 def target_rows(
     query: I32, place: I32 | I64, target_of_query: I64, target_place: I64, n_places: int
@@ -149,7 +143,7 @@ def target_rows(
     return rows[:count].copy(), numbers[:count].copy()
 
 
-@njit(int64[::1](column(int32), column(int16)), cache=True, nogil=True)
+@kernel(int64[::1](column(int32), column(int16)))
 def stretch_begins(query: I32, group: I16) -> I64:
     """The rows where stretches begin, ascending int64; an empty `group` has all rows in one group of documents.
 

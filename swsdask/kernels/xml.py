@@ -22,6 +22,7 @@ import numpy as np
 from numba import float64, int8, int32, int64, njit, uint8, uint64
 from numpy.typing import NDArray
 
+from swsdask.kernels.compilation import kernel
 from swsdask.kernels.text import (
     DICTIONARY,
     HASH_FACTOR,
@@ -385,11 +386,7 @@ def _reason(text: NDArray[np.uint8], at: int, end: int) -> int:
     return MORE
 
 
-@njit(
-    int64(TEXT, int64, uint8[:, ::1], int64[::1], *_COLUMNS, *DICTIONARY, int64[::1], int64[:, ::1], int64[:, ::1]),
-    cache=True,
-    nogil=True,
-)
+@kernel(int64(TEXT, int64, uint8[:, ::1], int64[::1], *_COLUMNS, *DICTIONARY, int64[::1], int64[:, ::1], int64[:, ::1]))
 def scan_rows(
     text: NDArray[np.uint8],
     end: int,
