@@ -23,6 +23,7 @@ from swsdask.api.opening import open as open  # noqa: A004
 from swsdask.api.scoring import Measures as Measures
 from swsdask.api.scoring import plan as plan
 from swsdask.api.scoring import score as score
+from swsdask.api.streaming import Scorer as Scorer
 from swsdask.api.validating import validate as validate
 from swsdask.api.writing import plot as plot
 from swsdask.api.writing import renew_report as renew_report

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+import pyarrow as pa
+
 from swsdask.api.arguments import Location, Runs, named_runs, run_files
 from swsdask.api.manifest import differences
+from swsdask.archive.decoded import DETECTED, REFERENCE, detected, reference_table
 from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference, sources_of, tables_in_memory
 from swsdask.archive.protocols import Archive
 from swsdask.archive.store import is_archive, open_archive
@@ -17,6 +20,7 @@ from swsdask.formats.in_memory import Judged, Table, as_judgments
 from swsdask.formats.pipes import readable
 from swsdask.formats.reference.files import ReferenceFiles, find_reference
 from swsdask.model.errors import SettingsError, counted
+from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers, Override, Settled
 from swsdask.model.settings import Settings, load_preset
 
@@ -77,6 +81,88 @@ class Evaluation:
     def systems(self) -> tuple[str, ...]:
         """The systems whose runs are in the archive."""
         return tuple(run.system for run in self.archive.runs)
+
+    def table(self, name: str, systems: str | Iterable[str] | None = None) -> pa.Table:
+        """A table of the evaluation with ids and seconds: documents, queries, occurrences or detections.
+
+        Parameters
+        ----------
+        name : {"documents", "queries", "occurrences", "detections"}
+            Which one. Columns are those that `open` and `score` take, so that a table that comes out goes in again;
+            `swsdask.archive.decoded` describes them.
+        systems : str or iterable of str, optional
+            Of the detections: whose. Default: those of every run.
+
+        Returns
+        -------
+        pyarrow.Table
+            The whole table in memory; `detections` has the detections of a large archive batch by batch.
+
+        Raises
+        ------
+        SettingsError
+            There is no such table or system.
+        ArchiveError
+            The archive cannot be read.
+
+        Examples
+        --------
+        With the files of ``swsdask demo --hours 1 --queries 20``:
+
+        >>> import swsdask as sws
+        >>> evaluation = sws.open("demo/archive")
+        >>> evaluation.table("occurrences").column_names
+        ['query', 'document', 'channel', 'start', 'end', 'speaker']
+        >>> evaluation.table("detections", systems="weak").num_rows
+        131
+        """
+        if name == "detections":
+            return self.detections(systems).read_all()
+        if systems is not None:
+            raise SettingsError(f"systems={systems!r} goes with the table detections.")
+        if name not in REFERENCE:
+            raise SettingsError(f"table {name!r} is unknown. There are: {', '.join(REFERENCE)}, detections.")
+        return reference_table(self.archive, name, FindRule.of(self.settings.evaluation))
+
+    def detections(self, systems: str | Iterable[str] | None = None) -> pa.RecordBatchReader:
+        """The detections of runs in the archive as a stream of Arrow record batches, with ids and seconds.
+
+        Parameters
+        ----------
+        systems : str or iterable of str, optional
+            Whose. Default: those of every run.
+
+        Returns
+        -------
+        pyarrow.RecordBatchReader
+            The columns are system, query, document, channel, start, duration, score and decision. Batches are read as
+            they are drawn, so that memory stays flat; they can be drawn once.
+
+        Raises
+        ------
+        SettingsError
+            There is no run of a system.
+        ArchiveError
+            The archive cannot be read.
+
+        Examples
+        --------
+        DuckDB, Polars and whatever else takes Arrow can query them. With the files of ``swsdask demo --hours 1
+        --queries 20``, the queries with the most detections:
+
+        >>> import duckdb
+        >>> import swsdask as sws
+        >>> detections = sws.open("demo/archive").detections()
+        >>> duckdb.sql("SELECT query, count(*) AS n FROM detections GROUP BY ALL ORDER BY n DESC LIMIT 2").fetchall()
+        [('sim-0011', 145), ('sim-0002', 76)]
+        """
+        held = self.systems
+        wanted = list(held) if systems is None else [systems] if isinstance(systems, str) else list(systems)
+        missing = [system for system in wanted if system not in held]
+        if missing:
+            raise SettingsError(f"no run of {', '.join(missing)}. There are: {', '.join(held) or 'none'}.")
+        rows = self.settings.engine.rows_per_task
+        return pa.RecordBatchReader.from_batches(DETECTED, detected(self.archive, wanted, rows))
 
 
 def open(  # noqa: A001

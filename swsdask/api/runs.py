@@ -58,7 +58,7 @@ def with_runs(
     elif _are_systems(runs, held):
         yield archive, sorted(set(runs))
     else:
-        tables = ReferenceTables(archive.documents, archive.queries, archive.words, archive.segments)
+        tables = ReferenceTables.of(archive)
         settings = evaluation.settings.evaluation
         sources = sources_of(run_files(runs, encoding))
         if executor.shares_memory and buckets is None:

@@ -27,7 +27,7 @@ from swsdask.formats.runs.read import split_run
 from swsdask.formats.runs.resources import resources_of_runs
 from swsdask.model.errors import ArchiveError, Problems
 from swsdask.model.finding import FindRule
-from swsdask.model.schemas import RunSource
+from swsdask.model.schemas import RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
 
@@ -103,39 +103,76 @@ class MemoryArchive:
             yield MemoryCell(system, ", ".join(files), rows.take(part))
 
 
+class RunsInMemory:
+    """Runs in an archive's codes, read source after source. Any order of the sources gives the same archive, but where
+    the order in files counts (`archive.sources`). Picklable.
+    """
+
+    def __init__(self, tables: ReferenceTables, settings: EvaluationSettings) -> None:
+        self._tables = tables
+        self._settings = settings
+        self._codes = Codes.of(tables.documents, tables.queries, tables.words)
+        self._sources: list[RunSource] = []
+        self._order = file_order(self._sources, self._codes, settings)
+        self._rows: dict[str, list[Detections]] = {}
+        self._tallies: dict[str, Tally] = {}
+
+    def add(self, sources: Iterable[RunSource]) -> None:
+        """Add the rows of some sources, or none of them.
+
+        Raises `InputError` with everything that is wrong with the sources, with unknown queries and documents where the
+        settings call them an error, and with systems that two of the sources claim.
+        """
+        problems = Problems()
+        rows: dict[str, list[Detections]] = {}
+        tallies: dict[str, Tally] = {}
+        claims: dict[str, list[RunSource]] = {}
+        for source in sources:
+            for piece in self._pieces(source, problems):
+                system = piece.header.system
+                part, tally = encode(piece, self._codes)
+                rows.setdefault(system, []).append(part)
+                earlier = tallies.get(system) or self._tallies.get(system)
+                tallies[system] = tally if earlier is None else earlier + tally
+                if source not in claims.setdefault(system, []):
+                    claims[system].append(source)
+        note_claims(claims, problems)
+        for tally in tallies.values():
+            tally.note_faults(self._settings, problems)
+        problems.raise_if_any()
+        self._tallies |= tallies
+        for system, parts in rows.items():
+            self._rows.setdefault(system, []).extend(parts)
+
+    def _pieces(self, source: RunSource, problems: Problems) -> Iterator[RunPiece]:
+        if self._order is None:
+            return source.read(problems)
+        self._sources.append(source)
+        return self._order.read(len(self._sources) - 1, problems)
+
+    def archive(self) -> MemoryArchive:
+        """The archive of the rows that were added.
+
+        Raises `InputError` for trials that are there twice under `compat = "mediaeval"`.
+        """
+        for system in sorted(self._rows):
+            ordered = in_order(joined(self._rows.pop(system)))
+            self._rows[system] = [ordered]
+            if self._order is not None:
+                self._order.check_once(system, ordered)
+        detections = {system: rows for system, (rows,) in self._rows.items()}
+        return MemoryArchive(
+            self._tables, tuple(self._tallies[name].run() for name in sorted(self._tallies)), detections
+        )
+
+
 def read_into_memory(
     tables: ReferenceTables, sources: Sequence[RunSource], settings: EvaluationSettings
 ) -> MemoryArchive:
-    """An archive of an evaluation and the runs of some sources.
-
-    Raises `InputError` with everything that is wrong with the sources, with unknown queries and documents where the
-    settings call them an error, and with trials that are there twice under `compat = "mediaeval"`.
-    """
-    codes = Codes.of(tables.documents, tables.queries, tables.words)
-    problems = Problems()
-    rows: dict[str, list[Detections]] = {}
-    tallies: dict[str, Tally] = {}
-    claims: dict[str, list[RunSource]] = {}
-    in_files = file_order(sources, codes, settings)
-    for number, source in enumerate(sources):
-        for piece in in_files.read(number, problems) if in_files else source.read(problems):
-            system = piece.header.system
-            part, tally = encode(piece, codes)
-            rows.setdefault(system, []).append(part)
-            tallies[system] = tallies[system] + tally if system in tallies else tally
-            if source not in claims.setdefault(system, []):
-                claims[system].append(source)
-    note_claims(claims, problems)
-    for tally in tallies.values():
-        tally.note_faults(settings, problems)
-    problems.raise_if_any()
-    detections = {system: in_order(joined(rows.pop(system))) for system in sorted(tallies)}
-    for system, ordered in detections.items():
-        if in_files:
-            in_files.check_once(system, ordered)
-    return MemoryArchive(
-        tables=tables, runs=tuple(tallies[system].run() for system in sorted(tallies)), detections=detections
-    )
+    """An archive of an evaluation and the runs of some sources. Raises what `RunsInMemory` raises."""
+    runs = RunsInMemory(tables, settings)
+    runs.add(sources)
+    return runs.archive()
 
 
 __all__ = ["JudgedFiles", "ReferenceFiles", "RunFile", "read_reference", "sources_of"]

@@ -41,6 +41,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from swsdask.alignment.doubles import end_noise
+from swsdask.archive.protocols import Archive
 from swsdask.formats.reference.trec import read_judgments
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunSource
@@ -57,6 +58,12 @@ class ReferenceTables:
     queries: pa.Table
     words: pa.Table
     segments: pa.Table
+
+    @classmethod
+    def of(cls, archive: Archive) -> Self:
+        """Those of an archive. Parquet names the fields inside a map as it likes; here they have QUERIES' own names."""
+        queries = archive.queries.cast(QUERIES.with_metadata(archive.queries.schema.metadata))
+        return cls(archive.documents, queries, archive.words, archive.segments)
 
     @cached_property
     def inputs(self) -> dict[str, str]:

@@ -107,4 +107,4 @@ def counts(settings: EvaluationSettings) -> bool:
 
 def file_order(sources: Sequence[RunSource], codes: Codes, settings: EvaluationSettings) -> FileOrder | None:
     """The file order of some sources where it counts, else None."""
-    return FileOrder(tuple(sources), codes, settings.compat == "mediaeval") if counts(settings) else None
+    return FileOrder(sources, codes, settings.compat == "mediaeval") if counts(settings) else None

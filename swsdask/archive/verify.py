@@ -22,7 +22,7 @@ from swsdask.archive.tables import StoredFile, read_file
 from swsdask.archive.versions import Manifest, kind_of, latest, manifest_name, read_version, versions
 from swsdask.execution.executor import Executor, run_tasks
 from swsdask.model.errors import ArchiveError
-from swsdask.model.schemas import DETECTIONS, QUERIES
+from swsdask.model.schemas import DETECTIONS
 
 ROWS_PER_TASK = 4_000_000
 
@@ -239,9 +239,7 @@ def _file_of(error: ArchiveError, storage: Storage) -> str:
 
 def _check_reference(archive: StoredArchive) -> None:
     """Raise `ArchiveError` if tables cannot be read or are not those that were ingested."""
-    # Parquet names the fields inside a map as it likes.
-    queries = archive.queries.cast(QUERIES.with_metadata(archive.queries.schema.metadata))
-    inputs = ReferenceTables(archive.documents, queries, archive.words, archive.segments).inputs
+    inputs = ReferenceTables.of(archive).inputs
     _ = archive.stored_occurrences
     EVALUATION.check_same_inputs(archive.storage, archive.inputs, inputs)
 

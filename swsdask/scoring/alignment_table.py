@@ -26,13 +26,14 @@ from numpy.typing import NDArray
 from swsdask.alignment.document import document_targets
 from swsdask.alignment.segment import targets_of_segments
 from swsdask.alignment.trials import make_trials, trial_columns
+from swsdask.archive.decoded import UnknownDocuments
 from swsdask.archive.protocols import Archive, Run
 from swsdask.execution.executor import Executor, Progress
 from swsdask.model.errors import InputError, Problem, counted
 from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings
 from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials
-from swsdask.model.units import TICKS_PER_SECOND, id_hash
+from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.scoring.detections import CellTask, naming, tasks
 from swsdask.statistics.counts import Counts
 
@@ -121,47 +122,13 @@ def align_systems(
         found = np.zeros(len(targets.query), np.bool_)
         with TemporaryDirectory(prefix="swsdask-") as folder:
             parts: list[Rows] = []
-            unknown = _Unknown.of(run)
+            unknown = UnknownDocuments.of(run)
             for aligned in _aligned(executor, work, known_everywhere, (run.scores, unknown), progress):
                 found[aligned.mapped] = True
                 parts.append(_put_by(aligned.rows, Path(folder) / f"{len(parts)}.npy"))
             parts.append(_missed(targets, ~found))
             for rows in _merged(parts):
                 yield _table(system, rows, reference, unknown)
-
-
-@dataclass(frozen=True, eq=False)
-class _Unknown:
-    """The documents of a run that the evaluation does not know: ids in order, and the hashes by which rows have them.
-
-    Their codes in the alignment are -len(ids) to -1, so that they sort by id before the others; that of a document
-    whose id is not kept is one less.
-    """
-
-    ids: tuple[str, ...]
-    hashes: I64
-
-    @classmethod
-    def of(cls, run: Run) -> _Unknown:
-        ids = tuple(sorted(run.unknown_documents))
-        return cls(ids, np.array([id_hash(each) for each in ids], np.int64))
-
-    def codes(self, detections: Detections) -> I64:
-        """The documents of some rows, the unknown ones by their own codes."""
-        codes: I64 = np.asarray(detections.document).astype(np.int64)
-        own = np.flatnonzero(codes < 0)
-        if not len(own):
-            return codes
-        hashes = (
-            np.zeros(len(own), np.int64) if detections.unknown_document is None else detections.unknown_document[own]
-        )
-        found = dict(zip(self.hashes.tolist(), range(-len(self.ids), 0), strict=True))
-        codes[own] = [found.get(each, -len(self.ids) - 1) for each in hashes.tolist()]
-        return codes
-
-    def names(self, reference: Reference) -> pa.Array:
-        """The ids of all documents, those of negative codes at the end."""
-        return pa.array((*reference.document_ids, "", *self.ids), pa.string())
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +143,7 @@ def _aligned(
     executor: Executor,
     work: Iterator[CellTask],
     reference: Any,
-    of_run: tuple[ScoreRange, _Unknown],
+    of_run: tuple[ScoreRange, UnknownDocuments],
     progress: Progress,
 ) -> Iterator[Aligned]:
     """Align the tasks in order, a few at a time."""
@@ -193,7 +160,9 @@ def _aligned(
         yield from (parts or {}).values()
 
 
-def _align(numbered: tuple[int, CellTask], shared: tuple[Reference, tuple[ScoreRange, _Unknown]]) -> dict[int, Aligned]:
+def _align(
+    numbered: tuple[int, CellTask], shared: tuple[Reference, tuple[ScoreRange, UnknownDocuments]]
+) -> dict[int, Aligned]:
     number, task = numbered
     reference, (scores, unknown) = shared
     targets = targets_of(reference)
@@ -209,7 +178,7 @@ def _align(numbered: tuple[int, CellTask], shared: tuple[Reference, tuple[ScoreR
     return {number: Aligned(_in_order(np.concatenate(rows)), np.concatenate(mapped))}
 
 
-def _rows(trials: Trials, detections: Detections, targets: Targets, unknown: _Unknown) -> Rows:
+def _rows(trials: Trials, detections: Detections, targets: Targets, unknown: UnknownDocuments) -> Rows:
     """The trials of a cell, in their own order."""
     rows = np.zeros(len(trials), ROW)
     at: slice | I64 = slice(None) if trials.row is None else trials.row
@@ -284,8 +253,8 @@ def _key(rows: Rows) -> I64:
     return key
 
 
-def _table(system: str, rows: Rows, reference: Reference, unknown: _Unknown) -> pa.Table:
-    queries, documents = pa.array(reference.query_ids, pa.string()), unknown.names(reference)
+def _table(system: str, rows: Rows, reference: Reference, unknown: UnknownDocuments) -> pa.Table:
+    queries, documents = pa.array(reference.query_ids, pa.string()), unknown.names(reference.document_ids)
     document = np.where(rows["document"] < 0, len(documents) + rows["document"], rows["document"])
     return pa.table(
         {

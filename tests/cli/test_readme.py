@@ -52,7 +52,7 @@ PYTHON = re.findall(r"```python\n((?:.*\n)*?)```\n\n```\n((?:.*\n)*?)```", READM
 
 
 def test_every_python_block_has_its_output() -> None:
-    assert len(PYTHON) == README.count("```python") == 2
+    assert len(PYTHON) == README.count("```python") == 3
     assert len([line for line in PYTHON[0][0].splitlines() if line]) <= 12
 
 

@@ -136,6 +136,7 @@ def _channels(column: pa.Array, faults: RowFaults) -> NDArray[np.int8]:
 
 
 def _decisions(column: pa.Array, faults: RowFaults) -> NDArray[np.int8]:
+    column = _with_strings(column)
     if pa.types.is_dictionary(column.type) and (
         column.dictionary.null_count or not pa.types.is_string(column.type.value_type)
     ):
@@ -180,11 +181,21 @@ def _missing(name: str) -> FormatError:
 
 def _distinct(column: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
     """The code of each value, -1 if missing, and the text of each code."""
+    column = _with_strings(column)
     if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
         column = column.dictionary_decode()
     encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
     codes = pc.fill_null(encoded.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
     return codes, _whole_numbers(encoded.dictionary).cast(pa.string()).to_pylist()
+
+
+def _with_strings(column: pa.Array) -> pa.Array:
+    """A dictionary of text, which Polars exports as views, as one of strings."""
+    if pa.types.is_dictionary(column.type):
+        kind = column.type.value_type
+        if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
+    return column
 
 
 def _whole_numbers(column: pa.Array) -> pa.Array:
