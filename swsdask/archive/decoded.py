@@ -46,7 +46,7 @@ REFERENCE = ("documents", "queries", "occurrences")
 """The other tables."""
 
 _READ = ("document", "channel", "start", "duration", "decision", "unknown_document")
-_DECISIONS = pa.array(["NO", "YES"])
+_DECISIONS = ("NO", "YES")
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def _batch(
         pa.array(np.asarray(rows.start) / TICKS_PER_SECOND),
         pa.array(np.asarray(rows.duration) / TICKS_PER_SECOND),
         pa.array(rows.score),
-        pa.DictionaryArray.from_arrays(pa.array(decision.astype(np.int32), mask=decision < 0), _DECISIONS),
+        pa.DictionaryArray.from_arrays(pa.array(decision.astype(np.int32), mask=decision < 0), pa.array(_DECISIONS)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=DETECTED)
 
