@@ -47,15 +47,15 @@ demo: $(VENV)/.installed  ## make a synthetic evaluation, score it, write demo/r
 	$(BIN)/swsdask demo --out demo
 
 test: $(VENV)/.installed  ## run the whole test suite, its kernels compiled beforehand: no test waits for that
-	$(BIN)/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
+	$(BIN)/swsdask warm-up
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-lowest: $(VENV)-lowest/.installed  ## unit, command line and conformance tests on the lowest versions and the oldest Python; OLDEST=… names another
-	$(VENV)-lowest/bin/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
+	$(VENV)-lowest/bin/swsdask warm-up
 	$(VENV)-lowest/bin/python -m pytest $(PARALLEL) $(QUICK)
 
 test-newest: $(VENV)-newest/.installed  ## the same on the newest versions and the newest Python found; NEWEST=… names another
-	$(VENV)-newest/bin/python -c 'from swsdask.execution.clusters import load_kernels; load_kernels()'
+	$(VENV)-newest/bin/swsdask warm-up
 	$(VENV)-newest/bin/python -m pytest $(PARALLEL) $(QUICK)
 
 fuzz: $(VENV)/.installed  ## try mutations of every format for FUZZ_SECONDS, then the property tests at random, FUZZ_RUNS times; prints seeds
@@ -70,7 +70,7 @@ faults: $(VENV)/.installed  ## try damage, hostile archives and interrupted writ
 	$(BIN)/python -m tests.faults $(FAULTS)
 
 services: $(VENV)/.services  ## the tests with real servers, which they install and start: object stores
-	$(BIN)/python -m pytest -m services --timeout 900 -rs tests/services
+	timeout --kill-after=30 900 $(BIN)/python -m pytest -m services --timeout 700 -rs tests/services
 
 mutants: $(VENV)/.installed  ## change the meaning of one line after another, and see that a named test fails each time
 	$(BIN)/python -m tests.mutants

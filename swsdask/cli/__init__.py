@@ -43,6 +43,7 @@ COMMANDS = {
     "settings": ("catalogue", "List the settings, or explain some."),
     "presets": ("catalogue", "List the presets, or print one."),
     "simulate": ("simulate", "Simulate systems: how measures behave."),
+    "warm-up": ("demo", "Compile the kernels, so that no later command has to."),
 }
 """Every command: the module that holds it, and its short help, so that `--help` need not import it."""
 
@@ -63,7 +64,9 @@ class LazyGroup(click.Group):
         """The command, imported."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"swsdask.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
+        command: click.Command = getattr(
+            import_module(f"swsdask.cli.{COMMANDS[cmd_name][0]}"), cmd_name.replace("-", "_")
+        )
         for each in command.commands.values() if isinstance(command, click.Group) else (command,):
             if not any(param.name == "storage_option" for param in each.params):
                 each.params.append(storage_option())

@@ -1,4 +1,4 @@
-"""`swsdask demo`."""
+"""`swsdask demo` and `warm-up`: what is called first after the installation."""
 
 from __future__ import annotations
 
@@ -73,3 +73,15 @@ def _nights(out: Path, seed: int, hours: float, n_queries: int) -> None:
             click.echo(f"\n{told}:")
             click.echo("\n".join(night_lines(asked.name, str(out / "board"), record)))
     click.echo(f"\nThe next night, by hand:\n  swsdask nightly {settings}\n  swsdask history {out / 'archive'}")
+
+
+@click.command("warm-up")
+def warm_up() -> None:
+    """Compile the kernels, and print the folder that they are kept in. What is there already is not compiled again.
+
+    For images of containers and environments that many share: whoever runs swsdask there finds everything compiled,
+    also without the right to write. Of several calls at once one compiles, and the others wait for it.
+    """
+    from swsdask.kernels.compilation import load_kernels
+
+    click.echo(load_kernels())

@@ -14,16 +14,15 @@ processes of this machine have keys of their own, made for each run and never wr
 Every kind has `timeout_s` (default 60): how long to wait for the scheduler and the workers, at the start and when they
 are lost, paused or stopped.
 
-Kernels are compiled once and kept on disk, but numba's cache does not bear several writers at once. Workers that are
-started here find everything compiled. Where workers run elsewhere, call `load_kernels` once when their image or
-environment is made, or give each worker a NUMBA_CACHE_DIR of its own.
+Kernels are compiled once and kept on disk. Workers that are started here find everything compiled. Where workers run
+elsewhere, call `swsdask warm-up` once when their image or environment is made: they read what it compiled, also where
+they cannot write.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import pkgutil
 import signal
 import threading
 import time
@@ -32,7 +31,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from importlib import import_module
 from ipaddress import ip_address
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -48,6 +46,7 @@ from pydantic import BaseModel, ConfigDict, Field, FilePath, TypeAdapter, Valida
 
 import swsdask
 from swsdask.execution.limits import within
+from swsdask.kernels.compilation import load_kernels
 from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
 from swsdask.model.settings import conf_directory
 
@@ -327,14 +326,6 @@ def _cluster_file(where: str) -> Path:
         f"executor {where!r} is neither auto, serial, threads, processes, an address such as tcp://host:8786, a "
         f"scheduler's .json file, nor a cluster file; those of conf/cluster are: {names}."
     )
-
-
-def load_kernels() -> None:
-    """Compile every kernel that is not on disk yet, so that others only read it."""
-    kernels = import_module("swsdask.kernels")
-    for module in pkgutil.iter_modules(kernels.__path__, "swsdask.kernels."):
-        import_module(module.name)
-    kernels.compile_kernels()
 
 
 def _check_versions(client: Client) -> None:

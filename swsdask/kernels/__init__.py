@@ -5,9 +5,7 @@ A kernel is compiled when it is first called, once per version of the sources, a
 
 from __future__ import annotations
 
-from swsdask.kernels.compilation import announce_compilation, compile_kernels, keep_kernels
-
-__all__ = ["compile_kernels"]
+from swsdask.kernels.compilation import announce_compilation, keep_kernels
 
 keep_kernels()
 announce_compilation()

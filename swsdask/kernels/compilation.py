@@ -1,23 +1,29 @@
-"""Where compiled kernels are kept, and the types of their signatures.
+"""Where compiled kernels are kept, how they are compiled once, and the types of their signatures.
 
 numba checks only the file of a cached function for changes. Kernels call those of other files, so each version of the
 sources, of the software beneath them and of the processor has a folder of its own: code that was compiled from another
 version is never found. Nor do processes of two kinds write into one index, which numba's cache does not support.
+
+`load_kernels` compiles whatever is missing, one process at a time, and marks the folder as whole. A whole folder is
+used where it is, also by those who cannot write there: a container whose image is read-only, another user.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
 import os
+import pkgutil
 import shutil
 import stat
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, cached_property, update_wrapper
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar
 
@@ -37,6 +43,12 @@ SOURCES = (*sorted(_HERE.glob("*.py")), _HERE.parent / "model" / "penalty.py")
 """All files that kernels are compiled from."""
 
 _PREFIX = "swsdask-"
+_WHOLE = "whole"
+"""A file of this name is in a folder that has every kernel."""
+
+_LOCK = "lock"
+"""A file of this name is locked by the process that compiles."""
+
 _FOLDERS_KEPT = 8
 _UNUSED_S = 3600.0
 
@@ -71,7 +83,11 @@ class _Locator(_caching._SourceFileBackedLocatorMixin, _caching._CacheLocator): 
         self._lineno = function.__code__.co_firstlineno
 
     def get_cache_path(self) -> str:
-        return str(_folder())
+        return str(kept_in())
+
+    def get_source_stamp(self) -> str:
+        """The same wherever the sources are installed, and whenever: the folder is of their version."""
+        return kept_in().name
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> _Locator | None:
@@ -93,23 +109,73 @@ def version() -> str:
     return digest.hexdigest()[:16]
 
 
+def load_kernels() -> Path:
+    """Compile every kernel that is not on disk yet, and return the folder that they are kept in.
+
+    Of processes that do so at once, one compiles and the others wait for it.
+    """
+    folder = kept_in()
+    with nullcontext() if _is_whole(folder) else _alone(folder):
+        for module in pkgutil.iter_modules([str(_HERE)], "swsdask.kernels."):
+            import_module(module.name)
+        for each in Kernel.known:
+            _ = each.compiled
+        if not _is_whole(folder):
+            (folder / _WHOLE).touch()
+    return folder
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder. Where the file system has no locks, every process compiles."""
+    with (folder / _LOCK).open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logging.getLogger("swsdask").warning("swsdask: waiting for another process, which compiles the kernels")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:
+            pass
+        yield
+
+
 @cache
-def _folder() -> Path:
-    """The folder of this process's version. Folders of other versions that nobody uses any more are removed."""
-    folder = _parent() / f"{_PREFIX}{version()}"
-    folder.mkdir(parents=True, exist_ok=True)
+def kept_in() -> Path:
+    """The folder of this process's version. Folders of other versions that nobody uses any more are removed.
+
+    It is in the first of these that has every kernel or can be written: NUMBA_CACHE_DIR, the package, the user's cache,
+    a temporary folder.
+    """
+    name = f"{_PREFIX}{version()}"
+    folder = next(parent / name for parent in _parents() if _is_whole(parent / name) or _is_writable(parent / name))
     with suppress(OSError):
         os.utime(folder)
     _remove_unused(folder.parent)
     return folder
 
 
-def _parent() -> Path:
-    """The first that can be written of NUMBA_CACHE_DIR, the package, the user's cache; else a temporary folder."""
-    for locator in _caching.CacheImpl._locator_classes:
-        if locator is not _Locator and (found := locator.from_function(_parent, __file__)):
-            return Path(found.get_cache_path())
-    return _private_folder(Path(tempfile.gettempdir())) / str(_Locator.get_suitable_cache_subpath(__file__))
+def _parents() -> Iterator[Path]:
+    if numba.config.CACHE_DIR:
+        yield Path(numba.config.CACHE_DIR)
+    yield _HERE / "__pycache__"
+    user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    if user.is_absolute():  # not where the user has no home
+        yield user / "swsdask"
+    yield _private_folder(Path(tempfile.gettempdir()))
+
+
+def _is_whole(folder: Path) -> bool:
+    return os.path.exists(folder / _WHOLE)
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether the folder is there, or can be made, and takes files."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
 
 
 def _remove_unused(parent: Path) -> None:
@@ -177,12 +243,6 @@ def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[P, R]], Kerne
         return Kernel(function, list(signatures), options)
 
     return decorate
-
-
-def compile_kernels() -> None:
-    """Compile, or load from the disk, the kernels of all modules that have been imported."""
-    for each in Kernel.known:
-        _ = each.compiled
 
 
 @_typeof.register(Kernel)  # type: ignore[untyped-decorator]

@@ -23,14 +23,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Store]]:
+    faults: dict[str, str] = {}
     with ExitStack() as running:
 
         class Started(dict[str, Store]):
             def __missing__(self, name: str) -> Store:
+                if name in faults:
+                    pytest.skip(faults[name])
                 try:
                     store = running.enter_context({**STORES, **OVERWRITING}[name](tmp_path_factory.mktemp(name)))
                 except (OSError, subprocess.SubprocessError) as error:  # a time limit is an OSError too
-                    pytest.skip(f"{name} does not start on this machine: {error}")
+                    faults[name] = f"{name} does not start on this machine: {error}"
+                    pytest.skip(faults[name])
                 store.make_bucket()
                 return self.setdefault(name, store)
 

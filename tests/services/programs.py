@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,19 @@ NODE = Path(sys.prefix) / "services"
 """Where programs from npm are installed."""
 
 
+INSTALL_S = 480.0
+"""How long all installs together may take."""
+
+_APT = ("apt-get", "-qq", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30", "-o", "DPkg::Lock::Timeout=60")
+
+
 def debian(program: str, *packages: str) -> str:
     """A program of some Debian packages. Skips the test where they cannot be installed."""
-    found = shutil.which(program)
+    found = _which(program)
     if found is None:
-        _install(["apt-get", "update", "-qq"], program)
-        _install(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], program)
-        found = shutil.which(program)
+        _install(program, (*_APT, "update"))
+        _install(program, (*_APT, "install", "-y", "--no-install-recommends", *packages))
+        found = _which(program)
     assert found is not None, f"{' '.join(packages)} came without {program}"
     return found
 
@@ -33,7 +40,8 @@ def npm(program: str, package: str) -> str:
     """A program of an npm package. Skips the test where it cannot be installed."""
     found = NODE / "node_modules" / ".bin" / program
     if not found.exists():
-        _install([debian("npm", "npm"), "install", "--silent", "--prefix", str(NODE), package], program)
+        installer = debian("npm", "npm")
+        _install(program, (installer, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(NODE), package))
     return str(found)
 
 
@@ -44,13 +52,33 @@ def python(program: str) -> str:
     return str(found)
 
 
-def _install(command: list[str], program: str) -> None:
+def _which(program: str) -> str | None:
+    """Where a program is, also one for administrators."""
+    return shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin")
+
+
+def _install(program: str, command: tuple[str, ...]) -> None:
+    if fault := _fault_of(command):
+        pytest.skip(f"{program} is not installed, and cannot be: {' '.join(command)}: {fault}")
+
+
+@cache
+def _fault_of(command: tuple[str, ...]) -> str | None:
+    """Why an install failed, which is not tried again; None if it did not."""
+    limited = ("timeout", "--kill-after=10", f"{max(1.0, _installs_end() - time.monotonic()):.0f}", *command)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
+        done = subprocess.run(limited, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment)
     except OSError as error:
-        pytest.skip(f"{program} is not installed, and cannot be: {error}")
-    if done.returncode:
-        pytest.skip(f"{program} is not installed, and cannot be: {' '.join(command)}: {done.stderr.strip()[-300:]}")
+        return str(error)
+    if done.returncode == 124:
+        return f"not done within {INSTALL_S:.0f} s with the installs before"
+    return done.stderr.strip()[-300:] or f"exit code {done.returncode}" if done.returncode else None
+
+
+@cache
+def _installs_end() -> float:
+    return time.monotonic() + INSTALL_S
 
 
 def free_port() -> int:

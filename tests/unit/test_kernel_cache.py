@@ -53,7 +53,7 @@ def test_an_edit_of_a_helper_moves_the_number(tmp_path: Path) -> None:
     assert source.count(end) == 1
     helper.write_text(source.replace(end, "return 1.0 + (x if x > 0.0 else 0.0) +"))
     assert here_and_in_a_worker() == "1.6931471805599454 1.6931471805599454\n"
-    assert len(list(tmp_path.glob("kept/*/swsdask-*"))) == 2
+    assert len(list(tmp_path.glob("kept/swsdask-*"))) == 2
 
 
 def imported_by_kernels() -> Iterator[tuple[str, str]]:
@@ -121,13 +121,70 @@ def test_functions_of_others_are_left_to_numba() -> None:
     assert compilation._Locator.from_function(test_functions_of_others_are_left_to_numba, __file__) is None
 
 
-def test_a_place_is_found_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation._caching.CacheImpl, "_locator_classes", [compilation._Locator])
+def test_kernels_are_kept_in_the_first_place_that_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(compilation, "_parents", lambda: iter([tmp_path / "file", tmp_path / "a" / "b", tmp_path]))
+    assert compilation.kept_in.__wrapped__() == tmp_path / "a" / "b" / f"swsdask-{compilation.version()}"
+
+
+def test_a_whole_folder_is_used_though_nobody_can_write_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "_parents", lambda: iter([tmp_path / "image", tmp_path / "private"]))
+    monkeypatch.setattr(compilation, "_is_writable", lambda folder: folder.parent.name == "private")
+    image = tmp_path / "image" / f"swsdask-{compilation.version()}"
+    image.mkdir(parents=True)
+    assert compilation.kept_in.__wrapped__().parent.name == "private"
+    (image / "whole").touch()
+    assert compilation.kept_in.__wrapped__() == image
+
+
+def test_a_place_is_found_where_the_user_has_no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(compilation.os.path, "expanduser", lambda path: path)
+    monkeypatch.setattr(compilation.numba.config, "CACHE_DIR", "")
     monkeypatch.setattr(compilation.tempfile, "gettempdir", lambda: str(tmp_path))
-    found = compilation._parent()
-    (folder,) = tmp_path.iterdir()
-    assert found.parent == folder
-    assert folder.stat().st_mode & 0o777 == 0o700
+    package, private = compilation._parents()
+    assert package == PACKAGE / "kernels" / "__pycache__"
+    assert private.parent == tmp_path
+    assert private.stat().st_mode & 0o777 == 0o700
+
+
+SLOW_KERNEL = """
+import time
+
+from numba import int64
+
+from swsdask.kernels.compilation import kernel
+
+time.sleep(1)
+
+
+@kernel(int64(int64))
+def twice(x):
+    return 2 * x
+"""
+
+
+def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "swsdask", ignore=shutil.ignore_patterns("__pycache__"))
+    kernels = tmp_path / "swsdask" / "kernels"
+    for file in kernels.glob("*.py"):
+        if file.name not in ("__init__.py", "compilation.py"):
+            file.unlink()
+    (kernels / "slow.py").write_text(SLOW_KERNEL)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    command = [sys.executable, "-m", "swsdask", "warm-up"]
+
+    def started() -> subprocess.Popen[str]:
+        return subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stdout=-1, stderr=-1)
+
+    both = [started(), started()]
+    told = [process.communicate(timeout=120) for process in both]
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert [out for out, _ in told] == [f"{kept}\n"] * 2
+    assert sum("compiling kernels" in err for _, err in told) == 1
+    assert sorted(file.suffix for file in kept.iterdir()) == ["", "", ".nbc", ".nbi"]
 
 
 def test_the_place_lasts(tmp_path: Path) -> None:
