@@ -155,8 +155,8 @@ def kept_in() -> Path:
 
 
 def _parents() -> Iterator[Path]:
-    if numba.config.CACHE_DIR:
-        yield Path(numba.config.CACHE_DIR)
+    if given := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(given)
     yield _HERE / "__pycache__"
     user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     if user.is_absolute():  # not where the user has no home

@@ -142,7 +142,7 @@ def test_a_whole_folder_is_used_though_nobody_can_write_there(tmp_path: Path, mo
 def test_a_place_is_found_where_the_user_has_no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(compilation.os.path, "expanduser", lambda path: path)
-    monkeypatch.setattr(compilation.numba.config, "CACHE_DIR", "")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr(compilation.tempfile, "gettempdir", lambda: str(tmp_path))
     package, private = compilation._parents()
     assert package == PACKAGE / "kernels" / "__pycache__"
