@@ -5,8 +5,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("swsdask", derandomize=True, deadline=None, database=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, database=None, max_examples=1000, print_blob=True)
 settings.load_profile("swsdask")
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[dict[str, Any]]:
+    """The options of an S3 server in this process."""
+    for module in ("s3fs", "moto", "flask"):
+        pytest.importorskip(module, reason=f"{module} is not installed: S3 is not tried")
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield {"endpoint_url": f"http://{host}:{port}", "key": "x", "secret": "x"}
+    server.stop()

@@ -31,6 +31,7 @@ class MemoryCell:
     system: str
     source: str
     held: Detections
+    is_distant = False
 
     @property
     def rows(self) -> int:

@@ -28,8 +28,8 @@ from swsdask.model.units import MAX_TICKS
 
 _MAGIC = 4
 _LENGTH = 4
-_FOOTER_GUESS = 1 << 16
-_FOOTERS = 64
+_FOOTER_GUESS = 1 << 14
+_FOOTERS = 512
 """How many verified footers are kept. One without a hash is read again: nothing says that it is still the same."""
 
 _footers: dict[tuple[str, str, bytes], pq.FileMetaData] = {}
@@ -110,6 +110,11 @@ class StoredCell:
         """The files."""
         return ", ".join(f"{self.storage.url}/{each.file}" for each in self.groups)
 
+    @property
+    def is_distant(self) -> bool:
+        """Whether the storage is."""
+        return self.storage.is_distant
+
     def read(self, columns: Sequence[str]) -> Detections:
         """Read the named columns, `query` and `score`.
 
@@ -172,7 +177,7 @@ class _Reader:
     def read(self) -> Iterable[Mapping[str, NDArray[Any]]]:
         """The columns, group by group. Raises `ArchiveError`."""
         try:
-            parts = self.storage.open_parts(self.part.file)
+            parts = self.storage.open_parts(self.part.file, self.part.size)
             metadata = self._metadata(parts)
             place = self._places(metadata)
             chunks = self._chunks(metadata, place)

@@ -2,8 +2,8 @@
 
 The rows of a run are spilled by bucket of their query, then each bucket is sorted and written. Neighbouring buckets
 share a fragment as long as it stays small enough to sort in memory. A bucket that is too large by itself is divided
-into ranges of (query, document), which are about even unless a (query, document) alone is too large. A spill file is
-an Arrow IPC file with one record batch per partition, so that each partition is read without the others.
+into ranges of (query, document), which are about even unless a (query, document) alone is too large. A spill file has
+one Arrow record batch per partition, one after the other, so that neighbouring partitions are read by one request.
 
 The table `runs` (`archive.run_table`) says which fragments hold a run's rows, and `archive.cells` reads them.
 """
@@ -67,10 +67,12 @@ def write_fragment(rows: Detections, rows_per_group: int, codec: str) -> tuple[p
 
 @dataclass(frozen=True)
 class SpillFile:
-    """A temporary file and how many rows of each partition are in it."""
+    """A temporary file: how many rows of each partition are in it, and at which byte each partition ends."""
 
     name: str
+    schema: pa.Schema
     rows: tuple[int, ...]
+    ends: tuple[int, ...]
 
 
 def spill(
@@ -81,22 +83,26 @@ def spill(
     counts = np.bincount(partition, minlength=partitions)
     batch = pa.RecordBatch.from_struct_array(as_table(rows.take(order)).to_struct_array().combine_chunks())
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
-        for end, count in zip(np.cumsum(counts).tolist(), counts.tolist(), strict=True):
-            writer.write_batch(batch.slice(end - count, count))
-    name = f"{folder}/{new_token()}.arrow"
+    ends = []
+    for end, count in zip(np.cumsum(counts).tolist(), counts.tolist(), strict=True):
+        if count:
+            sink.write(batch.slice(end - count, count).serialize())
+        ends.append(sink.tell())
+    name = f"{folder}/{new_token()}.spill"
     storage.write_temporary(name, sink.getvalue())
-    return SpillFile(name, tuple(counts.tolist()))
+    return SpillFile(name, batch.schema, tuple(counts.tolist()), tuple(ends))
 
 
-def take_up(storage: Storage, files: Iterable[SpillFile], partitions: Sequence[int]) -> Detections:
-    """All rows of some partitions, in no particular order."""
+def take_up(storage: Storage, files: Iterable[SpillFile], first: int, last: int) -> Detections:
+    """All rows of the partitions `first` to `last`, in no particular order: of each file one part is read."""
     parts = []
     for file in files:
-        wanted = [number for number in partitions if file.rows[number]]
-        if wanted:
-            reader = pa.ipc.open_file(storage.open_arrow(file.name))
-            parts += [_as_rows(reader.get_batch(number)) for number in wanted]
+        begin, end = (0, *file.ends)[first], file.ends[last]
+        if begin < end:
+            content = pa.BufferReader(storage.open_parts(file.name, file.ends[-1]).read(begin, end - begin))
+            parts += [
+                _as_rows(pa.ipc.read_record_batch(content, file.schema)) for n in file.rows[first : last + 1] if n
+            ]
     return joined(parts or [_no_rows()])
 
 
@@ -144,22 +150,22 @@ class FragmentWriter:
     def write(self, share: Share) -> list[Fragment]:
         """Write the rows of a share; its fragments in canonical order of their rows."""
         if share.rows <= self.layout.rows_per_fragment:
-            rows = take_up(self.storage, share.files, range(share.first, share.last + 1))
+            rows = take_up(self.storage, share.files, share.first, share.last)
             return [self._fragment(share, 0, rows)]
         ranges = _Ranges(np.flatnonzero(self.bucket_of_query == share.first), self.n_documents)
         part_of_bin = self._parts(share, ranges)
         parts = int(part_of_bin.max()) + 1
         finer = []
         for file in share.files:
-            rows = take_up(self.storage, [file], [share.first])
+            rows = take_up(self.storage, [file], share.first, share.first)
             finer.append(spill(self.storage, self.folder, rows, part_of_bin[ranges.bins(rows)], parts))
-        return [self._fragment(share, part, take_up(self.storage, finer, [part])) for part in range(parts)]
+        return [self._fragment(share, part, take_up(self.storage, finer, part, part)) for part in range(parts)]
 
     def _parts(self, share: Share, ranges: _Ranges) -> I64:
         """The part of every bin: neighbouring bins share one until it is full (a bin without rows: any)."""
         rows_of_bin = np.zeros(ranges.n_bins, np.int64)
         for file in share.files:
-            rows = take_up(self.storage, [file], [share.first])
+            rows = take_up(self.storage, [file], share.first, share.first)
             rows_of_bin += np.bincount(ranges.bins(rows), minlength=ranges.n_bins)
         held = np.flatnonzero(rows_of_bin)
         last_row = np.cumsum(rows_of_bin[held]) - 1

@@ -39,6 +39,7 @@ class MemoryCell:
     system: str
     source: str
     detections: Detections
+    is_distant = False
 
     @property
     def rows(self) -> int:

@@ -55,6 +55,11 @@ class Cell(Protocol):
         """Where the rows come from, for messages."""
         ...
 
+    @property
+    def is_distant(self) -> bool:
+        """Whether reading is mostly waiting, so that it is worth while to begin early."""
+        ...
+
     def read(self, columns: Sequence[str]) -> Detections:
         """The named columns of `model.schemas.DETECTIONS`; `query` and `score` are always read."""
         ...

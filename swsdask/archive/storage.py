@@ -87,12 +87,21 @@ class Storage:
             raise ArchiveError(f"{self.url}: a file name that leads out of the archive: {name!r}.")
         return f"{self._opened[1]}/{name}"
 
-    def read(self, name: str) -> bytes:
-        """The bytes of a file. Raises `FileNotFoundError`, `ArchiveError` for what is no regular file."""
+    @property
+    def is_distant(self) -> bool:
+        """Whether every read is a request, which takes its time however little is read."""
+        return not self.is_local and not self._is(_MEMORY)
+
+    def read(self, name: str, size: int | None = None) -> bytes:
+        """The bytes of a file. Raises `FileNotFoundError`, `ArchiveError` for what is no regular file.
+
+        In a store a known `size` saves the request for it.
+        """
         path = self.path(name)
         if self.is_local:
             return bytes(local.read_regular(self._opened[1], name))
-        content: bytes = self._filesystem.cat_file(path)
+        known = {} if size is None else {"start": 0, "end": size}
+        content: bytes = self._filesystem.cat_file(path, **known)
         return content
 
     def read_all(self, names: Iterable[str]) -> dict[str, bytes]:
@@ -108,14 +117,14 @@ class Storage:
                 contents[name] = self.read(name)
         return contents
 
-    def open_parts(self, name: str) -> Parts:
-        """A file of which some parts are to be read. Raises as `read`."""
+    def open_parts(self, name: str, size: int | None = None) -> Parts:
+        """A file of which some parts are to be read, of a `size` if that is known. Raises as `read`."""
         path = self.path(name)
         if self.is_local:
             return Whole(local.read_regular(self._opened[1], name))
-        if self._is(_MEMORY):
+        if not self.is_distant:
             return Whole(pa.py_buffer(self.read(name)))
-        return Remote(self._filesystem, path)
+        return Remote(self._filesystem, path, size)
 
     def write(self, name: str, content: pa.Buffer | bytes) -> None:
         """Write a whole file; on a local file system it is on the disk when this returns."""
@@ -239,15 +248,6 @@ class Storage:
                 for name in names:
                     local.remove_empty_folders(self.path(name), before)
 
-    def open_arrow(self, name: str) -> pa.NativeFile:
-        """A file opened for reading at any place."""
-        path = self.path(name)
-        if self.is_local:
-            return pa.memory_map(path)
-        if self._is(_MEMORY):
-            return pa.BufferReader(self.read(name))
-        return pa.PythonFile(self._filesystem.open(path, "rb"), mode="r")
-
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:
         """Whatever the store raises, as an `ArchiveError`."""
@@ -323,10 +323,10 @@ class Whole:
 class Remote:
     """A file in a store, whose parts are read by requests of their own."""
 
-    def __init__(self, filesystem: AbstractFileSystem, path: str) -> None:
+    def __init__(self, filesystem: AbstractFileSystem, path: str, size: int | None = None) -> None:
         self.filesystem = filesystem
         self.path = path
-        self.size: int = filesystem.info(path)["size"]
+        self.size: int = filesystem.info(path)["size"] if size is None else size
         self._held: list[tuple[int, pa.Buffer]] = []
 
     def fetch(self, parts: Iterable[tuple[int, int]]) -> None:

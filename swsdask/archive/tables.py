@@ -87,7 +87,7 @@ def damaged(storage: Storage, name: str, found: str, where: str = "") -> Archive
 def read_file(storage: Storage, stored: StoredFile) -> bytes:
     """The bytes of a file. Raises `ArchiveError` if it is gone, or is not what was written."""
     try:
-        content = storage.read(stored.file)
+        content = storage.read(stored.file, stored.size)
     except OSError as error:
         raise unreadable(storage, stored.file, error) from error
     if fault := stored.fault(content):

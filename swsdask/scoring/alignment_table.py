@@ -12,6 +12,7 @@ default; those of queries without targets count only where averages count them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from operator import or_
@@ -34,7 +35,7 @@ from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings
 from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials
 from swsdask.model.units import TICKS_PER_SECOND
-from swsdask.scoring.detections import CellTask, naming, tasks
+from swsdask.scoring.detections import CellTask, naming, read_ahead, tasks
 from swsdask.statistics.counts import Counts
 
 ABSENT = int(np.iinfo(np.int64).min)
@@ -167,14 +168,15 @@ def _align(
     reference, (scores, unknown) = shared
     targets = targets_of(reference)
     every = ("document", "channel", "start", "duration", "decision", "unknown_document")
-    columns = dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, True), *every])
+    columns = list(dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, True), *every]))
     rows, mapped = [], []
-    for cell in task.cells:
-        with naming(cell):
-            detections = cell.read(list(columns))
-            trials = make_trials(detections, reference, scores, aligned=True, source=cell.source)
-            rows.append(_rows(trials, detections, targets, unknown))
-        mapped.append(np.asarray(trials.occurrence, np.int64))
+    with closing(read_ahead(task.cells, [columns] * len(task.cells))) as reads:
+        for cell in task.cells:
+            with naming(cell):
+                detections = next(reads)
+                trials = make_trials(detections, reference, scores, aligned=True, source=cell.source)
+                rows.append(_rows(trials, detections, targets, unknown))
+            mapped.append(np.asarray(trials.occurrence, np.int64))
     return {number: Aligned(_in_order(np.concatenate(rows)), np.concatenate(mapped))}
 
 

@@ -5,8 +5,10 @@ A task is a few cells; all statistics of a round are counted from the same trial
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 from graphlib import TopologicalSorter
@@ -34,6 +36,11 @@ Dask needs for a task."""
 ROWS_PER_CELL = 500_000
 """The maximum size of a cell: a row group, which is read without a copy, into memory that was just released."""
 
+ROWS_AHEAD = 1_000_000
+MOST_AHEAD = 16
+"""How many rows of distant cells are read ahead, and of how many cells: enough that a request of 30 ms takes less time
+than counting what was read before it."""
+
 
 @dataclass(frozen=True)
 class CellTask:
@@ -54,9 +61,11 @@ class CellTask:
         _keep_pages()
         reference, this = shared
         tree: Tree[dict[str, Found]] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
-        for cell in self.cells:
-            with naming(cell):
-                tree.add({cell.system: _of_cell(cell, reference, this)})
+        columns = [this.columns(cell.system, reference) for cell in self.cells]
+        with closing(read_ahead(self.cells, columns)) as reads:
+            for cell in self.cells:
+                with naming(cell):
+                    tree.add({cell.system: _of_cell(cell, next(reads), reference, this)})
         return tree.total() or {}
 
     def __str__(self) -> str:
@@ -71,6 +80,7 @@ class NoDetections:
 
     system: str
     rows: int = 0
+    is_distant = False
 
     @property
     def source(self) -> str:
@@ -114,6 +124,31 @@ def _cells(archive: Archive, systems: Iterable[str], rows_per_task: int) -> Iter
             yield cell
         if empty:
             yield NoDetections(system)
+
+
+def read_ahead(cells: Sequence[Cell], columns: Sequence[Sequence[str]]) -> Generator[Detections, None, None]:
+    """What each of some cells is read to, in order; `columns` are those of each.
+
+    Distant cells are requested while earlier ones are counted, as many as have `ROWS_AHEAD` rows, and at least one. An
+    error is raised where its cell would be returned.
+    """
+    if not any(cell.is_distant for cell in cells):
+        yield from (cell.read(names) for cell, names in zip(cells, columns, strict=True))
+        return
+    waiting: deque[tuple[int, Future[Detections]]] = deque()
+    with ThreadPoolExecutor(MOST_AHEAD, thread_name_prefix="swsdask read") as pool:
+        try:
+            for cell, names in zip(cells, columns, strict=True):
+                while waiting and (
+                    len(waiting) > MOST_AHEAD or sum(rows for rows, _ in waiting) + cell.rows > ROWS_AHEAD
+                ):
+                    yield waiting.popleft()[1].result()
+                waiting.append((cell.rows, pool.submit(cell.read, names)))
+            while waiting:
+                yield waiting.popleft()[1].result()
+        finally:
+            for _, reading in waiting:
+                reading.cancel()
 
 
 def _some(names: Sequence[str], shown: int = 3) -> str:
@@ -162,6 +197,13 @@ class Round:
         """The round without the statistics that are known, by system."""
         left = {name: {s: p for s, p in of.items() if s not in known[name]} for name, of in self.prepared.items()}
         return self._needed(self.scores, left)
+
+    def columns(self, system: str, reference: Reference) -> list[str]:
+        """The columns of detections that the statistics of a system need."""
+        prepared = self.prepared[system]
+        aligned = any(statistic.aligned for statistic in prepared)
+        of_detections = (name for s in prepared if issubclass(s, OfDetections) for name in s.columns_for(reference))
+        return list(dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, aligned), *of_detections]))
 
     @classmethod
     def _needed(cls, scores: Mapping[str, ScoreRange], needed: Mapping[str, Found]) -> Self:
@@ -225,12 +267,9 @@ class DetectionSource:
         return Plan(work, sum(run.rows for run in needing), (self._executor.share(left),), known, keep)
 
 
-def _of_cell(cell: Cell, reference: Reference, this: Round) -> Found:
+def _of_cell(cell: Cell, detections: Detections, reference: Reference, this: Round) -> Found:
     prepared = this.prepared[cell.system]
     aligned = any(statistic.aligned for statistic in prepared)
-    of_detections = (name for s in prepared if issubclass(s, OfDetections) for name in s.columns_for(reference))
-    columns = dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, aligned), *of_detections])
-    detections = cell.read(list(columns))
     trials = make_trials(detections, reference, this.scores[cell.system], aligned=aligned, source=cell.source)
     return {statistic: statistic.from_trials(trials, reference, p) for statistic, p in prepared.items()}
 

@@ -134,7 +134,7 @@ class Archived:
 
 
 def _write(url: str, shape: Shape, n_systems: int) -> Callable[[], None]:
-    tables = _tables(shape.blocks())
+    tables = tables_of(shape.blocks())
     sources = [SimulatedRun(shape, number) for number in range(n_systems)]
 
     def write() -> None:
@@ -151,7 +151,7 @@ def _lay(url: str, shape: Shape) -> Callable[[], None]:
         fragments: list[Fragment] = []
         lowest, highest = float("inf"), float("-inf")
         with leased(storage) as lease:
-            change = begin(lease, _tables(blocks), EvaluationSettings(), layout, replace=False)
+            change = begin(lease, tables_of(blocks), EvaluationSettings(), layout, replace=False)
             for number, rows in enumerate(blocks):
                 lowest, highest = min(lowest, float(rows.score.min())), max(highest, float(rows.score.max()))
                 fragments.append(_fragment(lease, rows, number, layout))
@@ -174,5 +174,6 @@ def _fragment(lease: Lease, rows: Detections, number: int, layout: Layout) -> Fr
     return Fragment(StoredFile.of(name, content), tuple(groups), hash_parts(content))
 
 
-def _tables(blocks: DetectionBlocks) -> ReferenceTables:
+def tables_of(blocks: DetectionBlocks) -> ReferenceTables:
+    """The reference that simulated detections are of."""
     return ReferenceTables(blocks.documents, blocks.queries, blocks.words, SEGMENTS.empty_table())

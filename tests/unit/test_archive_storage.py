@@ -31,19 +31,6 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]
         yield Storage(str(tmp_path / "x") if request.param == "local" else f"memory://{tmp_path}")
 
 
-@pytest.fixture(scope="session")
-def s3_server() -> Iterator[dict[str, Any]]:
-    for module in ("s3fs", "moto", "flask"):
-        pytest.importorskip(module, reason=f"{module} is not installed: S3 is not tried")
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield {"endpoint_url": f"http://{host}:{port}", "key": "x", "secret": "x"}
-    server.stop()
-
-
 @pytest.fixture
 def s3(s3_server: dict[str, Any]) -> Storage:
     bucket = f"evals-{uuid.uuid4().hex}"
@@ -78,7 +65,7 @@ def test_files(storage: Storage) -> None:
     assert storage.files(below=False) == ["two"]
     assert storage.read("a/b/one") == b"1"
     assert pickle.loads(pickle.dumps(storage)).read("two") == b"22"
-    assert storage.open_arrow("two").read() == b"22"
+    assert storage.open_parts("two", 2).read(1, 1) == b"2"
     storage.remove("a")
     storage.remove("never there")
     assert storage.files(below=True) == ["two"]

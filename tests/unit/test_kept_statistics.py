@@ -87,9 +87,9 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     opened: list[str] = []
     inner = Storage.open_parts
 
-    def counting(self: Storage, name: str) -> Any:
+    def counting(self: Storage, name: str, size: int | None = None) -> Any:
         opened.append(name)
-        return inner(self, name)
+        return inner(self, name, size)
 
     def count() -> int:
         n = len(opened)

@@ -131,7 +131,7 @@ def cut(system: str) -> list[engines.MemoryCell]:
 
 def test_a_failing_cell_is_named() -> None:
     class Broken:
-        system, source, rows = "s", "part-3.parquet", 7
+        system, source, rows, is_distant = "s", "part-3.parquet", 7, False
 
         def read(self, columns: Any) -> Any:
             raise OSError("gone")

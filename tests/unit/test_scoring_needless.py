@@ -58,6 +58,7 @@ class Read:
 
     inner: engines.MemoryCell
     seen: list[str]
+    is_distant = False
 
     @property
     def system(self) -> str:

@@ -75,6 +75,8 @@ def test_parts_are_merged_per_system_and_left_as_they_are() -> None:
 class Asked:
     """A cell that notes which columns are read, and may fail."""
 
+    is_distant = False
+
     def __init__(self, error: Exception | None = None) -> None:
         self.system, self.rows, self.source = "sys", len(ROWS), "part-0.parquet"
         self.columns: list[set[str]] = []

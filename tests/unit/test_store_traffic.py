@@ -1,0 +1,111 @@
+"""What is requested of a store: each part once, parts at the same time, and little beside what is needed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import fsspec
+import pyarrow.parquet as pq
+import pytest
+
+from swsdask.alignment.trials import trial_columns
+from swsdask.archive import cells
+from swsdask.archive.cells import chunk_range
+from swsdask.archive.reference import build_reference
+from swsdask.archive.storage import Storage
+from swsdask.archive.store import StoredArchive, open_archive
+from swsdask.archive.versions import Layout
+from swsdask.archive.write import write_runs
+from swsdask.execution.local import SerialExecutor
+from swsdask.measures import select
+from swsdask.model.errors import ArchiveError
+from swsdask.model.settings import Settings
+from swsdask.scoring.rounds import Tables
+from swsdask.scoring.score import score_archive
+from tests.bench.data import Shape, SimulatedRun, tables_of
+from tests.traffic import Traffic, traffic
+
+N_SYSTEMS = 5
+SHAPE = Shape(rows=40_000, n_occurrences=500, n_documents=50, n_queries=40)
+MEASURES = ("mtwv",)
+"""It needs two rounds: all columns in the first, queries and scores in the second."""
+
+
+@pytest.fixture(scope="module")
+def store(s3_server: dict[str, Any]) -> Iterator[tuple[Traffic, Storage]]:
+    """An archive of several systems in a store behind a proxy."""
+    bucket = f"evals-{uuid.uuid4().hex}"
+    fsspec.filesystem("s3", **s3_server).mkdir(bucket)
+    sources = [SimulatedRun(SHAPE, number) for number in range(N_SYSTEMS)]
+    with traffic(s3_server["endpoint_url"], delay_s=0.03) as counted:
+        storage = Storage(f"s3://{bucket}/a", {**s3_server, "endpoint_url": counted.address})
+        write_runs(storage, tables_of(SHAPE.blocks()), sources, Settings().evaluation, layout=Layout(buckets=4))
+        yield counted, storage
+
+
+@pytest.fixture
+def seen(store: tuple[Traffic, Storage]) -> tuple[Traffic, Storage]:
+    """The same; requests are counted anew, and no footer is known."""
+    counted, _ = store
+    counted.requests.clear()
+    counted.most_at_once = 0
+    cells._footers.clear()
+    return store
+
+
+def scored(archive: StoredArchive) -> Tables:
+    settings = Settings()
+    reference = build_reference(archive, settings.evaluation)
+    systems = [run.system for run in archive.runs]
+    return score_archive(
+        archive, systems, reference, select(MEASURES), settings, SerialExecutor(), measures=list(MEASURES)
+    )
+
+
+def test_a_score_requests_the_columns_that_it_needs(seen: tuple[Traffic, Storage]) -> None:
+    counted, storage = seen
+    archive = open_archive(storage.url, storage_options=storage.options)
+    scored(archive)
+    detections = counted.of("/detections/")
+    assert {each.method for each in counted.requests} == {"GET"}  # no request for a size
+    fragments = [fragment for stored in archive.stored_runs for fragment in stored.fragments]
+    assert len(fragments) == N_SYSTEMS
+    rule = build_reference(archive, Settings().evaluation).rule
+    asked, footers = 0, 0
+    for fragment in fragments:
+        metadata = pq.read_metadata(storage._filesystem.open(storage.path(fragment.file.file)))
+        footers += min(cells._FOOTER_GUESS, fragment.file.size or 0)
+        for columns in (trial_columns(rule, 1, True), ("query", "score")):
+            places = [metadata.schema.names.index(name) for name in dict.fromkeys(("query", "score", *columns))]
+            asked += sum(chunk_range(metadata.row_group(0).column(place))[1] for place in places)
+    down = sum(each.down for each in detections)
+    assert down <= 1.1 * asked + footers
+    assert len(detections) <= N_SYSTEMS * (1 + 2 + 2)  # the footer; in each round query and score may lie apart
+
+
+def test_cells_are_requested_while_others_are_counted(seen: tuple[Traffic, Storage]) -> None:
+    counted, storage = seen
+    archive = open_archive(storage.url, storage_options=storage.options)
+    tables = scored(archive)
+    assert counted.most_at_once >= N_SYSTEMS
+    assert tables.scores.equals(scored(archive).scores)
+
+
+def test_an_error_of_a_cell_that_is_read_ahead_is_told(seen: tuple[Traffic, Storage]) -> None:
+    _, storage = seen
+    archive = open_archive(storage.url, storage_options=storage.options)
+    file = archive.stored_runs[3].fragments[0].file.file
+    content = storage.read(file)
+    storage.write(file, content[:-9] + b"x" + content[-8:])
+    with pytest.raises(ArchiveError, match="footer is not what was written"):
+        scored(archive)
+    storage.write(file, content)
+
+
+def test_what_is_spilled_is_read_by_one_request(seen: tuple[Traffic, Storage]) -> None:
+    counted, storage = seen
+    write_runs(storage, None, [SimulatedRun(SHAPE, N_SYSTEMS)], Settings().evaluation)
+    spilled = counted.of(".spill")
+    assert [each.method for each in spilled if each.method in ("GET", "PUT")] == ["PUT", "GET"]
