@@ -147,10 +147,10 @@ def compare(
             values[condition, measure] = {system: each.value for system, each in resampled.items()}
             tested[condition, measure] = {names: (row[0], row[-1]) for names, row in rows.items()}
     failed = tuple(failures(gates, pairs, values, tested))
-    found = Comparison(_table(intervals, INTERVALS), _table(differences, DIFFERENCES), how, (), signature, failed)
-    for place in found.measures:
-        notes[place] += _ties(found, *place)
-    return replace(found, notes=tuple(note for told in notes.values() for note in told))
+    compared = Comparison(_table(intervals, INTERVALS), _table(differences, DIFFERENCES), how, (), signature, failed)
+    for place in compared.measures:
+        notes[place] += _ties(compared, *place)
+    return replace(compared, notes=tuple(note for told in notes.values() for note in told))
 
 
 def _pairs(systems: Sequence[str], pair: tuple[str, str] | None, baseline: str | None) -> list[tuple[str, str]]:

@@ -126,8 +126,11 @@ def comparison_files(found: Comparison, folder: Path) -> list[str]:
 def read_comparison(content: bytes) -> Comparison:
     """The comparison of a `comparison.json`. Raises `ValueError` or `KeyError` for another file."""
     found = json.loads(content)
-    tables = []
-    for name, schema in (("intervals", INTERVALS), ("differences", DIFFERENCES)):
-        rows = [{key: math.nan if value is None else value for key, value in row.items()} for row in found[name]]
-        tables.append(pa.Table.from_pylist(rows, schema))
-    return Comparison(*tables, Resampling(**found["resampling"]), tuple(found["notes"]), found["signature"])
+    intervals, differences = (
+        pa.Table.from_pylist(
+            [{key: math.nan if value is None else value for key, value in row.items()} for row in found[name]], schema
+        )
+        for name, schema in (("intervals", INTERVALS), ("differences", DIFFERENCES))
+    )
+    how, notes = Resampling(**found["resampling"]), tuple(found["notes"])
+    return Comparison(intervals, differences, how, notes, found["signature"])

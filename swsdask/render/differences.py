@@ -45,7 +45,7 @@ def differences(found: Comparison | None, board: Board, condition: str) -> dict[
         "matrices": [matrix for matrix in matrices if matrix["rows"]],
         "made": made(found.how),
         "level": f"{found.how.level:g}",
-        "notes": [note for note in found.notes if note.startswith(f"{condition}, ") or note.startswith(f"{condition}:")],
+        "notes": [note for note in found.notes if note.startswith((f"{condition}, ", f"{condition}:"))],
         "scale": [{"share": share, "text": f"p < {level:g}"} for level, share in LEVELS],
     }
 

@@ -79,7 +79,6 @@ def test_a_comparison_with_a_baseline_has_one_column_and_no_ties(result: Result)
     assert sum(cell != "" for cell in re.findall(r'<td data-value="([^"]*)"', matrix[: matrix.index("</table>")])) == 4
 
 
-
 @pytest.mark.parametrize(
     ("threshold", "atwv", "widths"),
     [(0.1, 0.4, [88.0, 22.0, 22.0, 44.0, 44.0]), (-0.1, 0.6, [132.0, 22.0, 44.0, 44.0]), (math.nan, 0.4, [88.0])],
