@@ -55,18 +55,44 @@ def manifest_of(
 ) -> dict[str, Any]:
     """The manifest of a result of detections."""
     runs = {run.system: run for run in archive.runs if run.system in set(systems)}
-    meaning = {
+    meaning = _meaning(archive, {system: runs[system].content for system in systems}, settings, measures, by)
+    return {
+        "signature": _signature(meaning, differences(settings)),
+        **meaning,
+        "runs": {system: _provenance(runs[system]) for system in systems},
+    }
+
+
+def signatures_of(
+    archive: Archive, settings: Settings, measures: Sequence[str] | None, by: Sequence[str]
+) -> dict[str, str]:
+    """The signature of scoring each system alone."""
+    common, chosen = _meaning(archive, {}, settings, measures, by), differences(settings)
+    return {
+        run.system: _signature({**common, "inputs": {**archive.inputs, "runs": {run.system: run.content}}}, chosen)
+        for run in archive.runs
+    }
+
+
+def _meaning(
+    archive: Archive,
+    contents: Mapping[str, str],
+    settings: Settings,
+    measures: Sequence[str] | None,
+    by: Sequence[str],
+) -> dict[str, Any]:
+    """What the numbers of runs with these contents depend on."""
+    return {
         "swsdask": __version__,
         "measures": list(measures) if measures else "all",
         "by": list(by),
         "settings": settings.evaluation.model_dump(mode="json"),
-        "inputs": {**archive.inputs, "runs": {system: runs[system].content for system in systems}},
+        "inputs": {**archive.inputs, "runs": dict(contents)},
     }
-    return {
-        "signature": f"swsdask {__version__} {differences(settings)} {_digest(meaning)}",
-        **meaning,
-        "runs": {system: _provenance(runs[system]) for system in systems},
-    }
+
+
+def _signature(meaning: Mapping[str, Any], chosen: str) -> str:
+    return f"swsdask {__version__} {chosen} {_digest(meaning)}"
 
 
 def _provenance(run: Run) -> dict[str, Any]:

@@ -108,14 +108,16 @@ def compare(
     baseline: str | None = None,
     gates: Iterable[Gate] = (),
     signature: str = "",
+    pairs: Sequence[tuple[str, str]] = (),
 ) -> Comparison:
     """Intervals of all samples, the differences of all pairs, of one `pair`, or of all others and a `baseline`.
 
-    `n_queries` are the queries of each condition. `gates` are applied to every pair, the second of which is the
-    baseline. Raises `SettingsError` for an unknown system, for two equal ones, and for a gate without values.
+    `pairs` names others. `n_queries` are the queries of each condition. `gates` are applied to every pair, the second
+    of which is the baseline. Raises `SettingsError` for an unknown system, for two equal ones, and for a gate without
+    values.
     """
     systems = sorted(systems)
-    pairs = _pairs(systems, pair, baseline)
+    pairs = pairs or _pairs(systems, pair, baseline)
     intervals: list[tuple[str, str, str, float, float, float, float]] = []
     differences: list[tuple[Any, ...]] = []
     notes: dict[tuple[str, str], list[str]] = {}

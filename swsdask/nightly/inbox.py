@@ -72,6 +72,20 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
     return [arrived for _, (_, arrived) in sorted(found.items())]
 
 
+def stamps_of(places: Iterable[str]) -> dict[str, str]:
+    """The stamps of files, and of the files in folders; none at all if one of the places does not tell its own."""
+    found: dict[str, str] = {}
+    for place in places:
+        try:
+            stamps = {url: stamp for url, (depth, stamp) in _listed(place) if depth == 0}
+        except InputError:
+            return {}
+        if not stamps or any(stamp.endswith(" ") for stamp in stamps.values()):
+            return {}
+        found |= stamps
+    return found
+
+
 def _listed(entry: str) -> Iterator[tuple[str, tuple[int, str]]]:
     """Every file with how many levels below the entry it is, and its stamp."""
     try:
@@ -95,7 +109,7 @@ def _listed(entry: str) -> Iterator[tuple[str, tuple[int, str]]]:
     local = "file" in filesystem.protocol or filesystem.protocol == "file"
     for file, info in infos.items():
         if info.get("type", "file") == "file":
-            depth = file.removeprefix(f"{root}/").count("/") if root else 0
+            depth = file.removeprefix(f"{root}/").count("/") if root and file != root else 0
             yield file if local else filesystem.unstrip_protocol(file), (depth, _stamp(info))
 
 

@@ -1,29 +1,33 @@
 """How the systems that are new in a night compare with their baselines, and which gates fail.
 
 A run that has arrived is compared with its baseline, scored now with the same settings: both numbers mean the same,
-and their difference is tested by resampling the queries. A baseline of an earlier night is taken from the version of
-the archive that held it. Where a system is scored again because settings or the release changed, its number of before
-is shown, and no gate applies.
+and their difference is tested by resampling the queries. The p values of all pairs of a night are adjusted together. A
+baseline of an earlier night is taken from the version of the archive that held it. Where a system is scored again
+because settings or the release changed, its number of before is shown, and no gate applies.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from swsdask.api.comparing import DEFAULT_MEASURES, compare
+from swsdask.api.comparing import DEFAULT_MEASURES, sample_evaluation
 from swsdask.api.opening import Evaluation
 from swsdask.api.scoring import score
 from swsdask.archive.run_table import StoredRun
 from swsdask.archive.store import StoredArchive, open_archive
+from swsdask.comparison.compare import compare
 from swsdask.comparison.gates import failures
 from swsdask.execution.executor import Progress
+from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES, refusal
+from swsdask.model.comparison import Comparison, Resampling
 from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import board
 from swsdask.model.nights import NEW, REPLACED, Move
 from swsdask.model.results import Result
+from swsdask.model.settings import EvaluationSettings
 from swsdask.nightly.history import History, values_of
 from swsdask.nightly.settings import NightlyEvaluation
 
@@ -55,39 +59,47 @@ def judged(
     leading = next(iter(board(result.table, asked.scored).by), "")
     values = _values(result)
     before = values_of(past.current())
-    tested = [name for name in (leading,) if _is_tested(name, evaluation)]
+    pairs = [(system, baseline) for system, baseline in baselines.items() if baseline is not None]
     by_value = [gate for gate in asked.parsed_gates if gate.p_below is None]
-    by_test = [gate for gate in asked.parsed_gates if gate.p_below is not None]
-    moves, failed = [], []
-    for system, why in due.items():
-        baseline, p = baselines[system], math.nan
-        of_leading = values.get(("all", leading), {})
-        was = before.get((system, leading), math.nan) if baseline is None else of_leading.get(baseline, math.nan)
-        if baseline is not None:
-            failed += failures(by_value, [(system, baseline)], values, {})
-            names = list(dict.fromkeys([*tested, *(gate.measure for gate in by_test)]))
-            if names:
-                found = compare(
-                    both,
-                    names,
-                    pair=(system, baseline),
-                    runs=[system, baseline],
-                    by=asked.by,
-                    fail_if=[gate.text for gate in by_test],
-                    progress=progress,
-                )
-                failed += found.failures
-                p = next(
-                    (
-                        row["p_bootstrap"]
-                        for row in found.difference_table.to_pylist()
-                        if (row["condition"], row["measure"]) == ("all", leading)
-                    ),
-                    math.nan,
-                )
-        value = of_leading.get(system, math.nan)
-        moves.append(Move(system, why, baseline, leading, value, was, p))
+    failed = failures(by_value, pairs, values, {})
+    p: dict[str, float] = {}
+    if pairs and (found := _tested(asked, both, pairs, leading, progress)) is not None:
+        failed += found.failures
+        of_leading = (row for row in found.difference_table.to_pylist() if row["measure"] == leading)
+        p = {row["a"]: row["p_adjusted"] for row in of_leading if row["condition"] == "all"}
+    numbers = values.get(("all", leading), {})
+    moves = [
+        Move(
+            system,
+            why,
+            baselines[system],
+            leading,
+            numbers.get(system, math.nan),
+            before.get((system, leading), math.nan)
+            if baselines[system] is None
+            else numbers.get(baselines[system] or "", math.nan),
+            p.get(system, math.nan),
+        )
+        for system, why in due.items()
+    ]
     return Verdict(tuple(moves), tuple(map(str, failed)), result.notes), result
+
+
+def _tested(
+    asked: NightlyEvaluation, both: Evaluation, pairs: Sequence[tuple[str, str]], leading: str, progress: Progress
+) -> Comparison | None:
+    """All pairs of the night, compared by the leading measure and those of gates with p; None where no test is needed.
+
+    They are compared together: p values are adjusted for all of them.
+    """
+    gates = [gate for gate in asked.parsed_gates if gate.p_below is not None]
+    tested = [leading] if _is_tested(leading, both) else []
+    names, _ = with_points(list(dict.fromkeys([*tested, *(gate.measure for gate in gates)])), EvaluationSettings())
+    if not names:
+        return None
+    systems = list(dict.fromkeys(name for pair in pairs for name in pair))
+    _, samples, n_queries = sample_evaluation(both, names, systems, asked.by, progress=progress)
+    return compare(samples, n_queries, systems, Resampling(), gates=gates, pairs=pairs)
 
 
 def report_of(asked: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress) -> Result | None:

@@ -88,6 +88,12 @@ class NightlyEvaluation(BaseModel):
         return None if self.measures is None else list(dict.fromkeys((*self.measures, *gates)))
 
     @property
+    def reference_places(self) -> dict[str, Any]:
+        """Where the reference is, as the arguments of `ingest` and `open`."""
+        named = {name: getattr(self, name) for name in ("reference", *_REFERENCE)}
+        return {name: place for name, place in named.items() if place is not None}
+
+    @property
     def given_settings(self) -> dict[str, Any]:
         """The explicit settings, in the shape of a settings file."""
         return {"evaluation": self.settings} if self.settings else {}
@@ -135,13 +141,15 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
     try:
         said = tomllib.loads(place.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{place}: the settings of nights cannot be read: {error}") from None
+        found = "none" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", None) or str(error)
+        remedy = "`swsdask nightly --example` prints one."
+        raise SettingsError(f"{place}: expected a file with the settings of nights; found {found}. {remedy}") from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{place}: not a TOML file: {error}") from None
     try:
         settings = NightlySettings.model_validate(said)
     except ValidationError as error:
-        raise SettingsError("\n".join(f"{place}: {_explained(each, said)}" for each in error.errors())) from None
+        raise SettingsError("\n".join(f"{place}: {_explained(each, said)}" for each in _causes(error))) from None
     folder = place.resolve().parent
     return settings.model_copy(update={"evaluation": tuple(each.at(folder) for each in settings.evaluation)})
 
@@ -153,6 +161,13 @@ def example() -> str:
 
 def _at(place: str, folder: Path) -> str:
     return place if "://" in place or os.path.isabs(place) else str(folder / place)
+
+
+def _causes(error: ValidationError) -> list[Any]:
+    """The errors, without those of a list whose items have errors of their own: these are not counted as its items."""
+    errors = error.errors()
+    within = {each["loc"][:length] for each in errors for length in range(len(each["loc"]))}
+    return [each for each in errors if each["loc"] not in within]
 
 
 def _explained(error: Any, said: dict[str, Any]) -> str:

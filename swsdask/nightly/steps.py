@@ -18,18 +18,20 @@ import pyarrow.compute as pc
 
 from swsdask import __version__
 from swsdask.api.ingesting import ingest
-from swsdask.api.manifest import manifest_of
+from swsdask.api.manifest import signatures_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
+from swsdask.api.runs import with_runs
 from swsdask.api.scoring import requested
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
 from swsdask.execution.executor import Progress, Unseen
+from swsdask.execution.local import SerialExecutor
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.nights import NEW, REPLACED, SETTINGS, VERSION, Record, Refused
 from swsdask.nightly.board import is_published, publish
 from swsdask.nightly.history import History, commit_night, read_history
-from swsdask.nightly.inbox import Arrived, look
+from swsdask.nightly.inbox import Arrived, look, stamps_of
 from swsdask.nightly.judging import Verdict, judged, report_of, stored
 from swsdask.nightly.lease import NightLease, night_lease
 from swsdask.nightly.settings import NightlyEvaluation
@@ -95,13 +97,15 @@ def run_night(asked: NightlyEvaluation, today: date, progress: Progress | None =
         past = read_history(storage)
         LOG.info("looking for runs", extra={"evaluation": asked.name, "phase": "look"})
         news = _news(asked, past)
-        refused = _take_in(asked, news, told) if news or not is_archive(asked.archive) else []
+        reference = stamps_of(asked.reference_places.values())
+        is_known = bool(reference) and reference.items() <= past.stamps.items() and is_archive(asked.archive)
+        refused = _take_in(asked, news, told, with_reference=not is_known) if news or not is_known else []
         evaluation = _opened(asked)
         due = _due(asked, evaluation, past)
         known = {(each.url, each.problems) for each in past.refused.values()}
         record = past.last
         if due or any((each.url, each.problems) not in known for each in refused):
-            record, rows = _new_record(asked, evaluation, past, news, refused, due, today, told)
+            record, rows = _new_record(asked, evaluation, past, reference, news, refused, due, today, told)
             lease.check()
             if not commit_night(storage, record, rows):
                 raise ArchiveError(f"{asked.archive}: another process has committed night {record.number}.")
@@ -134,68 +138,82 @@ def _news(asked: NightlyEvaluation, past: History) -> list[Arrived]:
     return [each for each in look(asked.inbox, asked.pattern) if past.stamps.get(each.url) != each.stamp]
 
 
-def _engine(asked: NightlyEvaluation) -> dict[str, object]:
-    return {"engine": {"executor": asked.cluster}} if asked.cluster else {}
+def _explicit(asked: NightlyEvaluation) -> dict[str, Any]:
+    """The settings, and where the work runs."""
+    engine = {"engine": {"executor": asked.cluster}} if asked.cluster else {}
+    return {**asked.given_settings, **engine}
 
 
 def _opened(asked: NightlyEvaluation) -> Evaluation:
-    explicit = {**asked.given_settings, **_engine(asked)}
-    return open_evaluation(asked.archive, preset=asked.preset, compat=asked.compat, settings=explicit)
+    return open_evaluation(asked.archive, preset=asked.preset, compat=asked.compat, settings=_explicit(asked))
 
 
-def _take_in(asked: NightlyEvaluation, news: list[Arrived], progress: Progress) -> list[Refused]:
-    """Ingest what arrived, and set aside what has problems."""
-    waiting = {each.url: each for each in news}
-    refused = []
-    while True:
-        try:
-            ingest(
-                asked.archive,
-                asked.reference,
-                ecf=asked.ecf,
-                rttm=asked.rttm,
-                queries=asked.queries,
-                runs={each.system: each.url for each in waiting.values()},
-                preset=asked.preset,
-                compat=asked.compat,
-                settings={**asked.given_settings, **_engine(asked)},
-                replace_runs=True,
-                change_settings=True,
-                progress=progress,
-            )
-        except InputError as error:
-            faulty = _by_run(error, waiting)
-            if not faulty:
-                raise
-            for url, problems in faulty.items():
-                run = waiting.pop(url)
-                refused.append(Refused(url, run.system, tuple(problems[:SHOWN]), len(problems)))
-                LOG.warning("refused: %s", problems[0], extra={"evaluation": asked.name, "system": run.system})
-        else:
-            return sorted(refused, key=lambda each: each.url)
+def _read(asked: NightlyEvaluation) -> Evaluation:
+    """The evaluation of the reference's files."""
+    return open_evaluation(
+        **asked.reference_places,
+        preset=asked.preset,
+        compat=asked.compat,
+        settings=_explicit(asked),
+    )
+
+
+def _take_in(
+    asked: NightlyEvaluation, news: Sequence[Arrived], progress: Progress, *, with_reference: bool
+) -> list[Refused]:
+    """Ingest what arrived. Where that fails, each run is validated alone, and those with problems are set aside.
+
+    The reference is read `with_reference` only: then it must be that of the archive.
+    """
+    try:
+        _ingest(asked, news, progress, with_reference=with_reference)
+    except InputError:
+        reference = _opened(asked) if is_archive(asked.archive) else _read(asked)
+        refused = [found for arrived in news if (found := _refused(asked, arrived, reference)) is not None]
+        if not refused:
+            raise
+        faulty = {each.url for each in refused}
+        good = [each for each in news if each.url not in faulty]
+        _ingest(asked, good, progress, with_reference=with_reference)
+        return sorted(refused, key=lambda each: each.url)
+    return []
+
+
+def _ingest(asked: NightlyEvaluation, news: Sequence[Arrived], progress: Progress, *, with_reference: bool) -> None:
+    ingest(
+        asked.archive,
+        **(asked.reference_places if with_reference else {}),
+        runs={each.system: each.url for each in news},
+        preset=asked.preset,
+        compat=asked.compat,
+        settings=_explicit(asked),
+        replace_runs=True,
+        change_settings=True,
+        progress=progress,
+    )
 
 
 SHOWN = 5
 """So many problems of a refused run are kept."""
 
 
-def _by_run(error: InputError, waiting: Mapping[str, Arrived]) -> dict[str, list[str]]:
-    """The problems by the runs that they are of."""
-    found: dict[str, list[str]] = {}
-    for problem in error.problems:
-        for url in problem.file.split(", "):
-            beside = next((each for each in waiting if url == each or url.startswith(each.rsplit(".", 1)[0])), None)
-            if beside is not None:
-                found.setdefault(beside, []).append(str(problem))
-    return found
+def _refused(asked: NightlyEvaluation, arrived: Arrived, reference: Evaluation) -> Refused | None:
+    """What is wrong with a run, which is read into memory, by itself; None if nothing is."""
+    try:
+        with with_runs(reference, {arrived.system: arrived.url}, SerialExecutor(), None):
+            return None
+    except InputError as error:
+        problems = tuple(str(problem) for problem in error.problems[:SHOWN])
+        LOG.warning("refused: %s", problems[0], extra={"evaluation": asked.name, "system": arrived.system})
+        return Refused(arrived.url, arrived.system, problems, error.total)
 
 
 def _due(asked: NightlyEvaluation, evaluation: Evaluation, past: History) -> dict[str, str]:
     """The systems that stand otherwise than the archive has them, each with the reason."""
     found = {}
+    signatures = _signatures(asked, evaluation)
     for run in evaluation.archive.runs:
-        there = past.standings.get(run.system)
-        signature = _signature(asked, evaluation, run.system)
+        there, signature = past.standings.get(run.system), signatures[run.system]
         if there is None:
             found[run.system] = NEW
         elif there.content != run.content:
@@ -206,17 +224,17 @@ def _due(asked: NightlyEvaluation, evaluation: Evaluation, past: History) -> dic
     return found
 
 
-def _signature(asked: NightlyEvaluation, evaluation: Evaluation, system: str) -> str:
-    """What the numbers of a system mean: the signature of scoring it alone."""
+def _signatures(asked: NightlyEvaluation, evaluation: Evaluation) -> dict[str, str]:
+    """What the numbers of each system mean."""
     names, _, settings = requested(asked.scored, evaluation.settings)
-    signature: str = manifest_of(evaluation.archive, [system], settings, names, list(asked.by))["signature"]
-    return signature
+    return signatures_of(evaluation.archive, settings, names, asked.by)
 
 
 def _new_record(
     asked: NightlyEvaluation,
     evaluation: Evaluation,
     past: History,
+    reference: Mapping[str, str],
     news: Sequence[Arrived],
     refused: Sequence[Refused],
     due: Mapping[str, str],
@@ -235,8 +253,9 @@ def _new_record(
     verdict = Verdict((), (), ())
     if due:
         verdict, result = judged(asked, evaluation, past, due, progress)
+        signatures = _signatures(asked, evaluation)
         rows = [
-            {**row, "content": runs[row["system"]].content, "signature": _signature(asked, evaluation, row["system"])}
+            {**row, "content": runs[row["system"]].content, "signature": signatures[row["system"]]}
             for row in result.table.filter(pc.is_null(result.table["query"])).drop_columns(["query"]).to_pylist()
             if row["system"] in due
         ]
@@ -245,7 +264,7 @@ def _new_record(
         day,
         stored(evaluation).version,
         __version__,
-        stamps={each.url: each.stamp for each in news},
+        stamps={**reference, **{each.url: each.stamp for each in news}},
         refused=tuple(refused),
         moves=verdict.moves,
         gates=verdict.gates,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +19,7 @@ from xml.etree import ElementTree
 import pytest
 
 import swsdask as sws
+from swsdask.archive import write as write_archive
 from swsdask.archive.storage import Storage
 from swsdask.cli import main
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
@@ -199,6 +203,61 @@ def test_another_reference_stops_the_night_and_loses_nothing(three_nights: Path)
     assert files_of(three_nights / "archive/history") == before
 
 
+def test_the_reference_is_read_again_only_when_its_files_changed(
+    three_nights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    run_night(asked, DAY)
+    read: list[str] = []
+    inner = write_archive.read_reference
+    monkeypatch.setattr(write_archive, "read_reference", lambda files: (read.append("once"), inner(files))[1])
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    assert run_night(asked, DAY).record is not None
+    assert read == []
+    rttm = next((three_nights / "files").glob("*.rttm"))
+    os.utime(rttm, (1, 1))
+    assert run_night(asked, DAY).record is None
+    assert read == ["once"]
+    rttm.write_text(rttm.read_text().replace(" 1 ", " 2 ", 1))
+    with pytest.raises(ArchiveError, match="differs in"):
+        run_night(asked, DAY)
+
+
+def test_each_faulty_run_is_refused_alone_whatever_files_are_called(three_nights: Path) -> None:
+    """Files whose names begin alike, and one whose problems hide those of the next."""
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    run_night(asked, DAY)
+    good = (three_nights / "inbox/weak/run.kwslist.xml").read_text()
+    faulty = re.sub(r'score="[^"]*"', 'score="high"', good)
+    rows = {"a": good, "a1": faulty, "a1.b": good, "b": faulty, "b1": good, "c": good.replace("</kwslist>", "")}
+    for system, text in rows.items():
+        (three_nights / f"inbox/{system}.kwslist.xml").write_text(text)
+    (three_nights / "inbox/d.kwslist.xml").write_text(good)
+    (three_nights / "inbox/d.resources.toml").write_text("nothing = 1\n")
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert [each.system for each in record.refused] == ["a1", "b", "c", "d"]
+    assert all(each.system in each.problems[0] for each in record.refused)
+    assert record.refused[0].total == good.count("score=")
+    assert {move.system for move in record.moves} == {"a", "a1.b", "b1"}
+
+
+def test_p_values_are_adjusted_for_all_pairs_of_a_night(three_nights: Path) -> None:
+    place = three_nights / "nightly.toml"
+    place.write_text(place.read_text().replace('"previous"', '"overconfident"').replace(".02", ".02 with p < .05"))
+    (asked,) = load_nightly(place).evaluation
+    shutil.rmtree(three_nights / "archive")
+    (three_nights / "inbox/calibrated/run.kwslist.xml").unlink()
+    first = run_night(asked, DAY).record
+    assert first is not None
+    p = {move.system: move.p for move in first.moves}
+    assert math.isnan(p.pop("overconfident"))
+    found = sws.compare(three_nights / "archive", "atwv", baseline="overconfident").differences
+    pairs = found.set_index("a")
+    assert p == pairs["p_adjusted"].to_dict()
+    assert p != pairs["p_bootstrap"].to_dict()
+
+
 def test_an_inbox_that_is_not_there(three_nights: Path) -> None:
     shutil.rmtree(three_nights / "inbox")
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
@@ -274,6 +333,19 @@ def test_bad_settings(tmp_path: Path, change: tuple[str, str], message: str) -> 
     place.write_text(FILE.replace(*change, 1))
     with pytest.raises(SettingsError, match=message):
         load_nightly(place)
+
+
+def test_bad_settings_are_told_once_and_a_file_that_is_missing_plainly(tmp_path: Path) -> None:
+    place = tmp_path / "nightly.toml"
+    with pytest.raises(SettingsError, match=r"expected a file with the settings of nights; found none\. `swsdask"):
+        load_nightly(place)
+    place.write_text(FILE.replace("inbox =", "inbx ="))
+    with pytest.raises(SettingsError) as caught:
+        load_nightly(place)
+    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == [
+        "evaluation 'demo', inbox",
+        "evaluation 'demo', inbx",
+    ]
 
 
 def test_two_evaluations_need_their_own_places(tmp_path: Path) -> None:
