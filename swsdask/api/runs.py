@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeGuard
@@ -20,6 +19,7 @@ from swsdask.execution.open import open_executor
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import Settings
+from swsdask.places.writing import temporary_folder
 
 
 def rows_to_score(evaluation: Evaluation, runs: GivenRuns) -> int:
@@ -65,9 +65,9 @@ def with_runs(
             loaded: Archive = read_into_memory(tables, sources, settings)
             yield loaded, [run.system for run in loaded.runs]
             return
-        with tempfile.TemporaryDirectory(prefix="swsdask-") as folder:
+        with temporary_folder() as folder:
             layout = Layout(buckets=buckets)
-            loaded = write_runs(Storage(folder, {}), tables, sources, settings, layout=layout, executor=executor)
+            loaded = write_runs(Storage(str(folder)), tables, sources, settings, layout=layout, executor=executor)
             yield loaded, [run.system for run in loaded.runs]
 
 

@@ -3,7 +3,8 @@
 What Parquet requests is hashed before Parquet gets it: a fragment's footer when the fragment is opened, and every
 column chunk when it is read. So exactly the bytes that are used are verified, and nothing else is read. The rows are
 checked then, whatever the hashes say, for kernels take codes for places in arrays: types, nulls, numbers of rows, order
-and range.
+and range. Times and scores are no places: the least and the greatest of a verified chunk are taken from the footer,
+which is verified too.
 """
 
 from __future__ import annotations
@@ -39,8 +40,7 @@ _CHECKED = 1 << 16
 
 _checked: dict[tuple[bytes, str, tuple[float, float] | None], None] = {}
 
-_BLOCK = 1 << 15
-"""How many values are checked at once: so few stay in the cache from one look at them to the next."""
+_NO_PLACES = ("start", "duration", "score")
 
 _DTYPES = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in DETECTION_COLUMNS}
 
@@ -177,15 +177,15 @@ class _Reader:
     def read(self) -> Iterable[Mapping[str, NDArray[Any]]]:
         """The columns, group by group. Raises `ArchiveError`."""
         try:
-            parts = self.storage.open_parts(self.part.file, self.part.size)
-            metadata = self._metadata(parts)
-            place = self._places(metadata)
-            chunks = self._chunks(metadata, place)
-            parts.fetch(chunks)
-            source = pa.PythonFile(VerifiedFile(parts, chunks), mode="r")
-            with pq.ParquetFile(source, metadata=metadata, pre_buffer=False) as file:
-                for number, rows in zip(self.part.numbers, self.part.rows, strict=True):
-                    yield self._group(file, place, number, rows)
+            with self.storage.open_parts(self.part.file, self.part.size) as parts:
+                metadata = self._metadata(parts)
+                place = self._places(metadata)
+                chunks = self._chunks(metadata, place)
+                parts.fetch(chunks)
+                source = pa.PythonFile(VerifiedFile(parts, chunks), mode="r")
+                with pq.ParquetFile(source, metadata=metadata, pre_buffer=False) as file:
+                    for number, rows in zip(self.part.numbers, self.part.rows, strict=True):
+                        yield self._group(file, place, number, rows)
         except ArchiveError:
             raise
         except _Mismatch as error:
@@ -246,20 +246,21 @@ class _Reader:
         """
         metadata = file.metadata.row_group(number)
         constant = {
-            name: 0 if name not in place else _constant(metadata, place[name])
+            name: value
             for name in self.wanted
-            if name != "score"
+            if name != "score" and (value := _constant(metadata, place[name]) if name in place else 0) is not None
         }
-        read = [name for name in self.wanted if constant.get(name) is None]
+        read = [name for name in self.wanted if name not in constant]
         table = file.read_row_group(number, columns=read, use_threads=False)
         found: dict[str, NDArray[Any]] = {}
-        for name in [*read, *(name for name in self.wanted if name not in read)]:
+        for name in [*read, *constant]:
             where = f"row group {number} with"
-            if name in read:
+            if name not in constant:
                 values = self._array(table, name, rows, where)
-                self._check_once(name, values, where, self._hash(number, place[name]))
+                stated = _stated(metadata, place[name]) if name in _NO_PLACES else None
+                self._check_once(name, values, where, self._hash(number, place[name]), stated)
             else:
-                self._check(name, np.array([constant[name]]), where)
+                self._check_range(name, constant[name], constant[name], where)
                 values = np.full(rows, constant[name], _DTYPES[name])
             found[name] = values
         return {name: found[name] for name in self.wanted}
@@ -285,30 +286,46 @@ class _Reader:
         hashes = self.part.chunks[self.part.numbers.index(number)]
         return None if hashes is None else hashes[HASH_BYTES * column : HASH_BYTES * (column + 1)]
 
-    def _check_once(self, name: str, values: NDArray[Any], where: str, verified: bytes | None) -> None:
+    def _check_once(
+        self,
+        name: str,
+        values: NDArray[Any],
+        where: str,
+        verified: bytes | None,
+        stated: tuple[float, float] | None,
+    ) -> None:
         """Check values, unless a chunk of that hash has been checked: its values are these."""
         if verified is None:
             self._check(name, values, where)
             return
         key = (verified, name, self.ranges.get(name))
         if key not in _checked:
-            self._check(name, values, where)
+            self._check(name, values, where, stated)
             if len(_checked) >= _CHECKED:
                 _checked.clear()
             _checked[key] = None
 
-    def _check(self, name: str, values: NDArray[Any], where: str) -> None:
-        """Raise `_Mismatch` for values that no run of this archive has. A NaN is in no range."""
+    def _check(self, name: str, values: NDArray[Any], where: str, stated: tuple[float, float] | None = None) -> None:
+        """Raise `_Mismatch` for values that no run of this archive has.
+
+        `stated` are the least and the greatest value where they are known. Whether a NaN, which is in no range, is
+        among the values is never known.
+        """
         if name not in self.ranges:
             return
-        low, high = self.ranges[name]
-        for begin in range(0, len(values), _BLOCK):
-            block = values[begin : begin + _BLOCK + 1]
-            if name == "query" and (block[1:] < block[:-1]).any():
-                raise _Mismatch(f"{where} rows that are not in the order of queries")
-            least, most = (block[0], block[-1]) if name == "query" else (block.min(), block.max())
-            if not (low <= least and most <= high):
-                raise _Mismatch(f"{where} {name} from {least} to {most} instead of {low} to {high}")
+        if name == "query" and (values[1:] < values[:-1]).any():
+            raise _Mismatch(f"{where} rows that are not in the order of queries")
+        if name == "query":
+            self._check_range(name, values[0], values[-1], where)
+        elif stated is not None and not (name == "score" and np.isnan(values.max())):
+            self._check_range(name, *stated, where)
+        elif name == "score" or _greatest_unsigned(values) > self.ranges[name][1]:
+            self._check_range(name, values.min(), values.max(), where)
+
+    def _check_range(self, name: str, least: float, most: float, where: str) -> None:
+        low, high = self.ranges.get(name, (least, most))
+        if not (low <= least and most <= high):
+            raise _Mismatch(f"{where} {name} from {least} to {most} instead of {low} to {high}")
 
     def _without_order(self) -> ArchiveError:
         return ArchiveError(
@@ -421,9 +438,20 @@ def hash_parts(content: pa.Buffer) -> bytes:
     return b"".join(digest(part) for part in (footer, *chunks))
 
 
+def _greatest_unsigned(values: NDArray[Any]) -> int:
+    """The greatest of some integers as bits without a sign: negative ones are greater than all others."""
+    return int(values.view(f"u{values.itemsize}").max())
+
+
+def _stated(group: pq.RowGroupMetaData, place: int) -> tuple[float, float] | None:
+    """The least and the greatest value of a column of numbers, NaN left out, as the footer states; None if not."""
+    statistics = group.column(place).statistics
+    if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, int | float):
+        return None
+    return statistics.min, statistics.max
+
+
 def _constant(group: pq.RowGroupMetaData, place: int) -> int | None:
     """The one value of a column of integers; None if there may be others."""
-    statistics = group.column(place).statistics
-    if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, int):
-        return None
-    return int(statistics.min) if statistics.min == statistics.max else None
+    stated = _stated(group, place)
+    return int(stated[0]) if stated is not None and stated[0] == stated[1] else None

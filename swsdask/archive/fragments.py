@@ -99,7 +99,8 @@ def take_up(storage: Storage, files: Iterable[SpillFile], first: int, last: int)
     for file in files:
         begin, end = (0, *file.ends)[first], file.ends[last]
         if begin < end:
-            content = pa.BufferReader(storage.open_parts(file.name, file.ends[-1]).read(begin, end - begin))
+            with storage.open_parts(file.name, file.ends[-1]) as spilled:
+                content = pa.BufferReader(spilled.read(begin, end - begin))
             parts += [
                 _as_rows(pa.ipc.read_record_batch(content, file.schema)) for n in file.rows[first : last + 1] if n
             ]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from swsdask.model.errors import ArchiveError
@@ -22,8 +22,9 @@ PART = ".part"
 """The ending of a file that is being written beside its place."""
 
 
-def read_regular(root: str, name: str) -> pa.Buffer:
-    """Map a regular file below `root` into memory.
+@contextmanager
+def open_regular(root: str, name: str) -> Iterator[OpenFile]:
+    """Open a regular file below `root` for reading.
 
     Parameters
     ----------
@@ -32,10 +33,10 @@ def read_regular(root: str, name: str) -> pa.Buffer:
     name : str
         The path of the file relative to `root`, with slashes. Neither it nor a folder on the way may be a link.
 
-    Returns
-    -------
-    pa.Buffer
-        The bytes of the file.
+    Yields
+    ------
+    OpenFile
+        The file.
 
     Raises
     ------
@@ -44,15 +45,37 @@ def read_regular(root: str, name: str) -> pa.Buffer:
     ArchiveError
         If it is a link, a pipe, a folder or a device, or is behind a link.
     """
-    descriptor = _open_regular(root, name)
+    descriptor = _descriptor(root, name)
     try:
-        size = os.fstat(descriptor).st_size
-        return pa.py_buffer(mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) if size else b"")
+        yield OpenFile(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _open_regular(root: str, name: str) -> int:
+class OpenFile:
+    """An open file, whose parts are read into memory.
+
+    It is not mapped: a mapped file that is cut short meanwhile ends the process (SIGBUS), and one that is written over
+    has other bytes when they are used than when they were verified.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+
+    def fetch(self, parts: Iterable[tuple[int, int]]) -> None:
+        """Nothing: parts are read when they are requested."""
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        """The bytes from an offset on, fewer at the end of the file."""
+        content = np.empty(max(0, min(length, self.size - offset)), np.uint8).data
+        done = 0
+        while done < len(content) and (more := os.preadv(self._descriptor, [content[done:]], offset + done)):
+            done += more
+        return pa.py_buffer(content[:done])
+
+
+def _descriptor(root: str, name: str) -> int:
     *folders, last = name.split("/")
     place = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -99,7 +99,8 @@ class Storage:
         """
         path = self.path(name)
         if self.is_local:
-            return bytes(local.read_regular(self._opened[1], name))
+            with local.open_regular(self._opened[1], name) as file:
+                return bytes(file.read(0, file.size))
         known = {} if size is None else {"start": 0, "end": size}
         content: bytes = self._filesystem.cat_file(path, **known)
         return content
@@ -117,14 +118,17 @@ class Storage:
                 contents[name] = self.read(name)
         return contents
 
-    def open_parts(self, name: str, size: int | None = None) -> Parts:
+    @contextmanager
+    def open_parts(self, name: str, size: int | None = None) -> Iterator[Parts]:
         """A file of which some parts are to be read, of a `size` if that is known. Raises as `read`."""
         path = self.path(name)
         if self.is_local:
-            return Whole(local.read_regular(self._opened[1], name))
-        if not self.is_distant:
-            return Whole(pa.py_buffer(self.read(name)))
-        return Remote(self._filesystem, path, size)
+            with local.open_regular(self._opened[1], name) as file:
+                yield file
+        elif not self.is_distant:
+            yield Whole(pa.py_buffer(self.read(name)))
+        else:
+            yield Remote(self._filesystem, path, size)
 
     def write(self, name: str, content: pa.Buffer | bytes) -> None:
         """Write a whole file; on a local file system it is on the disk when this returns."""
@@ -306,7 +310,7 @@ def _http_status(error: BaseException) -> int | None:
 
 
 class Whole:
-    """A file that is in memory, or is mapped into it."""
+    """A file that is in memory."""
 
     def __init__(self, content: pa.Buffer) -> None:
         self.content = content
@@ -349,7 +353,7 @@ class Remote:
         return pa.py_buffer(self.filesystem.cat_file(self.path, start=offset, end=min(offset + length, self.size)))
 
 
-Parts = Whole | Remote
+Parts = local.OpenFile | Whole | Remote
 
 
 def _time_of(info: Mapping[str, Any]) -> float:

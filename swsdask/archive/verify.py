@@ -200,8 +200,8 @@ class _Verification:
 def _fault(stored: StoredFile, storage: Storage) -> str | None:
     """What is found in place of a file; None if it is what was written, as far as is known."""
     try:
-        parts = storage.open_parts(stored.file)
-        return stored.fault(parts.read(0, parts.size))
+        with storage.open_parts(stored.file) as parts:
+            return stored.fault(parts.read(0, parts.size))
     except FileNotFoundError:
         return "none"
     except (OSError, ArchiveError) as error:
@@ -283,8 +283,8 @@ def _adopted(storage: Storage, entry: StoredRun | StoredSystem) -> StoredRun | S
     fragments = []
     for each in entry.fragments:
         if each.parts is None:
-            parts = storage.open_parts(each.file.file)
-            content = parts.read(0, parts.size)
+            with storage.open_parts(each.file.file) as parts:
+                content = parts.read(0, parts.size)
             each = replace(each, file=StoredFile.of(each.file.file, content), parts=hash_parts(content))
         fragments.append(each)
     return replace(entry, fragments=tuple(fragments))

@@ -34,7 +34,6 @@ from functools import partial
 from ipaddress import ip_address
 from multiprocessing import resource_tracker
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -49,6 +48,7 @@ from swsdask.execution.limits import within
 from swsdask.kernels.compilation import load_kernels
 from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
 from swsdask.model.settings import conf_directory
+from swsdask.places.writing import temporary_folder
 
 ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 << 20}
 """Where glibc's allocator ends by itself in a process that uses arrays of megabytes. Dask sets the second so low that
@@ -101,7 +101,7 @@ class LocalProcesses(_Cluster):
         tell(f"starting worker processes: {self.workers}")
         load_kernels()
         with ExitStack() as stack:
-            folder = stack.enter_context(TemporaryDirectory(prefix="swsdask-", ignore_cleanup_errors=True))
+            folder = stack.enter_context(temporary_folder())
             with signals_put_off():
                 cluster = stack.enter_context(self._started(folder))
             # Some seconds after a worker is lost, Dask ends its nanny if no worker of that name is registered. One that
@@ -112,10 +112,15 @@ class LocalProcesses(_Cluster):
             _check_memory(client)
             yield client
 
-    def _started(self, folder: str) -> LocalCluster:
+    def _started(self, folder: Path) -> LocalCluster:
         """Worker processes with files in `folder`. Keys made for this run keep other users of the machine out."""
         try:
-            made = {"distributed.nanny.pre-spawn-environ": ALLOCATION, "temporary-directory": folder, **QUIET}
+            made = {
+                "distributed.nanny.pre-spawn-environ": ALLOCATION,
+                "distributed.scheduler.worker-ttl": f"{self.timeout_s:g} s",
+                "temporary-directory": str(folder),
+                **QUIET,
+            }
             with dask.config.set(made):
                 return LocalCluster(
                     n_workers=self.workers,
@@ -341,7 +346,7 @@ def _check_versions(client: Client) -> None:
 
 def _check_memory(client: Client) -> None:
     """Raise `ClusterError` if a worker has too little memory: Dask would pause it, and it would be waited for."""
-    for address, worker in client.scheduler_info()["workers"].items():
+    for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
         limit = worker["memory_limit"]
         if limit and limit < LEAST_MEMORY:
             raise ClusterError(

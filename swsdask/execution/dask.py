@@ -45,7 +45,8 @@ class DaskExecutor:
     """The executor over the workers of a connected client, which stays its owner's to close.
 
     `patience_s` is how long no task may end while the cluster has no scheduler or no workers, or all workers are
-    paused, before that is a `ClusterError`.
+    paused, before that is a `ClusterError`. A worker that is silent for so long is restarted; one without a nanny
+    to do that is a `ClusterError` too.
     """
 
     shares_memory = False
@@ -163,12 +164,14 @@ def sent_options(client: Client) -> Iterator[None]:
 
 
 class _Watch:
-    """Waits for futures, and notices when no worker is left that could end one."""
+    """Waits for futures, and notices when no worker is left that could end one, or one has stopped."""
 
     def __init__(self, client: Client, patience_s: float) -> None:
         self._client = client
         self._patience_s = patience_s
         self._well = time.monotonic()
+        self._heard: dict[str, tuple[float, float]] = {}
+        """When each worker was last heard of, by the scheduler's clock; since when that has not changed, by ours."""
 
     def next_of(self, ended: SimpleQueue[Future[Any]]) -> Future[Any]:
         while True:
@@ -208,12 +211,39 @@ class _Watch:
         try:
             if not within(limit, self._client.nthreads):
                 return nobody
-            workers = within(limit, self._client.scheduler_info)["workers"]
+            workers = within(limit, lambda: self._client.scheduler_info(n_workers=-1))["workers"]
         except OSError:  # a TimeoutError too
             return nobody
+        self._heed_silent(workers)
         if workers and all(worker["status"] == "paused" for worker in workers.values()):
             return f"all workers have been paused for want of memory for {{patience}}. {MORE_MEMORY}"
         return None
+
+    def _heed_silent(self, workers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Have workers restarted that were not heard of for as long as patience is.
+
+        A process that is stopped, or whose machine is gone, keeps its connections, so the scheduler waits for it.
+        Raises `ClusterError` for a worker without a nanny, which nobody can restart.
+        """
+        now = time.monotonic()
+        before, self._heard = self._heard, {}
+        for address, worker in workers.items():
+            last, since = before.get(address, (None, now))
+            if last != worker["last_seen"]:
+                since = now
+            elif now - since >= self._patience_s:
+                self._restart(address, can_be=bool(worker["nanny"]))
+                continue
+            self._heard[address] = worker["last_seen"], since
+
+    def _restart(self, address: str, *, can_be: bool) -> None:
+        if not can_be:
+            raise ClusterError(
+                f"worker {address} has not been heard of for {counted(self._patience_s, 'seconds', 'g')}, and has no "
+                f"nanny that could restart it. Restart it, or take it out of the cluster. {RESUME}"
+            )
+        with suppress(TimeoutError, OSError):
+            within(ANSWER_S, lambda: self._client.restart_workers([address], raise_for_error=False))
 
 
 def _given(value: Any) -> Any:

@@ -7,8 +7,7 @@ average over no query is not defined (NaN).
 
 QUIRK, under `compat = "kwseval"` with `no_targets = "false_alarms_only"` (KWSEval -inc): a query without targets in a
 condition counts there only if the system detects it there, or nowhere at all and no document has it. So |Q| of a
-condition of some documents may differ from system to system. Those that are nowhere at all count in every condition
-that patterns of query ids make (-T), whether they match or not.
+condition of some documents may differ from system to system.
 
 Counts are added up by N_act before they are divided, in order of N_act, so that equal counts give equal bits wherever
 they come from, and rejecting everything gives P_miss = 1 exactly.
@@ -60,15 +59,13 @@ class Values(NamedTuple):
 class Population:
     """The queries of a condition. `targets` and `nontargets`, int64 [n_queries], are N_act and N_nt.
 
-    `absent` and `added`, bool [n_queries], are queries of the condition that do not count for this system, and others
-    that do (the QUIRK above).
+    `absent`, bool [n_queries], are queries that do not count for this system (the QUIRK above).
     """
 
     number: int
     condition: Condition
     targets: I64
     absent: Bool | None = None
-    added: Bool | None = None
 
     @property
     def asked(self) -> Bool:
@@ -81,8 +78,7 @@ class Population:
         return self._there(self.condition.queries)
 
     def _there(self, queries: Bool) -> Bool:
-        there = queries if self.absent is None else queries & ~self.absent
-        return there if self.added is None else there | self.added
+        return queries if self.absent is None else queries & ~self.absent
 
     @cached_property
     def nontargets(self) -> I64:
@@ -185,11 +181,7 @@ def populations_present(reference: Reference, counts: Counts) -> tuple[Populatio
     present = (reference.targets > 0) | (trials > 0)
     anywhere = present.any(axis=1)
     return tuple(
-        replace(
-            population,
-            absent=anywhere & ~present[:, population.condition.groups].any(axis=1),
-            added=~anywhere if population.condition.by_query_pattern else None,
-        )
+        replace(population, absent=anywhere & ~present[:, population.condition.groups].any(axis=1))
         for population in populations(reference)
     )
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from swsdask import __version__
@@ -24,6 +22,7 @@ from swsdask.model.nights import Record
 from swsdask.model.results import Result
 from swsdask.nightly.history import History
 from swsdask.nightly.settings import NightlyEvaluation
+from swsdask.places.writing import temporary_folder
 from swsdask.render.nightly import BoardPage, Trend, feed, index, metrics, page_of
 
 LATEST = "latest.json"
@@ -45,8 +44,8 @@ def publish(asked: NightlyEvaluation, past: History, result: Result | None) -> b
     page = board_page(asked, past)
     place = page_of(last)
     if result is not None and place is not None:
-        with tempfile.TemporaryDirectory(prefix="swsdask-") as folder:
-            path = Path(folder) / "report.html"
+        with temporary_folder() as folder:
+            path = folder / "report.html"
             report(result, path)
             out.replace(place, path.read_bytes())
     latest = (json.dumps(_latest(asked, past), indent=2, sort_keys=True) + "\n").encode()

@@ -6,7 +6,7 @@ manifest; the new one is moved last. A process that is killed at any moment ther
 results, or files without a manifest, and a reader that checks the hashes never takes a mixture for results.
 
 A writer holds a lock on its hidden folder, which ends with its process. The next writer removes the folders that are
-not locked.
+not locked. Temporary folders are kept and removed in the same way.
 
 In a store, at any URL that fsspec can write, files are made in a temporary folder here and sent when all of them are
 complete, in the same order: the old manifest is removed first, the new one is sent last.
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import gettempdir, mkdtemp
 from typing import IO, Any
 
 import xxhash
@@ -34,6 +34,7 @@ MANIFEST = "manifest.json"
 """The file of a set of results that is moved last. Its entry `files` holds the fingerprints of the others."""
 
 _HIDDEN = ".swsdask-"
+_TEMPORARY = "swsdask-temporary-"
 _PROBE = ".probe-"
 
 
@@ -88,17 +89,17 @@ def together(folder: Place) -> Iterator[Path]:
     """
     path = local_path(folder)
     if path is None:
-        with TemporaryDirectory(prefix="swsdask-") as made:
-            yield Path(made)
-            _send(Path(made), os.fspath(folder))
+        with temporary_folder() as made:
+            yield made
+            _send(made, os.fspath(folder))
         return
     local = Path(path)
     local.mkdir(parents=True, exist_ok=True)
-    hidden, lock = _locked_folder(local)
+    hidden, lock = _locked_folder(local, _HIDDEN)
     try:
         yield hidden
         _move(hidden, local)
-        _remove_abandoned(local)
+        _remove_abandoned(local, _HIDDEN)
     finally:
         try:
             rmtree(hidden, ignore_errors=True)
@@ -201,14 +202,40 @@ def _files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def _locked_folder(folder: Path) -> tuple[Path, int]:
-    """A new hidden folder and the descriptor that holds its lock."""
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Give a folder for files that no other process reads later. Removes those that killed processes left.
+
+    Yields
+    ------
+    Path
+        The folder. It is removed with all that is in it when the context ends.
+
+    Examples
+    --------
+    >>> with temporary_folder() as folder:
+    ...     _ = (folder / "part").write_text("some rows")
+    >>> folder.exists()
+    False
+    """
+    place = Path(gettempdir())
+    _remove_abandoned(place, _TEMPORARY)
+    folder, lock = _locked_folder(place, _TEMPORARY)
+    try:
+        yield folder
+    finally:
+        rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked_folder(folder: Path, prefix: str) -> tuple[Path, int]:
+    """A new folder inside another and the descriptor that holds its lock."""
     while True:
-        hidden = Path(mkdtemp(prefix=_HIDDEN, dir=folder))
-        lock = os.open(hidden, os.O_RDONLY)
-        # Another writer may take the folder for an abandoned one until it is locked.
-        if _lock(lock) and hidden.exists():
-            return hidden, lock
+        made = Path(mkdtemp(prefix=prefix, dir=folder))
+        lock = os.open(made, os.O_RDONLY)
+        # Another process may take the folder for an abandoned one until it is locked.
+        if _lock(lock) and made.exists():
+            return made, lock
         os.close(lock)
 
 
@@ -252,7 +279,7 @@ def _listed(folder: Path) -> set[str]:
     """
     if (folder / MANIFEST).exists():
         return _listed_in(folder / MANIFEST)
-    return {name for hidden in _abandoned(folder) for name in _listed_in(hidden / MANIFEST)}
+    return {name for hidden in _abandoned(folder, _HIDDEN) for name in _listed_in(hidden / MANIFEST)}
 
 
 def _listed_in(manifest: Path) -> set[str]:
@@ -279,19 +306,19 @@ def _remove(folder: Path, name: str) -> None:
                 (folder / parent).rmdir()
 
 
-def _remove_abandoned(folder: Path) -> None:
-    for hidden in _abandoned(folder):
-        rmtree(hidden, ignore_errors=True)
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    for made in _abandoned(folder, prefix):
+        rmtree(made, ignore_errors=True)
 
 
-def _abandoned(folder: Path) -> Iterator[Path]:
-    """The hidden folders of writers that have ended, each locked while it is given."""
-    for hidden in sorted(folder.glob(f"{_HIDDEN}*")):
+def _abandoned(folder: Path, prefix: str) -> Iterator[Path]:
+    """The folders whose processes have ended, each locked while it is given."""
+    for made in sorted(folder.glob(f"{prefix}*")):
         with suppress(OSError):
-            lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 if _lock(lock):
-                    yield hidden
+                    yield made
             finally:
                 os.close(lock)
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import or_
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings
 from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials
 from swsdask.model.units import TICKS_PER_SECOND
+from swsdask.places.writing import temporary_folder
 from swsdask.scoring.detections import CellTask, naming, read_ahead, tasks
 from swsdask.statistics.counts import Counts
 
@@ -121,12 +121,12 @@ def align_systems(
         progress.begin(f"alignment of {system}", run.rows)
         work = tasks(archive, [run], executor.workers, min(ROWS_AT_ONCE, settings.rows_per_task))
         found = np.zeros(len(targets.query), np.bool_)
-        with TemporaryDirectory(prefix="swsdask-") as folder:
+        with temporary_folder() as folder:
             parts: list[Rows] = []
             unknown = UnknownDocuments.of(run)
             for aligned in _aligned(executor, work, known_everywhere, (run.scores, unknown), progress):
                 found[aligned.mapped] = True
-                parts.append(_put_by(aligned.rows, Path(folder) / f"{len(parts)}.npy"))
+                parts.append(_put_by(aligned.rows, folder / f"{len(parts)}.npy"))
             parts.append(_missed(targets, ~found))
             for rows in _merged(parts):
                 yield _table(system, rows, reference, unknown)

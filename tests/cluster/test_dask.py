@@ -210,14 +210,23 @@ class Info:
 
     status = "running"
 
-    def __init__(self, *states: str) -> None:
+    def __init__(self, *states: str, nanny: str | None = None) -> None:
         self.states = states
+        self.nanny = nanny
+        self.restarted: list[str] = []
 
     def nthreads(self) -> dict[str, int]:
         return {str(number): 1 for number in range(len(self.states))}
 
-    def scheduler_info(self) -> dict[str, Any]:
-        return {"workers": {str(number): {"status": state} for number, state in enumerate(self.states)}}
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        assert n_workers == -1
+        seen = {"running": 7.0, "paused": time.monotonic()}
+        said = [{"status": state, "nanny": self.nanny, "last_seen": seen[state]} for state in self.states]
+        return {"workers": {str(number): worker for number, worker in enumerate(said)}}
+
+    def restart_workers(self, workers: list[str], raise_for_error: bool) -> None:
+        self.restarted += workers
+        self.states = ()
 
 
 @pytest.mark.parametrize(
@@ -230,6 +239,18 @@ class Info:
 def test_a_cluster_that_does_not_move(client: Any, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "POLL_S", 0.01)
     with pytest.raises(ClusterError, match=rf"{fault}.* for 0\.1 seconds.*run the command again"):
+        execution._Watch(client, 0.1).next_of(SimpleQueue())
+
+
+def test_a_worker_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A nanny restarts it; here no worker comes back."""
+    monkeypatch.setattr(execution, "POLL_S", 0.01)
+    client: Any = Info("running", nanny="tcp://nanny")
+    with pytest.raises(ClusterError, match=r"no workers, for 0\.1 seconds"):
+        execution._Watch(client, 0.1).next_of(SimpleQueue())
+    assert client.restarted == ["0"]
+    client = Info("running")
+    with pytest.raises(ClusterError, match=r"worker 0 has not been heard of for 0\.1 seconds, and has no nanny.*again"):
         execution._Watch(client, 0.1).next_of(SimpleQueue())
 
 

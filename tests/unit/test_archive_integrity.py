@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,24 @@ def test_exchanged_files_and_row_groups_are_refused(
     for what, file in exchanged(copy):
         outcome = samples["evaluation"].outcome(copy)
         assert (outcome.kind, file in outcome.message) == (REFUSED, True), what
+
+
+def test_a_file_that_is_cut_short_while_it_is_read_is_refused(
+    samples: dict[str, Sample], copied: Callable[[Sample], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mapped file would end the process (SIGBUS)."""
+    copy = copied(samples["evaluation"])
+    read = local.OpenFile.read
+
+    def cut_then_read(file: local.OpenFile, offset: int, length: int) -> object:
+        for fragment in copy.glob("detections/**/*.parquet"):
+            os.truncate(fragment, 100)
+        return read(file, offset, length)
+
+    monkeypatch.setattr(local.OpenFile, "read", cut_then_read)
+    for verify in (True, False):
+        with pytest.raises(ArchiveError, match=r"/detections/.*\.parquet"):
+            sws.score(sws.open(copy, verify=verify), ["atwv"], cache=False)
 
 
 @pytest.mark.parametrize("part", range(4))

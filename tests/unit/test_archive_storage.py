@@ -65,7 +65,8 @@ def test_files(storage: Storage) -> None:
     assert storage.files(below=False) == ["two"]
     assert storage.read("a/b/one") == b"1"
     assert pickle.loads(pickle.dumps(storage)).read("two") == b"22"
-    assert storage.open_parts("two", 2).read(1, 1) == b"2"
+    with storage.open_parts("two", 2) as parts:
+        assert parts.read(1, 1) == b"2"
     storage.remove("a")
     storage.remove("never there")
     assert storage.files(below=True) == ["two"]

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import pytest
 from swsdask.model.errors import InputError
 from swsdask.model.results import ALIGNMENT, Result
 from swsdask.places import writing
-from swsdask.places.writing import fingerprint, replacing, together
+from swsdask.places.writing import fingerprint, replacing, temporary_folder, together
 from swsdask.render.outputs import read_outputs, renew_report, write_outputs
 from tests.results import table, three_systems
 
@@ -220,3 +221,22 @@ def test_a_commit_that_the_disk_fails_after_is_told(tmp_path: Path, monkeypatch:
     with pytest.raises(OSError, match="Input/output error: the new files are committed and can be read"):
         write_outputs(new, tmp_path)
     assert read_outputs(tmp_path).table["system"].equals(new.table["system"])
+
+
+def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    process = os.fork()
+    if not process:
+        with temporary_folder() as folder:
+            (folder / "rows").write_bytes(b"x")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(process, 0)
+    (left,) = tmp_path.iterdir()
+    other = tmp_path / "swsdask-kernels-1"
+    other.mkdir()
+    with temporary_folder() as folder:
+        assert not left.exists()
+        with temporary_folder() as inner:
+            assert folder.exists()
+            assert inner != folder
+    assert list(tmp_path.iterdir()) == [other]
