@@ -29,6 +29,7 @@ from swsdask.api.writing import plot as plot
 from swsdask.api.writing import renew_report as renew_report
 from swsdask.api.writing import report as report
 from swsdask.api.writing import write as write
+from swsdask.api.writing import write_comparison as write_comparison
 from swsdask.archive.discovery import StoredDiscovery as StoredDiscovery
 from swsdask.archive.protocols import Archive as Archive
 from swsdask.archive.store import StoredArchive as StoredArchive

@@ -15,7 +15,6 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
-from swsdask.places.reading import is_file, joined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,6 +157,7 @@ def compare(
     """
     from swsdask.comparison.compare import compare as compared
     from swsdask.measures.names import with_points
+    from swsdask.render.outputs import is_result, read_outputs
 
     how = Resampling(seed, replicates, level, interval, adjust)
     _check(how, pair, baseline)
@@ -166,8 +166,6 @@ def compare(
     if gates:
         names = list(dict.fromkeys([*(names or ()), *(gate.measure for gate in gates)]))
     if not isinstance(source, Result | Evaluation) and is_result(source):
-        from swsdask.render.outputs import read_outputs
-
         source = read_outputs(source)
     if isinstance(source, Result):
         if runs or as_names(by):
@@ -181,11 +179,6 @@ def compare(
     systems = result.table["system"].unique().to_pylist()
     signature = str(result.manifest.get("signature", ""))
     return compared(samples, n_queries, systems, how, pair, baseline, gates, signature)
-
-
-def is_result(place: Location) -> bool:
-    """Whether a place is a directory that `swsdask score --out` wrote."""
-    return is_file(joined(place, "scores.parquet"))
 
 
 def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from swsdask.api.arguments import Location
 from swsdask.api.opening import Evaluation
+from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError
+from swsdask.model.leaderboard import board
 from swsdask.model.plots import new_figure, save
 from swsdask.model.results import Result
 
+_HAIR = 1e-9
+"""Relative: numbers that are farther from each other are different ones."""
 
-def report(result: Result, path: Location) -> None:
+
+def report(result: Result, path: Location, *, comparison: Comparison | None = None) -> None:
     """Write one self-contained HTML page: leaderboard, DET curves, the numbers of every query.
 
     Parameters
@@ -23,6 +30,15 @@ def report(result: Result, path: Location) -> None:
         What `score` or `discover` returns.
     path : path or URL
         The file to write.
+    comparison : Comparison, optional
+        What `compare` returned for the result: intervals, differences and ties are shown too.
+
+    Raises
+    ------
+    SettingsError
+        The comparison is of other numbers.
+    OSError, InputError
+        The page cannot be written.
 
     Examples
     --------
@@ -34,7 +50,8 @@ def report(result: Result, path: Location) -> None:
     from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render.html import write_report
 
-    write_report(result, path, rank_correlations(result))
+    shown = result if comparison is None else _with_comparison(result, comparison)
+    write_report(shown, path, rank_correlations(result))
 
 
 def write(result: Result, directory: Location, *, mediaeval: Evaluation | None = None, tde: bool = False) -> list[str]:
@@ -192,6 +209,65 @@ def _tde(result: Result) -> Callable[[Path], list[Path]]:
     if result.asked is not None:
         raise SettingsError("The official files have all measures: request all.")
     return lambda folder: write_tde_output(result, folder)
+
+
+def write_comparison(comparison: Comparison, directory: Location) -> list[str]:
+    """Write intervals.parquet, differences.parquet and comparison.json into a directory.
+
+    In a directory that `write` wrote they become part of the result: report.html shows them, and a later result there
+    replaces them too.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `compare` returns.
+    directory : path or URL
+        The directory, made if it does not exist.
+
+    Returns
+    -------
+    list of str
+        The files that were written.
+
+    Raises
+    ------
+    SettingsError
+        The directory has a result with other numbers.
+    OSError, InputError
+        The directory cannot be written.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> sws.write_comparison(sws.compare("demo/results", "atwv", replicates=1000), "demo/results")
+    ['intervals.parquet', 'differences.parquet', 'comparison.json', 'report.html']
+    """
+    from swsdask.comparison.rank_correlation import rank_correlations
+    from swsdask.places.writing import together
+    from swsdask.render import outputs
+    from swsdask.render.comparison import comparison_files
+
+    if not outputs.is_result(directory):
+        with together(directory) as hidden:
+            return comparison_files(comparison, hidden)
+    result = outputs.read_outputs(directory)
+    return outputs.renew_report(directory, _with_comparison(result, comparison), rank_correlations(result))
+
+
+def _with_comparison(result: Result, comparison: Comparison) -> Result:
+    """The result with a comparison of its numbers. Raises `SettingsError` if it is of other numbers."""
+    there = board(result.table)
+    for row in comparison.interval_table.to_pylist():
+        value = there.value(row["condition"], row["system"], row["measure"])
+        if row["system"] not in there.systems or abs(value - row["value"]) > _HAIR * (1 + abs(value)):
+            raise SettingsError(
+                f"the comparison has {row['measure']} = {row['value']:.6g} of {row['system']} in the condition "
+                f"{row['condition']}, the result {'none' if math.isnan(value) else format(value, '.6g')}: they are of "
+                "different runs or settings. Compare the result, or write to another directory."
+            )
+    return replace(result, comparison=comparison)
 
 
 def renew_report(directory: Location) -> None:

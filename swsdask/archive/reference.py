@@ -52,11 +52,15 @@ ALL = "all"
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A named part of an evaluation: bool [n_queries] and bool [n_documents]; None: all, unknown documents as well."""
+    """A named part of an evaluation: bool [n_queries] and bool [n_documents]; None: all, unknown documents as well.
+
+    `by_query_pattern`: nothing but patterns of query ids makes it.
+    """
 
     name: str
     queries: Bool | None
     documents: Bool | None
+    by_query_pattern: bool = False
 
 
 def parts(documents: pa.Table, queries: pa.Table, by: Sequence[Sequence[str]]) -> list[Part]:
@@ -73,6 +77,7 @@ def parts(documents: pa.Table, queries: pa.Table, by: Sequence[Sequence[str]]) -
                 "&".join(each.name for each in combination),
                 _both([each.queries for each in combination]),
                 _both([each.documents for each in combination]),
+                by_query_pattern=bool(combination) and all(each.by_query_pattern for each in combination),
             )
             if combination and _is_some(part.queries) and _is_some(part.documents):
                 found.setdefault(part.name, part)
@@ -109,7 +114,8 @@ class _Keys:
         """The parts that one key makes."""
         if key.startswith(QUERY_PATTERN):
             regex = key.removeprefix(QUERY_PATTERN)
-            return [Part(f"query~{regex}", _matching(regex, self.query_ids, key), None)]
+            matching = _matching(regex, self.query_ids, key)
+            return [Part(f"query~{regex}", matching, None, by_query_pattern=True)]
         if key.startswith(DOCUMENT_PATTERN):
             regex = key.removeprefix(DOCUMENT_PATTERN)
             return [Part(f"document~{regex}", None, _matching(regex, self.document_ids, key))]
@@ -194,6 +200,7 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
             queries=_averaged(part.queries, targets[:, within], settings),
             groups=within,
             n_trials=trials(within),
+            by_query_pattern=part.by_query_pattern,
         )
         for part, within in zip(wanted, groups, strict=True)
     )

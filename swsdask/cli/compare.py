@@ -80,10 +80,10 @@ def compare(
     Exit code 3: a gate of --fail-if failed; stderr names the systems, the measure and the numbers.
     """
     import swsdask as sws
-    from swsdask.api.comparing import is_result as found_result
     from swsdask.cli.progress import progress
     from swsdask.model.errors import GateError
-    from swsdask.render.comparison import comparison_json, print_comparison, write_comparison
+    from swsdask.render.comparison import comparison_json, print_comparison
+    from swsdask.render.outputs import is_result as found_result
 
     where, names = reference_and_runs(paths, given=bool(reference))
     is_result = where is not None and found_result(where)
@@ -120,7 +120,7 @@ def compare(
     else:
         print_comparison(found)
     if out is not None:
-        written = write_comparison(found, out)
+        written = sws.write_comparison(found, out)
         if form == "text":
             click.echo(f"\nWritten to {out}: {', '.join(written)}")
     if found.failures:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -32,7 +32,6 @@ from swsdask.comparison.significance import (
 )
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling
 from swsdask.model.errors import SettingsError, counted
-from swsdask.model.measures import better
 from swsdask.model.samples import Averages, Sample
 from swsdask.model.trials import F64, I8, I32
 
@@ -121,15 +120,16 @@ def compare(
     pairs = pairs or _pairs(systems, pair, baseline)
     intervals: list[tuple[str, str, str, float, float, float, float]] = []
     differences: list[tuple[Any, ...]] = []
-    told: list[str] = []
+    notes: dict[tuple[str, str], list[str]] = {}
     values: dict[tuple[str, str], dict[str, float]] = {}
     tested: dict[tuple[str, str], dict[tuple[str, str], tuple[float, float]]] = {}
     for condition, by_measure in samples.items():
         draws = _Draws(how, n_queries[condition])
         if n_queries[condition] < FEW_QUERIES:
             few = counted(n_queries[condition], "queries")
-            told.append(f"{condition}: {few}; intervals and tests of so few say little.")
+            notes[condition, ""] = [f"{condition}: {few}; intervals and tests of so few say little."]
         for measure, by_system in by_measure.items():
+            told = notes[condition, measure] = []
             resampled = {system: _Resampled(by_system[system], draws) for system in systems if system in by_system}
             for system, each in resampled.items():
                 low, high = each.interval()
@@ -146,17 +146,13 @@ def compare(
             told += _left_out_notes(condition, measure, found)
             rows = dict(zip(((p.a, p.b) for p in found), _tests(found, draws), strict=True))
             differences += [(*names, condition, measure, *row) for names, row in rows.items()]
-            told += _ties(condition, measure, resampled, differences, how)
             values[condition, measure] = {system: each.value for system, each in resampled.items()}
             tested[condition, measure] = {names: (row[0], row[-1]) for names, row in rows.items()}
-    return Comparison(
-        _table(intervals, INTERVALS),
-        _table(differences, DIFFERENCES),
-        how,
-        tuple(told),
-        signature,
-        tuple(failures(gates, pairs, values, tested)),
-    )
+    failed = tuple(failures(gates, pairs, values, tested))
+    compared = Comparison(_table(intervals, INTERVALS), _table(differences, DIFFERENCES), how, (), signature, failed)
+    for place in compared.measures:
+        notes[place] += _ties(compared, *place)
+    return replace(compared, notes=tuple(note for told in notes.values() for note in told))
 
 
 def _pairs(systems: Sequence[str], pair: tuple[str, str] | None, baseline: str | None) -> list[tuple[str, str]]:
@@ -234,26 +230,13 @@ def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair]) -> lis
     ]
 
 
-def _ties(
-    condition: str,
-    measure: str,
-    resampled: Mapping[str, _Resampled],
-    differences: Sequence[tuple[Any, ...]],
-    how: Resampling,
-) -> list[str]:
+def _ties(found: Comparison, condition: str, measure: str) -> list[str]:
     """The systems that do not differ from the best one, where it was compared with all others."""
-    merit = {system: better(measure) * each.value for system, each in resampled.items()}
-    merit = {system: value for system, value in merit.items() if not math.isnan(value)}
-    if len(merit) < 2 or not better(measure):
+    tied = found.tied(condition, measure)
+    if tied is None:
         return []
-    best = max(merit, key=lambda system: merit[system])
-    p = {frozenset(row[:2]): row[-1] for row in differences if row[2:4] == (condition, measure)}
-    others = [system for system in merit if system != best]
-    if any(frozenset((best, system)) not in p for system in others):
-        return []
-    tied = [system for system in others if not p[frozenset((best, system))] < 1 - how.level]
-    told = ", ".join(tied) if tied else "none"
-    return [f"{condition}, {measure}: best is {best}; tied with it at level {how.level:g}: {told}."]
+    others = ", ".join(tied.others) or "none"
+    return [f"{condition}, {measure}: best is {tied.best}; tied with it at level {found.how.level:g}: {others}."]
 
 
 def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:

@@ -7,7 +7,8 @@ average over no query is not defined (NaN).
 
 QUIRK, under `compat = "kwseval"` with `no_targets = "false_alarms_only"` (KWSEval -inc): a query without targets in a
 condition counts there only if the system detects it there, or nowhere at all and no document has it. So |Q| of a
-condition of some documents may differ from system to system.
+condition of some documents may differ from system to system. Those that are nowhere at all count in every condition
+that patterns of query ids make (-T), whether they match or not.
 
 Counts are added up by N_act before they are divided, in order of N_act, so that equal counts give equal bits wherever
 they come from, and rejecting everything gives P_miss = 1 exactly.
@@ -59,13 +60,15 @@ class Values(NamedTuple):
 class Population:
     """The queries of a condition. `targets` and `nontargets`, int64 [n_queries], are N_act and N_nt.
 
-    `absent`, bool [n_queries], are queries that do not count for this system (the QUIRK above).
+    `absent` and `added`, bool [n_queries], are queries of the condition that do not count for this system, and others
+    that do (the QUIRK above).
     """
 
     number: int
     condition: Condition
     targets: I64
     absent: Bool | None = None
+    added: Bool | None = None
 
     @property
     def asked(self) -> Bool:
@@ -78,7 +81,8 @@ class Population:
         return self._there(self.condition.queries)
 
     def _there(self, queries: Bool) -> Bool:
-        return queries if self.absent is None else queries & ~self.absent
+        there = queries if self.absent is None else queries & ~self.absent
+        return there if self.added is None else there | self.added
 
     @cached_property
     def nontargets(self) -> I64:
@@ -181,7 +185,11 @@ def populations_present(reference: Reference, counts: Counts) -> tuple[Populatio
     present = (reference.targets > 0) | (trials > 0)
     anywhere = present.any(axis=1)
     return tuple(
-        replace(population, absent=anywhere & ~present[:, population.condition.groups].any(axis=1))
+        replace(
+            population,
+            absent=anywhere & ~present[:, population.condition.groups].any(axis=1),
+            added=~anywhere if population.condition.by_query_pattern else None,
+        )
         for population in populations(reference)
     )
 

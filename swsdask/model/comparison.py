@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
 from swsdask.model.late_import import LateImport
-from swsdask.model.measures import written
+from swsdask.model.measures import better, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,6 +106,16 @@ class Failure:
         )
 
 
+Row = dict[str, Any]
+
+
+class Tied(NamedTuple):
+    """The best system by a measure, and the others that do not differ from it at the level of the comparison."""
+
+    best: str
+    others: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Systems compared: rows of `INTERVALS` and `DIFFERENCES`, how they were made, and notes for the reader.
@@ -120,6 +131,40 @@ class Comparison:
     failures: tuple[Failure, ...] = ()
 
     @property
+    def measures(self) -> list[tuple[str, str]]:
+        """The (condition, measure) that were compared, in their order."""
+        return list(self._intervals)
+
+    def intervals_of(self, condition: str, measure: str) -> list[Row]:
+        """The rows of `INTERVALS` of one measure in a condition."""
+        return self._intervals.get((condition, measure), [])
+
+    def differences_of(self, condition: str, measure: str) -> list[Row]:
+        """The rows of `DIFFERENCES` of one measure in a condition."""
+        return self._differences.get((condition, measure), [])
+
+    def tied(self, condition: str, measure: str) -> Tied | None:
+        """The best system, and those that do not differ from it; None unless it was compared with all others."""
+        merit = {row["system"]: better(measure) * row["value"] for row in self.intervals_of(condition, measure)}
+        merit = {system: value for system, value in merit.items() if not math.isnan(value)}
+        if len(merit) < 2 or not better(measure):
+            return None
+        best = max(merit, key=lambda system: merit[system])
+        p = {frozenset((row["a"], row["b"])): row["p_adjusted"] for row in self.differences_of(condition, measure)}
+        with_best = {system: frozenset((best, system)) for system in merit if system != best}
+        if any(pair not in p for pair in with_best.values()):
+            return None
+        return Tied(best, tuple(system for system, pair in with_best.items() if not p[pair] < 1 - self.how.level))
+
+    @cached_property
+    def _intervals(self) -> dict[tuple[str, str], list[Row]]:
+        return _by_measure(self.interval_table)
+
+    @cached_property
+    def _differences(self) -> dict[tuple[str, str], list[Row]]:
+        return _by_measure(self.difference_table)
+
+    @property
     def intervals(self) -> pd.DataFrame:
         """Every number with its interval: system, condition, measure, value, low, high, standard_error."""
         frame: pd.DataFrame = self.interval_table.to_pandas()
@@ -130,3 +175,10 @@ class Comparison:
         """Every pair: a, b, condition, measure, difference (a - b), low, high and p values."""
         frame: pd.DataFrame = self.difference_table.to_pandas()
         return frame
+
+
+def _by_measure(table: pa.Table) -> dict[tuple[str, str], list[Row]]:
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in table.to_pylist():
+        found.setdefault((row["condition"], row["measure"]), []).append(row)
+    return found

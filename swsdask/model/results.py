@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.late_import import LateImport
 from swsdask.model.leaderboard import LEADERBOARD, Board, board
@@ -91,6 +92,8 @@ class Result(Figures):
         What a reader must know beside the numbers.
     alignment : pyarrow.Table or None
         One row per trial and per unmapped occurrence, if it was requested.
+    comparison : Comparison or None
+        Intervals and differences of these numbers, if `compare` made them; the report shows them.
 
     Examples
     --------
@@ -111,6 +114,7 @@ class Result(Figures):
     manifest: dict[str, Any]
     notes: tuple[str, ...] = ()
     alignment: pa.Table | None = field(default=None, repr=False)
+    comparison: Comparison | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         systems = len(self.table["system"].unique())

@@ -94,7 +94,8 @@ class Condition:
 
     `asked` is bool [n_queries], all queries of the part; `queries` those of them that averages count: without targets
     in `groups` only where `no_targets` says so. `groups` is bool [n_groups]; `n_trials` is the number of trials of one
-    query (Eq. 2's N). The first condition of an evaluation is "all".
+    query (Eq. 2's N). `by_query_pattern`: a pattern alone says which queries. The first condition of an evaluation is
+    "all".
     """
 
     name: str
@@ -102,6 +103,7 @@ class Condition:
     queries: Bool
     groups: Bool
     n_trials: int
+    by_query_pattern: bool = False
 
 
 @dataclass(frozen=True, eq=False)

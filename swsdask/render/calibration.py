@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
 from swsdask.render import ece
-from swsdask.render.tables import mark
+from swsdask.render.tables import cell, mark
 
 COLUMNS = (
     "cnxe",
@@ -64,7 +64,7 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
                 {
                     "system": system,
                     **mark(found, system),
-                    "cells": [_cell(found, condition, system, m) for m in columns],
+                    "cells": [cell(m, found.value(condition, system, m)) for m in columns],
                 }
                 for system in systems
             ],
@@ -73,11 +73,6 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
             "not_drawn": max(0, len(systems) - n_drawn) if pictures else 0,
         }
     return sections
-
-
-def _cell(found: Board, condition: str, system: str, measure: str) -> dict[str, str]:
-    value = found.value(condition, system, measure)
-    return {"text": written(measure, value), "sort": "" if math.isnan(value) else repr(value)}
 
 
 def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, Any]]:

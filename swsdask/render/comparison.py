@@ -6,6 +6,8 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,13 +17,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdask.model.comparison import Comparison
+from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling
 from swsdask.model.errors import counted
 from swsdask.model.measures import better, describe, written
-from swsdask.places.reading import Place
-from swsdask.places.writing import together
 
 _P = ("p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon", "p_adjusted")
+
+COMPARISON = "comparison.json"
+"""The file of a directory that holds a comparison."""
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -33,11 +36,10 @@ def print_comparison(found: Comparison, console: Console | None = None) -> None:
     """
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else 10_000, highlight=False, markup=False, emoji=False)
-    intervals, differences = found.interval_table.to_pylist(), found.difference_table.to_pylist()
-    for condition, measure in dict.fromkeys((row["condition"], row["measure"]) for row in intervals):
+    for condition, measure in found.measures:
         console.print(Text.assemble((condition, "bold"), f"  {describe(measure).heading}"))
-        console.print(_intervals(_of(intervals, condition, measure), measure, found.how.level))
-        pairs = _of(differences, condition, measure)
+        console.print(_intervals(found.intervals_of(condition, measure), measure, found.how.level))
+        pairs = found.differences_of(condition, measure)
         if pairs:
             console.print(_differences(pairs, measure, found.how.level))
         console.print()
@@ -46,17 +48,13 @@ def print_comparison(found: Comparison, console: Console | None = None) -> None:
 
 
 def _told(found: Comparison) -> list[str]:
-    how = found.how
-    made = f"{counted(how.replicates, 'replicates')} of the queries, seed {how.seed}, {how.interval} intervals"
-    return [
-        *found.notes,
-        f"{made}; p adjusted: {'Holm' if how.adjust == 'holm' else 'max-T'}, over the pairs of a table.",
-        f"Signature: {found.signature}",
-    ]
+    return [*found.notes, f"{made(found.how)}, over the pairs of a table.", f"Signature: {found.signature}"]
 
 
-def _of(rows: Rows, condition: str, measure: str) -> list[Mapping[str, Any]]:
-    return [row for row in rows if (row["condition"], row["measure"]) == (condition, measure)]
+def made(how: Resampling) -> str:
+    """How a comparison was made, in words."""
+    drawn = f"{counted(how.replicates, 'replicates')} of the queries, seed {how.seed}, {how.interval} intervals"
+    return f"{drawn}; p adjusted: {'Holm' if how.adjust == 'holm' else 'max-T'}"
 
 
 def _intervals(rows: Rows, measure: str, level: float) -> Table:
@@ -97,7 +95,11 @@ def _p(value: float) -> str:
 def comparison_json(found: Comparison) -> str:
     """One JSON object with the lists `intervals` and `differences`; null where a number is not defined."""
     tables = {"intervals": found.interval_table, "differences": found.difference_table}
-    return json.dumps({name: _records(table) for name, table in tables.items()}, ensure_ascii=False, indent=1) + "\n"
+    return _json({name: _records(table) for name, table in tables.items()})
+
+
+def _json(found: Mapping[str, Any]) -> str:
+    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
 
 
 def _records(table: pa.Table) -> list[dict[str, Any]]:
@@ -107,13 +109,28 @@ def _records(table: pa.Table) -> list[dict[str, Any]]:
     ]
 
 
-def write_comparison(found: Comparison, directory: Place) -> list[str]:
-    """Write `intervals.parquet`, `differences.parquet` and `comparison.json`; their names.
+def comparison_files(found: Comparison, folder: Path) -> list[str]:
+    """Write `intervals.parquet`, `differences.parquet` and `comparison.json` into a folder; their names.
 
-    Equal comparisons give equal bytes. Raises `OSError` where the directory cannot be written.
+    `comparison.json` has beside the two lists how they were made. Equal comparisons give equal bytes.
     """
-    with together(directory) as hidden:
-        (hidden / "comparison.json").write_text(comparison_json(found), encoding="utf-8")
-        for name, table in (("differences", found.difference_table), ("intervals", found.interval_table)):
-            pq.write_table(table, hidden / f"{name}.parquet", compression="zstd")
-    return ["intervals.parquet", "differences.parquet", "comparison.json"]
+    tables = {"intervals": found.interval_table, "differences": found.difference_table}
+    for name, table in tables.items():
+        pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+    told = {"signature": found.signature, "resampling": asdict(found.how), "notes": list(found.notes)}
+    text = _json({**told, **{name: _records(table) for name, table in tables.items()}})
+    (folder / COMPARISON).write_text(text, encoding="utf-8")
+    return ["intervals.parquet", "differences.parquet", COMPARISON]
+
+
+def read_comparison(content: bytes) -> Comparison:
+    """The comparison of a `comparison.json`. Raises `ValueError` or `KeyError` for another file."""
+    found = json.loads(content)
+    intervals, differences = (
+        pa.Table.from_pylist(
+            [{key: math.nan if value is None else value for key, value in row.items()} for row in found[name]], schema
+        )
+        for name, schema in (("intervals", INTERVALS), ("differences", DIFFERENCES))
+    )
+    how, notes = Resampling(**found["resampling"]), tuple(found["notes"])
+    return Comparison(intervals, differences, how, notes, found["signature"])

@@ -14,6 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from swsdask.model.comparison import Comparison
 from swsdask.model.errors import counted
 from swsdask.model.leaderboard import LEADERBOARD, Board, board
 from swsdask.model.measures import better, describe, distinct_headings, written
@@ -21,16 +22,26 @@ from swsdask.model.results import RankCorrelation, Result
 from swsdask.places.reading import Place
 from swsdask.places.writing import replacing
 from swsdask.render.calibration import calibration
+from swsdask.render.differences import differences, interval_text, tied_with_best
 from swsdask.render.discovery import page as discovery_page
 from swsdask.render.ece import KINDS
 from swsdask.render.figures import figures
+from swsdask.render.losses import losses, worst_queries
 from swsdask.render.pages import TEMPLATES, environment, provenance, runs, style
 from swsdask.render.rank_correlation import compared
 from swsdask.render.retrieval import CURVES as PRECISION_RECALL
 from swsdask.render.retrieval import processing_load, retrieval
-from swsdask.render.tables import by_condition, by_query, mark
+from swsdask.render.tables import by_condition, by_query, cell, mark
+
+BARS = ("stwv", "otwv", "mtwv", "atwv")
+"""What the bars of a leaderboard show, the widest first."""
 
 _BAR_WIDTH = 140
+
+
+def _along(value: float) -> float:
+    """Where a number is on a bar."""
+    return round(_BAR_WIDTH * min(1.0, max(0.0, value)), 1)
 
 
 def write_report(result: Result, place: Place, correlations: Sequence[RankCorrelation] = ()) -> None:
@@ -64,7 +75,9 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
         notes=result.notes,
         sections=[
             {
-                **_section(found, condition, drawn.get(condition, [])),
+                **_section(found, condition, drawn.get(condition, []), result.comparison),
+                "losses": losses(found, condition),
+                "differences": differences(result.comparison, found, condition),
                 "calibration": calibrated.get(condition),
                 "retrieval": retrieved.get(condition),
                 "compared": ranked.get(condition),
@@ -74,6 +87,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
         ece_kinds=KINDS,
         retrieval_curves=PRECISION_RECALL,
         bar_width=_BAR_WIDTH,
+        worst=None if queries is None else worst_queries(result.table, found, queries["systems"]),
         by_query=queries is not None,
         by_query_left_out=left_out,
         load=processing_load(found, result.manifest),
@@ -92,27 +106,40 @@ def _title(found: Board) -> str:
     return counted(len(found.systems), "systems")
 
 
-def _section(found: Board, condition: str, drawn: list[dict[str, Any]]) -> dict[str, Any]:
+def _section(
+    found: Board, condition: str, drawn: list[dict[str, Any]], comparison: Comparison | None
+) -> dict[str, Any]:
     systems = found.ranked(condition)
     columns = [measure for group in LEADERBOARD for measure in group if measure in found.measures]
-    bars = [measure for measure in ("stwv", "otwv", "mtwv", "atwv") if measure in found.measures]
+    bars = [measure for measure in BARS if measure in found.measures]
     best = {measure: _best(found, condition, measure) for measure in columns}
-    rows = [
-        {
-            "system": system,
-            **mark(found, system),
-            "cells": [_cell(measure, found.value(condition, system, measure), best[measure]) for measure in columns],
-            "bars": [
-                {"measure": measure, "width": round(_BAR_WIDTH * min(1.0, value), 1)}
-                for measure in bars
-                if (value := found.value(condition, system, measure)) > 0
-            ],
-            "bars_text": ", ".join(
-                f"{describe(m).heading} {written(m, found.value(condition, system, m))}" for m in reversed(bars)
-            ),
-        }
-        for system in systems
-    ]
+    tied = {measure: tied_with_best(comparison, condition, measure) for measure in columns}
+    intervals = {measure: interval_text(comparison, condition, measure) for measure in dict.fromkeys([*columns, *bars])}
+    whisker = next((measure for measure in reversed(bars) if intervals[measure]), None)
+    rows = []
+    for system in systems:
+        values = {measure: found.value(condition, system, measure) for measure in {*columns, *bars}}
+        cells = [
+            {
+                **cell(measure, values[measure]),
+                "best": values[measure] == best[measure],
+                "tied": system in tied[measure],
+                "interval": intervals[measure].get(system, (0, 0, ""))[2],
+            }
+            for measure in columns
+        ]
+        rows.append(
+            {
+                "system": system,
+                **mark(found, system),
+                "cells": cells,
+                "bars": [{"measure": m, "width": _along(values[m])} for m in bars if values[m] > 0],
+                "bars_text": ", ".join(f"{describe(m).heading} {written(m, values[m])}" for m in reversed(bars)),
+                "whisker": [_along(end) for end in intervals[whisker][system][:2]]
+                if whisker and system in intervals[whisker]
+                else None,
+            }
+        )
     others = [
         {
             "name": measure,
@@ -127,16 +154,10 @@ def _section(found: Board, condition: str, drawn: list[dict[str, Any]]) -> dict[
         "columns": [{"heading": describe(m).heading, "title": describe(m).title} for m in columns],
         "rows": rows,
         "has_bars": bool(bars),
+        "whisker": describe(whisker).heading if whisker else "",
+        "has_ties": any(tied.values()),
         "measures": others,
         "figures": drawn,
-    }
-
-
-def _cell(measure: str, value: float, best: float) -> dict[str, Any]:
-    return {
-        "text": written(measure, value),
-        "sort": "" if math.isnan(value) else repr(value),
-        "best": value == best,
     }
 
 

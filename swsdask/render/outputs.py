@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ import pyarrow.parquet as pq
 
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES, RankCorrelation, Result
-from swsdask.places.reading import Place, joined, read_whole
+from swsdask.places.reading import Place, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
+from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
 from swsdask.render.html import page
 
 _ROWS_PER_GROUP = 1_000_000
@@ -50,7 +52,7 @@ def write_outputs(
     list of str
         What was written, by the path from `directory`: `scores.parquet`, `scores.json`, `curves.parquet`,
         `alignment.parquet` if the result has one, `manifest.json` with the notes and the fingerprints of the others,
-        `report.html`, and what `official` names.
+        `report.html`, what `official` names, and the files of a comparison if the result has one.
 
     Raises
     ------
@@ -59,7 +61,8 @@ def write_outputs(
     """
     tables = {"scores": result.table, "curves": result.curves, "alignment": result.alignment}
     with together(directory) as hidden:
-        others = [] if official is None else official(hidden)
+        others = [] if official is None else [str(path.relative_to(hidden)) for path in official(hidden)]
+        others += [] if result.comparison is None else comparison_files(result.comparison, hidden)
         for name, table in tables.items():
             if table is not None:
                 _write_table(hidden / f"{name}.parquet", table, _SCHEMAS[name])
@@ -70,7 +73,7 @@ def write_outputs(
         _write_manifest(hidden, manifest)
         listed = ("scores.parquet", "scores.json", "curves.parquet", "alignment.parquet", MANIFEST, "report.html")
         written = [name for name in listed if (hidden / name).exists()]
-        return [*written, *(str(path.relative_to(hidden)) for path in others)]
+        return [*written, *others]
 
 
 def read_outputs(directory: Place) -> Result:
@@ -98,20 +101,36 @@ def read_outputs(directory: Place) -> Result:
         file = f"{name}.parquet"
         if name == "alignment" and file not in files:
             continue
-        place = joined(directory, file)
-        try:
-            content = read_whole(place)
-            if fingerprint(content) != files[file]:
-                raise _not_a_result(place, f"a file that is not the one {MANIFEST} lists")
+        with _listed(directory, file, files) as content:
             tables[name] = pq.read_table(pa.BufferReader(content)).cast(schema)
-        except (OSError, ValueError, KeyError) as error:
-            raise _not_a_result(place, error) from None
+    comparison = None
+    if COMPARISON in files:
+        with _listed(directory, COMPARISON, files) as content:
+            comparison = read_comparison(content)
     notes = tuple(manifest.pop("notes"))
-    return Result(tables["scores"], tables["curves"], manifest, notes, tables.get("alignment"))
+    return Result(tables["scores"], tables["curves"], manifest, notes, tables.get("alignment"), comparison)
 
 
-def renew_report(directory: Place, result: Result, correlations: Sequence[RankCorrelation] = ()) -> None:
-    """Write `report.html` of a result anew, in the directory that the result was read from.
+@contextmanager
+def _listed(directory: Place, file: str, files: Mapping[str, Any]) -> Iterator[bytes]:
+    """The content of a file that the manifest lists. Raises `InputError` for another, and if it cannot be read."""
+    place = joined(directory, file)
+    try:
+        content = read_whole(place)
+        if fingerprint(content) != files[file]:
+            raise _not_a_result(place, f"a file that is not the one {MANIFEST} lists")
+        yield content
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _not_a_result(place, error) from None
+
+
+def is_result(directory: Place) -> bool:
+    """Whether a place is a directory that `write_outputs` wrote."""
+    return is_file(joined(directory, "scores.parquet"))
+
+
+def renew_report(directory: Place, result: Result, correlations: Sequence[RankCorrelation] = ()) -> list[str]:
+    """Write `report.html` of a result anew, and the files of its comparison, where it was read from; their names.
 
     Raises
     ------
@@ -122,8 +141,10 @@ def renew_report(directory: Place, result: Result, correlations: Sequence[RankCo
     """
     manifest = _read_manifest(directory)
     with together(directory) as hidden:
+        written = [] if result.comparison is None else comparison_files(result.comparison, hidden)
         (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
         _write_manifest(hidden, {**manifest, "files": {**manifest["files"], **fingerprints(hidden)}})
+    return [*written, "report.html"]
 
 
 def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:

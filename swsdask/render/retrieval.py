@@ -13,7 +13,7 @@ from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
 from swsdask.render import ece
 from swsdask.render.calibration import DRAWN, MOST_DRAWN
-from swsdask.render.tables import mark
+from swsdask.render.tables import cell, mark
 
 COLUMNS = (
     "ap",
@@ -61,7 +61,7 @@ def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
                 {
                     "system": system,
                     **mark(found, system),
-                    "cells": [_cell(found, condition, system, m) for m in columns],
+                    "cells": [cell(m, found.value(condition, system, m)) for m in columns],
                 }
                 for system in systems
             ],
@@ -75,11 +75,6 @@ def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
 def _heading(measure: str) -> str:
     family, _, point = measure.partition("@")
     return f"P@{point}" if family == "precision_at_rank" else describe(measure).heading
-
-
-def _cell(found: Board, condition: str, system: str, measure: str) -> dict[str, str]:
-    value = found.value(condition, system, measure)
-    return {"text": written(measure, value), "sort": "" if math.isnan(value) else repr(value)}
 
 
 def _plot(points: pa.Table) -> dict[str, Any] | None:

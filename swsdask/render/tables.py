@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.leaderboard import Board
-from swsdask.model.measures import TABLE
+from swsdask.model.measures import TABLE, written
 
 COLOURS, DASHES = 6, 3
 """The number of colours and dash patterns of a page; systems beyond it differ by their number only."""
@@ -20,6 +20,11 @@ def mark(found: Board, system: str) -> dict[str, int]:
     """The marks of a system in every table and picture: its number, colour and dash pattern."""
     place = found.systems.index(system)
     return {"number": place + 1, "colour": place % COLOURS, "dash": place // COLOURS % DASHES}
+
+
+def cell(measure: str, value: float) -> dict[str, str]:
+    """A number in a table that sorts: its text, and all its digits."""
+    return {"text": written(measure, value), "sort": "" if math.isnan(value) else repr(value)}
 
 
 MOST_NUMBERS = 400_000

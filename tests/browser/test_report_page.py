@@ -198,3 +198,20 @@ def test_the_nearest_point_of_a_curve_tells_its_numbers(tmp_path: Path) -> None:
         tmp_path,
     )
     assert re.fullmatch(r"false,(good|middling|weak):,threshold,P_fa,P_miss,TWV,true", found)
+
+
+def test_a_query_that_costs_much_leads_to_its_row(tmp_path: Path) -> None:
+    found = after(
+        """
+        const link = document.querySelector('#worst-queries a[data-system="middling"]');
+        document.querySelector("#by-query .filter").value = "nothing has this name";
+        link.click();
+        const row = document.querySelector("#by-query tr.found");
+        const at = [...document.querySelectorAll("#by-query th")].findIndex((h) => h.textContent === "ATWV");
+        const system = document.querySelector("#by-query .system");
+        return [row.cells[0].textContent === link.dataset.query, system.selectedOptions[0].textContent,
+          row.cells[at].textContent === link.nextSibling.textContent.trim()].join();
+        """,
+        tmp_path,
+    )
+    assert found == "true,middling,true"

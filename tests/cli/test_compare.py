@@ -45,6 +45,20 @@ def test_a_result(swsdask: Callable[..., Outcome], results: Path, tmp_path: Path
     assert pq.read_table(tmp_path / "out" / "differences.parquet").schema.equals(DIFFERENCES)
 
 
+def test_the_report_of_results_shows_a_comparison_that_is_written_beside_them(
+    swsdask: Callable[..., Outcome], folder: Path, results: Path
+) -> None:
+    measures = ("--measures", "mtwv")
+    assert swsdask("compare", folder, folder / "runs", *FEW, *measures, "--out", results).code == 0
+    assert swsdask("report", results).code == 0
+    shown = (results / "report.html").read_text()
+    assert "Differences between systems" in shown
+    assert "0.95 interval of MTWV" in shown
+    assert swsdask("score", folder, folder / "runs", "--measures", "mtwv", "--out", results).code == 0
+    assert "Differences between systems" not in (results / "report.html").read_text()
+    assert not (results / "intervals.parquet").exists()
+
+
 def test_json_is_one_object_with_two_lists(swsdask: Callable[..., Outcome], results: Path) -> None:
     ended = swsdask("compare", results, B, A, *FEW, "--format", "json")
     found = json.loads(ended.out)

@@ -69,6 +69,20 @@ def test_inc_counts_a_query_without_targets_where_the_system_detects_it(own_case
     assert alone.scores["value"].tolist() == [3.0, 3.0, 2.0]
 
 
+def test_inc_puts_a_query_without_trials_into_every_group_of_terms(own_cases: Path) -> None:
+    """K2 is nowhere: KWSEval's -T counts it in both groups, which do not name it."""
+    folder = own_cases / "kwseval/inc-conditions"
+    groups = {"A": "query~^K1$", "B": "query~^K[01]$"}
+    by = [name.replace("query~", "query_pattern:") for name in groups.values()]
+    result = scored(folder, {"no_targets": "false_alarms_only"}, by=by)
+    expected = kwseval_conditions((folder / "expected.terms.sum.txt").read_text())
+    assert {title: cells[0] for title, cells in expected.items()} == {"A": "2", "B": "3"}
+    frame = result.scores[result.scores["query"].isna()]
+    for title, cells in expected.items():
+        rows = frame[frame["condition"] == groups[title]]
+        compare(dict(zip(rows["measure"], rows["value"], strict=True)), SUMMARY + MORE, cells, True)
+
+
 def test_what_the_reference_repeats_is_noted(own_cases: Path) -> None:
     folder = own_cases / "kwseval/words"
     assert "The reference repeats 1 record of words: compat=kwseval counts them again." in scored(folder).notes

@@ -177,7 +177,9 @@ def test_nothing_in_the_page_points_elsewhere() -> None:
     urls = re.findall(r"url\(([^)]*)\)", text)
     assert urls
     assert all(url.startswith("#") for url in urls)
-    assert all(tag not in ("link", "img", "iframe", "object", "base", "a") for tag, _ in Page(text).elements)
+    elements = Page(text).elements
+    assert all(tag not in ("link", "img", "iframe", "object", "base") for tag, _ in elements)
+    assert {attributes["href"] for tag, attributes in elements if tag == "a"} == {"#by-query"}
 
 
 def test_the_same_result_gives_the_same_page() -> None:

@@ -196,5 +196,17 @@
     filter.addEventListener("input", () => { limit = LIMIT; refresh(); });
     more.addEventListener("click", () => { limit = Infinity; refresh(); });
     refresh();
+
+    /* A query that costs a system much leads to its row. */
+    all("#worst-queries a").forEach((link) => link.addEventListener("click", (event) => {
+      event.preventDefault();
+      system.value = cube.systems.indexOf(link.dataset.system);
+      filter.value = "";
+      limit = Infinity;
+      refresh();
+      const row = table.tBodies[0].rows[cube.rows.indexOf(link.dataset.query)];
+      row.classList.add("found");
+      row.scrollIntoView({ block: "center" });
+    }));
   }
 })();
