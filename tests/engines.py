@@ -47,6 +47,7 @@ class CellArchive:
 
     runs: tuple[Run, ...]
     cut: Mapping[str, Sequence[Any]]
+    place = None
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[Any]:
         yield from self.cut[system]

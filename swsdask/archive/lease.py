@@ -38,6 +38,11 @@ class Lease:
         """The folder of the writer's temporary files."""
         return f"{TEMPORARY}/{self.writer}"
 
+    @property
+    def place(self) -> str:
+        """The file of the lease, where workers that write see it."""
+        return self.storage.place(f"{self.folder}/{_LEASE}")
+
     def renew(self) -> None:
         """Say that the writer is still at work, at most every ten minutes."""
         now = time.monotonic()

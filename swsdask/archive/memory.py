@@ -59,6 +59,7 @@ class MemoryArchive:
     tables: ReferenceTables
     runs: tuple[Run, ...]
     detections: Mapping[str, Detections] = field(repr=False)
+    place = None
 
     @property
     def documents(self) -> pa.Table:

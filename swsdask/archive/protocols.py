@@ -94,6 +94,11 @@ class Archive(Protocol):
         ...
 
     @property
+    def place(self) -> str | None:
+        """A file of it that every worker must see, by path or URL; None in memory."""
+        ...
+
+    @property
     def inputs(self) -> dict[str, str]:
         """Content hashes of the reference, by role (ecf, rttm, queries)."""
         ...

@@ -87,6 +87,10 @@ class Storage:
             raise ArchiveError(f"{self.url}: a file name that leads out of the archive: {name!r}.")
         return f"{self._opened[1]}/{name}"
 
+    def place(self, name: str) -> str:
+        """The full path or the URL of a file, by which other processes find it."""
+        return self.path(name) if self.is_local else f"{self.url.rstrip('/')}/{name}"
+
     @property
     def is_distant(self) -> bool:
         """Whether every read is a request, which takes its time however little is read."""

@@ -17,7 +17,7 @@ from swsdask.archive.reference_tables import document_ids, spoken_elsewhere
 from swsdask.archive.run_table import StoredRun, read_runs_table, write_runs_table
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import StoredFile, Verification, check_range, check_spans, read_table, verification
-from swsdask.archive.versions import EvaluationManifest, opened, versions
+from swsdask.archive.versions import EvaluationManifest, manifest_name, opened, versions
 from swsdask.model.errors import ArchiveError
 from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
@@ -53,6 +53,11 @@ class StoredArchive:
     def version(self) -> int:
         """The version that is open."""
         return self.manifest.version
+
+    @property
+    def place(self) -> str:
+        """The manifest of the version, where workers find it."""
+        return self.storage.place(manifest_name(self.version))
 
     @property
     def inputs(self) -> dict[str, str]:

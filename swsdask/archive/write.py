@@ -8,7 +8,7 @@ it left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,9 @@ from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.versions import BUCKETS, EvaluationManifest, Layout, buckets_of
 from swsdask.execution.executor import Executor, run_tasks
 from swsdask.formats.in_memory import TableRun
+from swsdask.formats.pipes import Pipe
 from swsdask.formats.reference.files import ReferenceFiles
+from swsdask.formats.runs.read import RunPart
 from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted
 from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
@@ -36,6 +38,7 @@ from swsdask.model.schemas import RunSource
 from swsdask.model.secrets import without_secrets
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import I64, Detections
+from swsdask.places.reading import is_local, parted
 
 
 def begin(
@@ -116,6 +119,8 @@ def write_runs(
     layout = layout or Layout()
     storage.check_writable()
     with leased(storage) as lease:
+        if executor is not None:
+            executor.check([lease.place, *_inputs(sources)])
         change = begin(lease, tables, settings, layout, replace=replace, keep=keep, change_settings=change_settings)
         codes = codes_of(change)
         buckets = change.base.buckets
@@ -147,6 +152,16 @@ def write_runs(
         whole = {system: _whole(run.tally.run(), fragments[system]) for system, run in new.items()}
         manifest = change.commit(whole)
     return StoredArchive(storage, manifest)
+
+
+def _inputs(sources: Sequence[RunSource]) -> Iterator[str]:
+    """The files that workers are to read; of a folder in a store only one, for each is a request."""
+    folders: set[str] = set()
+    for file in dict.fromkeys(source.file for source in sources if isinstance(source, RunPart)):
+        folder = file if is_local(file) else parted(file)[0]
+        if folder not in folders and not isinstance(file, Pipe):
+            yield file
+        folders.add(folder)
 
 
 @dataclass

@@ -43,7 +43,7 @@ from distributed import Client, LocalCluster
 from distributed.security import Security
 from pydantic import BaseModel, ConfigDict, Field, FilePath, TypeAdapter, ValidationError
 
-import swsdask
+from swsdask.execution.checks import check_answers, looking
 from swsdask.execution.limits import within
 from swsdask.kernels.compilation import load_kernels
 from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
@@ -181,7 +181,7 @@ class _Running(_Cluster):
                 client = Client(address, timeout=self.timeout_s, security=security)
                 stack.callback(_close, client)
                 self._wait_for_workers(client, what, tell)
-                within(self.timeout_s, partial(_check_versions, client))
+                within(self.timeout_s, partial(_check_code, client))
                 within(self.timeout_s, partial(_check_memory, client))
             except TimeoutError:
                 raise ClusterError(
@@ -333,15 +333,9 @@ def _cluster_file(where: str) -> Path:
     )
 
 
-def _check_versions(client: Client) -> None:
-    """Raise `ClusterError` if a worker has another swsdask: then it need not compute the same bits."""
-    versions = client.run(_version)
-    others = {address: version for address, version in versions.items() if version != swsdask.__version__}
-    if others:
-        address, version = min(others.items())
-        raise ClusterError(
-            f"worker {address} has swsdask {version}, this is {swsdask.__version__}: install the same on all workers"
-        )
+def _check_code(client: Client) -> None:
+    """Raise `ClusterError` if a worker has another swsdask, which need not compute the same bits, or lacks anything."""
+    check_answers(client.run(looking((), {}), on_error="return"))
 
 
 def _check_memory(client: Client) -> None:
@@ -353,7 +347,3 @@ def _check_memory(client: Client) -> None:
                 f"worker {address} has a memory limit of {limit >> 20} MiB; a worker needs {LEAST_MEMORY >> 20} MiB. "
                 "Give each worker more memory, or have fewer of them."
             )
-
-
-def _version() -> str:
-    return swsdask.__version__

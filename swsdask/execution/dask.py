@@ -9,7 +9,7 @@ data: it outlives the loss of every worker that had it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
 from queue import Empty, SimpleQueue
@@ -19,6 +19,7 @@ from uuid import uuid4
 import dask
 from distributed import CancelledError, Client, Future, KilledWorker, Worker, WorkerPlugin
 
+from swsdask.execution.checks import check_answers, looking
 from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Tree, execution_error
 from swsdask.execution.limits import within
 from swsdask.model.errors import ClusterError, SwsdaskError, counted
@@ -74,6 +75,15 @@ class DaskExecutor:
     def share(self, value: Any) -> Any:
         """A future of the value: workers that need it fetch it from a neighbour, and keep it while tasks need it."""
         return self._submit(_given, value, key=f"share-{uuid4().hex}", priority=1)
+
+    def check(self, places: Sequence[str]) -> None:
+        """See `Executor.check`."""
+        look = looking(places, options())
+        try:
+            answers = within(max(self._patience_s, ANSWER_S), lambda: self._client.run(look, on_error="return"))
+        except TimeoutError:
+            raise ClusterError(f"a worker does not answer. {RESUME}") from None
+        check_answers(answers)
 
     def map_reduce(
         self,

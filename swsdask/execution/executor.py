@@ -37,6 +37,13 @@ class Executor(Protocol):
         """Make a value known to every worker once; the return value, or a tuple of such, is a map's `shared`."""
         ...
 
+    def check(self, places: Sequence[str]) -> None:
+        """Raise `ClusterError` for a worker that lacks this code or temporary space, or does not see a file.
+
+        `places` are the files, paths or URLs, that tasks are to read.
+        """
+        ...
+
     def map_reduce(
         self,
         function: Callable[[Item, Any], Part],

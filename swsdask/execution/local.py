@@ -5,7 +5,7 @@ Reading, kernels and large array operations release the interpreter's lock, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import reduce
 from typing import Any
@@ -23,6 +23,9 @@ class SerialExecutor:
     def share(self, value: Any) -> Any:
         """The value itself."""
         return value
+
+    def check(self, places: Sequence[str]) -> None:
+        """Nothing: tasks see what this process sees."""
 
     def map_reduce(
         self,
@@ -63,6 +66,9 @@ class ThreadExecutor:
     def share(self, value: Any) -> Any:
         """The value itself."""
         return value
+
+    def check(self, places: Sequence[str]) -> None:
+        """Nothing: tasks see what this process sees."""
 
     def map_reduce(
         self,

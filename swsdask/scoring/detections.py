@@ -245,6 +245,8 @@ class DetectionSource:
         rows_per_task: int,
         kept: KeptStatistics | None = None,
     ) -> None:
+        if archive.place is not None:
+            executor.check([archive.place])
         self.rounds = rounds(statistics)
         self.shared = (executor.share(reference),)
         self.enough = TASKS_PER_WORKER * executor.workers * rows_per_task

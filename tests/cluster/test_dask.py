@@ -340,3 +340,11 @@ def test_a_worker_is_restarted_however_soon_dask_looks_for_it() -> None:
         while not set(client.nthreads()) - lost:
             assert time.monotonic() < until, "the worker was not restarted"
             time.sleep(0.1)
+
+
+def test_a_file_that_workers_do_not_see_is_an_error_before_the_work(executor: DaskExecutor, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.touch()
+    executor.check([str(there)])
+    with pytest.raises(ClusterError, match=r"worker tls://.* does not see .*gone: it is not there\."):
+        executor.check([str(there), str(tmp_path / "gone")])

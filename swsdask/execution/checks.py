@@ -1,0 +1,122 @@
+"""What every worker must have before it gets work: this code, temporary space, and the files that it is to read.
+
+One call asks all workers at once. What they run is sent by value, so that it also runs, and reports, where swsdask is
+not installed.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from swsdask.model.errors import ClusterError
+
+Answer = Mapping[str, Any] | BaseException
+"""What a worker says of itself, or what asking it raised."""
+
+
+def looking(places: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> Callable[[], dict[str, Any]]:
+    """A function that looks around on a worker.
+
+    Parameters
+    ----------
+    places : sequence of str
+        Files, by path or URL, that the worker must see.
+    options : mapping
+        The options of stores (`places.options.options`) to reach them with.
+
+    Returns
+    -------
+    callable
+        It returns the version and the hash of the code of swsdask, or why it cannot be imported; what is wrong with
+        the folder of temporary files; and the first place that cannot be seen, with the reason.
+    """
+
+    def look() -> dict[str, Any]:
+        # Whatever is used here is imported here: a worker may lack it.
+        import hashlib
+        import tempfile
+        from pathlib import Path
+
+        try:
+            import swsdask
+            from swsdask.places.options import set_options
+            from swsdask.places.reading import is_file
+        except ImportError as error:
+            return {"import": str(error)}
+        folder = Path(swsdask.__file__).parent
+        code = hashlib.blake2b(digest_size=8)
+        for file in sorted(folder.rglob("*.py")):
+            code.update(f"{file.relative_to(folder)}\n".encode() + file.read_bytes())
+        found: dict[str, Any] = {"version": swsdask.__version__, "code": code.hexdigest()}
+        try:
+            with tempfile.TemporaryFile() as file_of_ours:
+                file_of_ours.write(bytes(1 << 16))
+        except OSError as error:
+            found["temporary"] = str(error)
+        set_options(options)
+        for place in places:
+            try:
+                reason = None if is_file(place) else "it is not there"
+            except Exception as error:
+                reason = str(error)
+            if reason is not None:
+                found["unseen"] = (place, reason)
+                break
+        return found
+
+    return look
+
+
+def check_answers(answers: Mapping[str, Answer]) -> None:
+    """Raise `ClusterError` for the first worker that lacks something, saying what to do.
+
+    Parameters
+    ----------
+    answers : mapping
+        What `looking` returned, by the address of the worker.
+    """
+    own = looking((), {})()
+    for address, answer in sorted(answers.items()):
+        fault = _fault(answer, own)
+        if fault is not None:
+            raise ClusterError(f"worker {address} {fault}")
+
+
+def _fault(answer: Answer, own: Mapping[str, Any]) -> str | None:
+    if isinstance(answer, BaseException):
+        return (
+            f"cannot be asked what it has: {type(answer).__name__}: {answer}. Install the same Python, Dask and "
+            "swsdask on all workers."
+        )
+    if "import" in answer:
+        return f"cannot import swsdask: {answer['import']}. Install swsdask {own['version']} on all workers."
+    if answer["version"] != own["version"]:
+        return f"has swsdask {answer['version']}, this is {own['version']}: install the same on all workers"
+    if answer["code"] != own["code"]:
+        return (
+            f"has another swsdask {answer['version']} than this one: the hash of its code is {answer['code']}, here "
+            f"{own['code']}. Install the same on all workers."
+        )
+    if "temporary" in answer:
+        return f"cannot write temporary files: {answer['temporary']}. Set TMPDIR of the workers to a writable folder."
+    if "unseen" in answer:
+        return _unseen(*answer["unseen"])
+    return None
+
+
+def _unseen(place: str, reason: str) -> str:
+    if "://" in place:
+        remedy = "Give its host access to that store, and the client library that reads it."
+    elif not os.path.isabs(place):
+        remedy = "Give the file by an absolute path or a URL: workers have a working directory of their own."
+    elif place.startswith(tempfile.gettempdir() + os.sep):
+        remedy = (
+            "Runs of files are kept there until they are scored: set TMPDIR here to a folder that all workers share, "
+            "or ingest the runs into an archive that they see."
+        )
+    else:
+        remedy = "Put it where all workers see it under the same path, or into a store."
+    return f"does not see {place}: {reason}. {remedy}"
