@@ -154,7 +154,7 @@ class Evaluation:
         >>> import swsdask as sws
         >>> detections = sws.open("demo/archive").detections()
         >>> duckdb.sql("SELECT query, count(*) AS n FROM detections GROUP BY ALL ORDER BY n DESC LIMIT 2").fetchall()
-        [('sim-0011', 145), ('sim-0002', 76)]
+        [('sim-0011', 150), ('sim-0002', 77)]
         """
         held = self.systems
         wanted = list(held) if systems is None else [systems] if isinstance(systems, str) else list(systems)

@@ -10,6 +10,7 @@ used where it is, also by those who cannot write there: a container whose image 
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import hashlib
 import logging
@@ -17,15 +18,17 @@ import os
 import pkgutil
 import shutil
 import stat
+import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, update_wrapper
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Generic, ParamSpec, TypeVar
+from typing import Any, BinaryIO, ClassVar, Generic, ParamSpec, TypeVar
 
 import numba
 import numpy as np
@@ -46,8 +49,10 @@ _PREFIX = "swsdask-"
 _WHOLE = "whole"
 """A file of this name is in a folder that has every kernel."""
 
-_LOCK = "lock"
-"""A file of this name is locked by the process that compiles."""
+_HELPER = "SWSDASK_COMPILES_FOR_ANOTHER"
+"""An environment variable of the processes that help another one to compile."""
+
+_MOST_HELPERS = 3
 
 _FOLDERS_KEPT = 8
 _UNUSED_S = 3600.0
@@ -112,31 +117,75 @@ def version() -> str:
 def load_kernels() -> Path:
     """Compile every kernel that is not on disk yet, and return the folder that they are kept in.
 
-    Of processes that do so at once, one compiles and the others wait for it.
+    Processes that do so at once share the work.
     """
     folder = kept_in()
-    with nullcontext() if _is_whole(folder) else _alone(folder):
-        for module in pkgutil.iter_modules([str(_HERE)], "swsdask.kernels."):
-            import_module(module.name)
-        for each in Kernel.known:
-            _ = each.compiled
-        if not _is_whole(folder):
-            (folder / _WHOLE).touch()
+    for module in pkgutil.iter_modules([str(_HERE)], "swsdask.kernels."):
+        import_module(module.name)
+    for each in Kernel.known:
+        _ = each.compiled
+    if not _is_whole(folder):
+        (folder / _WHOLE).touch()
     return folder
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder. Where the file system has no locks, every process compiles."""
-    with (folder / _LOCK).open("ab") as lock:
+def _alone(place: Path, wait: bool = True) -> Iterator[BinaryIO | None]:
+    """Hold the lock of a place; None if another process does and nobody is to `wait`.
+
+    Where the file system has no locks, every process compiles.
+    """
+    with place.open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            logging.getLogger("swsdask").warning("swsdask: waiting for another process, which compiles the kernels")
+            if not wait:
+                yield None
+                return
             fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError:
             pass
-        yield
+        yield lock
+
+
+@cache
+def _call_for_help() -> None:
+    """Start a process for each other core, up to `_MOST_HELPERS`, that compiles kernels which nobody has begun with.
+
+    They end with this process. One that cannot start is not missed: then this process compiles everything.
+    """
+    if _HELPER in os.environ:
+        return
+    modules = sorted({each.__module__ for each in Kernel.known})
+    call = f"from swsdask.kernels.compilation import help_to_compile; help_to_compile({modules!r})"
+    for _ in range(min(len(os.sched_getaffinity(0)) - 1, _MOST_HELPERS)):
+        with suppress(OSError):
+            helper = subprocess.Popen(
+                [sys.executable, "-c", call],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env={**os.environ, _HELPER: "1"},
+            )
+            atexit.register(_dismiss, helper)
+
+
+def _dismiss(helper: subprocess.Popen[bytes]) -> None:
+    helper.kill()
+    helper.communicate()
+
+
+def help_to_compile(modules: Sequence[str]) -> None:
+    """Compile the kernels of some modules, the largest first, but for those that another process has begun with.
+
+    Ends with the process that waits at the other end of the standard input.
+    """
+    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+    for module in modules:
+        import_module(module)
+    for each in sorted(Kernel.known, key=lambda each: -each.size):
+        each.compile_if_free()
 
 
 @cache
@@ -226,9 +275,41 @@ class Kernel(Generic[P, R]):
 
     @cached_property
     def compiled(self) -> Any:
-        """Numba's function. Where two threads come here at once, numba lets one wait, and it finds what is on disk."""
+        """The compiled function. Of processes that need it at once, one compiles it and the others wait."""
+        if _is_whole(kept_in()) or self._is_kept:
+            return self._compile()
+        _call_for_help()
+        with _alone(self._lock) as lock:
+            return self._compile(lock)
+
+    def compile_if_free(self) -> None:
+        """Compile the function, unless that is done or another process is at it."""
+        with _alone(self._lock, wait=False) as lock:
+            if lock is not None and not self._is_kept:
+                self._compile(lock)
+
+    @property
+    def size(self) -> int:
+        """The size of its module in bytes, which says roughly how long it takes to compile."""
+        return Path(sys.modules[self.__module__].__file__ or "").stat().st_size
+
+    @property
+    def _lock(self) -> Path:
+        return kept_in() / f"{self.__module__.rpartition('.')[2]}.{self.__name__}.lock"  # type: ignore[attr-defined]
+
+    @property
+    def _is_kept(self) -> bool:
+        with suppress(OSError):
+            return self._lock.stat().st_size > 0
+        return False
+
+    def _compile(self, lock: BinaryIO | None = None) -> Any:
+        """Compile the function, or load it, and write into its lock that it is kept."""
         function: Any = self.__wrapped__  # type: ignore[attr-defined]
-        return numba.njit(self._signatures, cache=True, nogil=True, **self._options)(function)
+        compiled = numba.njit(self._signatures, cache=True, nogil=True, **self._options)(function)
+        if lock is not None and not self._is_kept:
+            lock.write(b"kept\n")
+        return compiled
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the compiled function."""

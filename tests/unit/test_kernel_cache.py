@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import logging
 import os
 import shutil
@@ -43,6 +44,7 @@ def test_an_edit_of_a_helper_moves_the_number(tmp_path: Path) -> None:
     script = tmp_path / "sum_of_costs.py"
     script.write_text(SUM_OF_COSTS)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    environment[compilation._HELPER] = "1"
 
     def here_and_in_a_worker() -> str:
         return subprocess.check_output([sys.executable, script], text=True, cwd=tmp_path, env=environment)
@@ -166,25 +168,60 @@ def twice(x):
 """
 
 
-def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package that has one kernel."""
     shutil.copytree(PACKAGE, tmp_path / "swsdask", ignore=shutil.ignore_patterns("__pycache__"))
     kernels = tmp_path / "swsdask" / "kernels"
     for file in kernels.glob("*.py"):
         if file.name not in ("__init__.py", "compilation.py"):
             file.unlink()
     (kernels / "slow.py").write_text(SLOW_KERNEL)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
-    command = [sys.executable, "-m", "swsdask", "warm-up"]
+    return tmp_path
 
-    def started() -> subprocess.Popen[str]:
-        return subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stdout=-1, stderr=-1)
 
-    both = [started(), started()]
+def started(package: Path, *command: str, **more: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(package / "kept"), **more}
+    return subprocess.Popen(
+        [sys.executable, *command], cwd=package, env=environment, text=True, stdin=-1, stdout=-1, stderr=-1
+    )
+
+
+def test_of_two_processes_one_compiles(package: Path) -> None:
+    both = [started(package, "-m", "swsdask", "warm-up") for _ in range(2)]
     told = [process.communicate(timeout=120) for process in both]
-    (kept,) = (tmp_path / "kept").iterdir()
+    (kept,) = (package / "kept").iterdir()
     assert [out for out, _ in told] == [f"{kept}\n"] * 2
-    assert sum("compiling kernels" in err for _, err in told) == 1
-    assert sorted(file.suffix for file in kept.iterdir()) == ["", "", ".nbc", ".nbi"]
+    assert sum("compiling kernels" in err for _, err in told) <= 1, "none, where a helper was first"
+    assert sorted(file.suffix for file in kept.iterdir()) == ["", ".lock", ".nbc", ".nbi"]
+
+
+HELP = "from swsdask.kernels.compilation import help_to_compile; help_to_compile(['swsdask.kernels.slow'])"
+NAMES = "from swsdask.kernels import compilation, slow; print(slow.twice._lock)"
+
+
+def test_a_helper_compiles_what_nobody_has_begun_with(package: Path) -> None:
+    helping = {compilation._HELPER: "1"}
+    lock = Path(started(package, "-c", NAMES, **helping).communicate()[0].strip())
+    with lock.open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        helper = started(package, "-c", HELP, **helping)
+        assert helper.wait(timeout=60) == 0
+        helper.communicate()
+    assert lock.stat().st_size == 0
+    helper = started(package, "-c", HELP, **helping)
+    assert helper.wait(timeout=60) == 0
+    helper.communicate()
+    assert lock.read_bytes() == b"kept\n"
+    _, said = started(package, "-m", "swsdask", "warm-up").communicate()
+    assert "compiling" not in said
+
+
+def test_a_helper_ends_with_the_process_that_it_helps(package: Path) -> None:
+    (package / "swsdask" / "kernels" / "slow.py").write_text("import time; time.sleep(3600)")
+    helper = started(package, "-c", HELP)
+    helper.communicate(timeout=60)
+    assert helper.returncode == 0
 
 
 def test_the_place_lasts(tmp_path: Path) -> None:
