@@ -11,7 +11,7 @@ FAULTS ?=
 PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
 
-.PHONY: help demo test test-lowest test-newest fuzz faults services mutants bounds lint wheel bench clean
+.PHONY: help demo test test-lowest test-newest fuzz faults services docs docs-check mutants bounds lint wheel bench clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ $(VENV)/.bench: $(VENV)/.installed
 
 $(VENV)/.services: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[services,gcs,azure]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
 $(VENV)-lowest/.installed: pyproject.toml
@@ -72,6 +76,12 @@ faults: $(VENV)/.installed  ## try damage, hostile archives and interrupted writ
 services: $(VENV)/.services  ## the tests with real servers, which they install and start: object stores
 	timeout --kill-after=30 900 $(BIN)/python -m pytest -m services --timeout 700 -rs tests/services
 
+docs: $(VENV)/.docs  ## build the documentation: site/index.html; `mkdocs serve` shows it with search
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs-check: $(VENV)/.docs  ## build it strictly, follow its links, run every code block of its pages
+	$(BIN)/python -m pytest -m docs tests/docs
+
 mutants: $(VENV)/.installed  ## change the meaning of one line after another, and see that a named test fails each time
 	$(BIN)/python -m tests.mutants
 
@@ -101,4 +111,4 @@ bench: $(VENV)/.bench  ## measure, and write tests/bench/RESULTS.md
 	$(BIN)/python -m tests.bench
 
 clean:  ## remove what was made
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest demo dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,17 +5,19 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 from pydantic import BaseModel
 
+from swsdask.discovery.measures import home_of
 from swsdask.measures import MEASURES, select
 from swsdask.measures.names import family_name
+from swsdask.model.discovery_measures import DISCOVERY
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import TABLE, Description
 from swsdask.model.settings import Settings, conf_directory, preset_names
@@ -47,7 +49,7 @@ class SettingDescription:
 
 
 def list_measures() -> tuple[Description, ...]:
-    """List the measures of detections.
+    """List the measures of detections, then those of term discovery.
 
     Returns
     -------
@@ -61,7 +63,7 @@ def list_measures() -> tuple[Description, ...]:
     >>> next(measure.title for measure in sws.list_measures() if measure.name == "mtwv")
     'Maximum term-weighted value: at the best single threshold'
     """
-    return TABLE
+    return (*TABLE, *DISCOVERY)
 
 
 def define_measure(name: str) -> str:
@@ -88,23 +90,32 @@ def define_measure(name: str) -> str:
     >>> "AP = (1/R) sum" in sws.define_measure("map")
     True
     """
-    (family,) = select([name])
-    return inspect.cleandoc(sys.modules[type(family).__module__].__doc__ or "")
+    home = home_of(name)
+    if not home:
+        (family,) = select([name])
+        home = type(family).__module__
+    return inspect.cleandoc(import_module(home).__doc__ or "")
 
 
 def describe_measure(name: str) -> Description:
     """The row of a measure in `list_measures`. Raises `SettingsError` with the nearest name if there is none."""
-    select([name])
-    return next(row for row in TABLE if row.name == family_name(name))
+    if not home_of(name):
+        select([name])
+        name = family_name(name)
+    return next(row for row in (*TABLE, *DISCOVERY) if row.name == name)
 
 
 def families() -> Iterator[tuple[Description, ...]]:
-    """The measures, family by family, in canonical order."""
+    """The measures of detections, family by family, in canonical order; then those of term discovery."""
     rows = {row.name: row for row in TABLE}
     for family in MEASURES:
         listed = tuple(rows[name] for name in family.names if name in rows)
         if listed:
             yield listed
+    by_home: dict[str, list[Description]] = {}
+    for row in DISCOVERY:
+        by_home.setdefault(home_of(row.name), []).append(row)
+    yield from map(tuple, by_home.values())
 
 
 def list_settings(name: str = "") -> tuple[SettingDescription, ...]:

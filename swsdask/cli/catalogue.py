@@ -20,7 +20,11 @@ def measures(name: str | None) -> None:
     row = describe_measure(name.lower())
     direction = {1: "higher is better", -1: "lower is better", 0: ""}[row.better]
     click.echo(f"{row.name}: {row.title}")
-    click.echo("; ".join(each for each in (f"heading {row.heading}", direction, row.source) if each))
+    span = row.span and f"values {row.span}"
+    click.echo("; ".join(each for each in (f"heading {row.heading}", direction, span, row.source) if each))
+    for label, text in (("Formula", row.formula), ("Printed by", row.printed)):
+        if text:
+            click.echo(f"{label}: {text}")
     click.echo(f"\n{define_measure(row.name)}")
 
 

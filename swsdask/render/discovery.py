@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
+from swsdask.model.discovery_measures import ABOUT, COUNTS, ENDINGS, FAMILIES, SINGLE, WORDS
 from swsdask.model.errors import counted
 from swsdask.model.results import Result
 from swsdask.render.pages import TEMPLATES, environment, provenance, style
@@ -186,33 +187,6 @@ def _histogram(own: pa.Table, curve: str, bar_of: Any, across: str, things: str)
         "things": things,
     }
 
-
-COUNTS = {"n_classes": "Classes", "n_fragments": "Fragments", "n_words": "Words", "n_pairs": "Pairs"}
-"""Measures that count, and their headings."""
-
-SINGLE = {"ned": "NED", "coverage": "Coverage"}
-
-FAMILIES = {
-    "matching": "Matching",
-    "grouping": "Grouping",
-    "type": "Type",
-    "token": "Token",
-    "boundary": "Boundary",
-}
-"""Families of a precision, a recall and an F-score, and their headings."""
-
-ENDINGS = {"precision": "P", "recall": "R", "f_score": "F"}
-WORDS = {"precision": "precision", "recall": "recall", "f_score": "F-score"}
-
-ABOUT = {
-    "ned": "Mean normalised edit distance of the pairs: 0 is best",
-    "coverage": "Share of the discoverable phones that is covered",
-    "matching": "Pairs of fragments and their parts, against all pairs with equal transcriptions",
-    "grouping": "Classes against equal transcriptions: purity and inverse purity",
-    "type": "Word types found, against the lexicon",
-    "token": "Fragments against word tokens",
-    "boundary": "Fragment boundaries against word boundaries",
-}
 
 _HEADINGS = {"all": "All", "within_talker": "Within talker"}
 

@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from swsdask.model.discovery_measures import COUNTS, FAMILIES, SINGLE, WORDS
 from swsdask.model.errors import counted
 from swsdask.model.results import Result
-from swsdask.render.discovery import COUNTS, FAMILIES, SINGLE, WORDS, Scores, shown
+from swsdask.render.discovery import Scores, shown
 
 _UNBOUNDED = 10_000
 _SPREAD = {"": "Mean", "_std": "Std", "_min": "Min", "_max": "Max"}

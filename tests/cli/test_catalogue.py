@@ -10,6 +10,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.measures import MEASURES
+from swsdask.model.discovery_measures import DISCOVERY
 from swsdask.model.settings import Settings
 from tests.cli.conftest import Outcome
 
@@ -17,7 +18,10 @@ from tests.cli.conftest import Outcome
 def test_every_measure_is_listed_and_defined(swsdask: Callable[..., Outcome]) -> None:
     ended = swsdask("measures")
     listed = {line.split()[0] for line in ended.out.splitlines() if line}
-    assert (ended.code, listed) == (0, {name for family in MEASURES for name in family.names})
+    assert (ended.code, listed) == (
+        0,
+        {*(name for family in MEASURES for name in family.names), *(row.name for row in DISCOVERY)},
+    )
     for name in listed:
         assert sws.define_measure(name)
 
@@ -27,9 +31,12 @@ def test_a_measure(swsdask: Callable[..., Outcome]) -> None:
     assert ended.code == 0
     assert ended.out.splitlines()[:2] == [
         "twv@: Term-weighted value at a given threshold",
-        "heading TWV; higher is better; 2013 measures document, Eq. 6",
+        "heading TWV; higher is better; values .. 1; 2013 measures document, Eq. 6",
     ]
-    assert "QUIRK" in swsdask("measures", "mtwv").out
+    defined = swsdask("measures", "mtwv").out
+    assert "Formula: max over theta of TWV(theta)\nPrinted by: KWSEval: Maximum TWV; MediaEval: maxTWV" in defined
+    assert "QUIRK" in defined
+    assert swsdask("measures", "ned").out.startswith("ned: Mean normalised edit distance")
     wrong = swsdask("measures", "mtvw")
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)
     assert "Nearest: mtwv" in wrong.err

@@ -167,9 +167,9 @@ def test_several_systems_in_one_file(swsdask: Call, files: Files) -> None:
     assert f"{run}: expected one system in a run with resources; found 'y' beside 'x'." in outcome.err
 
 
-def test_the_example_in_readme(swsdask: Call, files: Files) -> None:
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+def test_the_example_in_the_documentation(swsdask: Call, files: Files) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/formats.md").read_text(encoding="utf-8")
     path = files.write(
-        "first.resources.toml", readme.partition(".resources.toml`")[2].partition("```toml\n")[2].partition("```")[0]
+        "first.resources.toml", page.partition(".resources.toml`")[2].partition("```toml\n")[2].partition("```")[0]
     )
     assert swsdask("validate", path).out == f"{path}: a description of resources: 2 phases, 1 type of nodes\n"

@@ -1,4 +1,4 @@
-"""README's table of differences from the official tools names settings that exist."""
+"""The documentation's table of differences from the official tools names settings that exist."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from swsdask.cli.options import explicit_settings
 from swsdask.model.discovery_settings import DiscoverySettings
 from swsdask.model.settings import build_settings, load_preset
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-SECTION = README[README.index("## What differs from the official tools") : README.index("## Processing load")]
-ROWS = [line for line in SECTION.splitlines() if line.startswith("| ")][1:]
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")
+ROWS = [line for line in PAGE.splitlines() if line.startswith("| ")][1:]
 COMMANDS = [command for row in ROWS for command in re.findall(r"`([^`]*--[^`]*)`", row.rpartition(" | ")[2])]
 
 

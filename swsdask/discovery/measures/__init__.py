@@ -87,3 +87,11 @@ def _spelled_out(word: str, known: list[str], definition: Definition) -> tuple[s
     raise SettingsError(
         f"measure {word!r} is unknown under {definition}. Nearest: {near[0]}. Known: {', '.join(known)}."
     )
+
+
+def home_of(name: str) -> str:
+    """The module that computes a measure, whose docstring defines it for every definition; "" for an unknown name."""
+    family = next((family for family, names in _NAMES.items() if name in names), "")
+    home = _HOMES.get(family, "tokens:" if family else "")
+    first = home if isinstance(home, str) else home["document"]
+    return first and f"{__name__}.{first.partition(':')[0]}"
