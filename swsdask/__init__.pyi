@@ -15,6 +15,7 @@ from swsdask.api.discovering import plan_discovery as plan_discovery
 from swsdask.api.discovery_inputs import Classes as Classes
 from swsdask.api.discovery_inputs import ingest_discovery as ingest_discovery
 from swsdask.api.ingesting import ingest as ingest
+from swsdask.api.integrity import expire as expire
 from swsdask.api.integrity import vacuum as vacuum
 from swsdask.api.integrity import verify as verify
 from swsdask.api.listening import errors as errors
@@ -31,6 +32,7 @@ from swsdask.api.writing import report as report
 from swsdask.api.writing import write as write
 from swsdask.api.writing import write_comparison as write_comparison
 from swsdask.archive.discovery import StoredDiscovery as StoredDiscovery
+from swsdask.archive.expiry import Expired as Expired
 from swsdask.archive.protocols import Archive as Archive
 from swsdask.archive.store import StoredArchive as StoredArchive
 from swsdask.archive.validate import Report as Report

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 
 from swsdask.api.arguments import Location
+from swsdask.archive import expiry
 from swsdask.archive import vacuum as cleaning
 from swsdask.archive import verify as verification
+from swsdask.archive.expiry import Expired
 from swsdask.archive.verify import Verified
 from swsdask.execution.executor import Executor, Progress
 
@@ -95,3 +97,47 @@ def vacuum(archive: Location, *, older_than_s: float = cleaning.DAY_S, dry_run: 
     []
     """
     return cleaning.vacuum(os.fspath(archive), older_than_s=older_than_s, dry_run=dry_run)
+
+
+def expire(
+    archive: Location, *, keep: int | None = None, older_than_s: float | None = None, dry_run: bool = False
+) -> Expired:
+    """Remove old versions of an archive, and the files that no version names without them. Others may write.
+
+    Parameters
+    ----------
+    archive : path or URL
+        The archive, of detections or of term discovery.
+    keep : int, optional
+        How many of the newest versions stay, whatever their age. Default: the newest.
+    older_than_s : float, optional
+        The age, in seconds since the commit, up to which versions stay. Default: only `keep` decides.
+    dry_run : bool, default False
+        Remove nothing.
+
+    Returns
+    -------
+    Expired
+        The versions and the files that were removed, or would be.
+
+    Raises
+    ------
+    SettingsError
+        If neither `keep` nor `older_than_s` is given.
+    ArchiveError
+        If there is no archive, or one of its versions cannot be read: then nothing is removed.
+
+    Notes
+    -----
+    The newest version always stays. Whoever has an expired version open can read it no longer. The time of a commit is
+    that of the manifest's file.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> sws.expire("demo/archive", keep=10, dry_run=True)
+    Expired(versions=(), files=())
+    """
+    return expiry.expire(os.fspath(archive), keep=keep, older_than_s=older_than_s, dry_run=dry_run)

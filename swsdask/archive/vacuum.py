@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from swsdask.archive.change import Kind
@@ -43,6 +43,7 @@ def vacuum(
     *,
     older_than_s: float = DAY_S,
     dry_run: bool = False,
+    without: Collection[int] = (),
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Remove the files that no version needs, and empty folders. Writers may be at work.
@@ -56,6 +57,8 @@ def vacuum(
         writer. Ten minutes pass between the signs of a writer at work, and as long as its longest task takes.
     dry_run : bool
         Remove nothing.
+    without : collection of int
+        Versions that need no files, for they are to be removed.
     storage_options : mapping, optional
         Of the file system.
 
@@ -74,7 +77,7 @@ def vacuum(
     before = time.time() - older_than_s
     found = storage.modified()
     at_work = held_by(storage, before)
-    named = {stored.file for stored in named_files(storage)}
+    named = {stored.file for stored in named_files(storage, without)}
     is_kept = kept_for(name.split("/")[1] for name in named if name.startswith(f"{DETECTION_FILES}/"))
 
     def is_left(name: str, changed: float) -> bool:
@@ -99,11 +102,16 @@ def archive_kind(storage: Storage) -> Kind[Any, Any]:
     return DISCOVERY if kind is DISCOVERY.manifest else EVALUATION
 
 
-def named_files(storage: Storage) -> Iterator[StoredFile]:
-    """Every file that a version names, once per version. Raises `ArchiveError` for a version that cannot be read."""
+def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[StoredFile]:
+    """Every file that a version names, once per version; those of the versions `without` are left out.
+
+    Raises `ArchiveError` for a version that cannot be read, also one of these.
+    """
     kind = archive_kind(storage)
     for version in versions(storage):
         manifest = read_version(storage, version, kind.manifest)
+        if version in without:
+            continue
         yield from manifest.tables.values()
         for entry in kind.entries(storage, manifest).values():
             yield from kind.files(entry)

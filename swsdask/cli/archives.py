@@ -1,4 +1,4 @@
-"""`swsdask ingest`, `verify` and `vacuum`: an archive is written, checked and cleaned."""
+"""`swsdask ingest`, `verify`, `vacuum` and `expire`: an archive is written, checked and cleaned."""
 
 from __future__ import annotations
 
@@ -149,3 +149,32 @@ def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
     for name in names:
         click.echo(name)
     click.echo(f"{archive}: {counted(len(names), 'files')} {'to remove' if dry_run else 'removed'}")
+
+
+@click.command("expire")
+@click.argument("archive", metavar="ARCHIVE")
+@click.option("--keep", metavar="N", type=click.IntRange(1), help="How many of the newest versions stay.")
+@click.option(
+    "--older-than",
+    metavar="DAYS",
+    type=click.FloatRange(0),
+    help="Only versions that were committed earlier are removed.",
+)
+@click.option("--dry-run", is_flag=True, help="List the versions and files; remove nothing.")
+def expire(archive: str, keep: int | None, older_than: float | None, dry_run: bool) -> None:
+    """Remove old versions of an ARCHIVE, and the files that no version names without them. Others may write.
+
+    The newest version stays. With both options, a version is removed if both let it. Nothing is removed if a version
+    cannot be read: `swsdask verify` says why. `swsdask show --versions` lists the versions.
+    """
+    import swsdask as sws
+    from swsdask.model.errors import counted
+
+    days = None if older_than is None else older_than * 86_400
+    found = sws.expire(archive, keep=keep, older_than_s=days, dry_run=dry_run)
+    for number in found.versions:
+        click.echo(f"version {number}")
+    for name in found.files:
+        click.echo(name)
+    both = f"{counted(len(found.versions), 'versions')}, {counted(len(found.files), 'files')}"
+    click.echo(f"{archive}: {both} {'to remove' if dry_run else 'removed'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 
 import click
 import pyarrow as pa
@@ -20,24 +21,61 @@ from swsdask.model.units import TICKS_PER_SECOND
 @click.command("show")
 @click.argument("archive", metavar="ARCHIVE")
 @click.option("--version", type=int, help="An earlier version.")
-def show(archive: str, version: int | None) -> None:
+@click.option("--versions", is_flag=True, help="List all versions with what each changed.")
+@click.option("--diff", type=int, nargs=2, metavar="A B", help="What version B has that version A has not.")
+def show(archive: str, version: int | None, versions: bool, diff: tuple[int, int] | None) -> None:
     """Show what an ARCHIVE contains: documents, queries, words, and every run with what was dropped or rounded.
 
     Of term discovery: the corpus, and every system with its classes and fragments.
     """
     from swsdask.archive.discovery import is_discovery
 
-    if is_discovery(archive):
+    if sum((version is not None, versions, diff is not None)) > 1:
+        raise click.UsageError("Give one of --version, --versions and --diff.")
+    if versions:
+        _show_versions(archive)
+    elif diff is not None:
+        _show_difference(archive, *diff)
+    elif is_discovery(archive):
         show_discovery(archive, version)
     else:
         _show_detections(archive, version)
 
 
-def _show_detections(archive: str, version: int | None) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+def _show_versions(archive: str) -> None:
+    from swsdask.archive.expiry import list_versions
 
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in ("Version", "Committed (UTC)", "Systems", "Added", "Replaced", "Removed", "Settings changed"):
+        table.add_column(heading, justify="left" if heading.startswith("Committed") else "right")
+    for each in list_versions(archive):
+        changed = each.changed
+        counts = (each.systems, changed.added, changed.replaced, changed.removed, changed.settings)
+        committed = datetime.fromtimestamp(each.committed, UTC)
+        table.add_row(f"{each.number}", f"{committed:%Y-%m-%d %H:%M:%S}", *(f"{len(names):,}" for names in counts))
+    _print(table)
+
+
+def _show_difference(archive: str, one: int, other: int) -> None:
+    from swsdask.archive.expiry import difference
+
+    found = difference(archive, one, other)
+    click.echo(f"{archive}, version {other} beside version {one}")
+    for what in ("added", "replaced", "removed"):
+        for system in getattr(found, what):
+            click.echo(f"  {what}: {system}")
+    for each in found.settings:
+        click.echo(f"  {each.setting}: {each.kept} before, {each.used} now")
+    if not (found.added or found.replaced or found.removed or found.settings):
+        click.echo("  the same systems and settings")
+
+
+def _print(table: Table) -> None:
+    width = None if sys.stdout.isatty() else 160
+    Console(width=width, highlight=False, markup=False).print(table)
+
+
+def _show_detections(archive: str, version: int | None) -> None:
     from swsdask.api.manifest import differences
     from swsdask.archive.check_runs import collection_statistics
     from swsdask.archive.reference import build_reference
@@ -90,8 +128,7 @@ def _show_detections(archive: str, version: int | None) -> None:
             f"{sum(run.unknown_queries.values()):,}",
             f"{run.rounded:,}",
         )
-    width = None if sys.stdout.isatty() else 160
-    Console(width=width, highlight=False, markup=False).print(table)
+    _print(table)
     reported = [run.system for run in opened.runs if run.resources is not None]
     if reported:
         click.echo(
@@ -126,8 +163,7 @@ def show_discovery(url: str, version: int | None) -> None:
         shown.add_column(heading, justify="right" if heading in ("Classes", "Fragments") else "left")
     for each in archive.systems:
         shown.add_row(each.system, f"{each.n_classes:,}", f"{each.n_fragments:,}", each.content, each.read_from)
-    width = None if sys.stdout.isatty() else 160
-    Console(width=width, highlight=False, markup=False).print(shown)
+    _print(shown)
 
 
 def _distinct(table: pa.Table, column: str) -> int:
