@@ -7,11 +7,12 @@ OLDEST ?= $(shell .ci/find-python oldest)
 NEWEST ?= $(shell .ci/find-python newest)
 FUZZ_SECONDS ?= 600
 FAULTS ?=
+DEPLOY_SECONDS ?= 900
 # A file of tests runs whole in one process; more processes than this gain little and take memory.
 PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
 
-.PHONY: help demo test test-lowest test-newest fuzz faults services docs docs-check mutants bounds lint wheel bench clean
+.PHONY: help demo deploy-check test test-lowest test-newest fuzz faults services docs docs-check mutants bounds lint wheel bench clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +82,11 @@ docs: $(VENV)/.docs  ## build the documentation: site/index.html; `mkdocs serve`
 
 docs-check: $(VENV)/.docs  ## build it strictly, follow its links, run every code block of its pages
 	$(BIN)/python -m pytest -m docs tests/docs
+
+deploy-check: $(VENV)/.services  ## run the check of every folder of deploy/
+	@for check in deploy/*/check; do \
+		echo "== $$check"; timeout --kill-after=30 $(DEPLOY_SECONDS) $$check < /dev/null || exit 1; \
+	done
 
 mutants: $(VENV)/.installed  ## change the meaning of one line after another, and see that a named test fails each time
 	$(BIN)/python -m tests.mutants

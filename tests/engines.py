@@ -139,6 +139,7 @@ class AnyOrder:
         *,
         label: Callable[[Any], str] = str,
         done: Callable[[Any], None] | None = None,
+        name: str = "map",
     ) -> Any:
         def join(parts: list[Any]) -> Any:
             self._order.shuffle(parts)

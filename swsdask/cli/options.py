@@ -264,7 +264,7 @@ class Engine:
         if self.executor and self.cluster:
             raise SettingsError("--executor and --cluster exclude each other.")
         if self.cluster:
-            from swsdask.execution.clusters import describe
+            from swsdask.execution.cluster_files import describe
 
             describe(self.cluster, self.workers)
         table = {

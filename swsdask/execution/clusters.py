@@ -1,32 +1,13 @@
-"""Worker processes: started here, or those of a scheduler that runs elsewhere; what a file of `conf/cluster` says.
-
-A cluster file is TOML with `kind` and the keys of that kind:
-
-- `kind = "local"`: worker processes of this machine; `workers` (default: the cores there are), `threads` of each
-  (default 1), `memory` of each ("auto": an equal share of the machine's, or such as "4 GiB").
-- `kind = "address"`: a running scheduler at `address`, such as "tcp://scheduler:8786".
-- `kind = "scheduler_file"`: the same, its address taken from the `path` that the scheduler writes.
-
-The last two wait until `workers` (default 1) are there. A scheduler with TLS (tls://) needs `tls_ca_file`, `tls_cert`
-and `tls_key`, files in PEM: who signed the certificates of the cluster, this client's certificate, and its key. Worker
-processes of this machine have keys of their own, made for each run and never written to a file that stays.
-
-Every kind has `timeout_s` (default 60): how long to wait for the scheduler and the workers, at the start and when they
-are lost, paused or stopped.
-
-Kernels are compiled once and kept on disk. Workers that are started here find everything compiled. Where workers run
-elsewhere, call `swsdask warm-up` once when their image or environment is made: they read what it compiled, also where
-they cannot write.
-"""
+"""Worker processes: started here, or those of a scheduler that runs elsewhere."""
 
 from __future__ import annotations
 
 import json
 import logging
 import signal
+import socket
 import threading
 import time
-import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -34,20 +15,21 @@ from functools import partial
 from ipaddress import ip_address
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
+from urllib.request import urlopen
+from uuid import uuid4
 
 import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
 from distributed.security import Security
-from pydantic import BaseModel, ConfigDict, Field, FilePath, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FilePath
 
 from swsdask.execution.checks import check_answers, looking
 from swsdask.execution.limits import within
 from swsdask.kernels.compilation import load_kernels
 from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
-from swsdask.model.settings import conf_directory
 from swsdask.places.writing import temporary_folder
 
 ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 << 20}
@@ -77,17 +59,20 @@ Tell = Callable[[str], None]
 """Receives what is waited for."""
 
 
-class _Cluster(BaseModel):
+class Workers(BaseModel):
+    """Where worker processes are."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     timeout_s: float = Field(default=60.0, gt=0)
 
     @property
-    def _at_most(self) -> str:
+    def at_most(self) -> str:
+        """The time limit in words."""
         return counted(self.timeout_s, "seconds", "g")
 
 
-class LocalProcesses(_Cluster):
+class LocalProcesses(Workers):
     """Worker processes of this machine."""
 
     kind: Literal["local"] = "local"
@@ -109,7 +94,7 @@ class LocalProcesses(_Cluster):
             unhurried = {"distributed.deploy.lost-worker-timeout": "1 day"}
             stack.enter_context(dask.config.set(unhurried))
             client = stack.enter_context(Client(cluster, timeout=self.timeout_s))
-            _check_memory(client)
+            check_memory(client)
             yield client
 
     def _started(self, folder: Path) -> LocalCluster:
@@ -166,7 +151,7 @@ def signals_put_off() -> Iterator[None]:
             signal.raise_signal(caught[0])
 
 
-class _Running(_Cluster):
+class _Running(Workers):
     workers: int = Field(default=1, ge=1)
     tls_ca_file: FilePath | None = None
     tls_cert: FilePath | None = None
@@ -174,21 +159,22 @@ class _Running(_Cluster):
 
     @contextmanager
     def _connected(self, address: str, what: str, tell: Tell) -> Iterator[Client]:
-        tell(f"connecting to the scheduler at {what}, {self._at_most} at most")
+        tell(f"connecting to the scheduler at {what}, {self.at_most} at most")
         security = self._security(address)
-        with _quiet(), ExitStack() as stack:
+        with quiet(), ExitStack() as stack:
             try:
                 client = Client(address, timeout=self.timeout_s, security=security)
                 stack.callback(_close, client)
-                self._wait_for_workers(client, what, tell)
-                within(self.timeout_s, partial(_check_code, client))
-                within(self.timeout_s, partial(_check_memory, client))
+                wait_for_workers(client, self.workers, self.timeout_s, f"the scheduler at {what}", tell)
+                within(self.timeout_s, partial(check_code, client))
+                within(self.timeout_s, partial(check_memory, client))
             except TimeoutError:
                 raise ClusterError(
-                    f"the scheduler at {what} or a worker does not answer within {self._at_most}"
+                    f"the scheduler at {what} or a worker does not answer within {self.at_most}"
                 ) from None
             except (OSError, ValueError) as error:
                 raise ClusterError(f"no scheduler answers at {what}: {error}") from error
+            tell_dashboard(client, tell)
             yield client
 
     def _security(self, address: str) -> Security:
@@ -217,18 +203,30 @@ class _Running(_Cluster):
             )
         return security
 
-    def _wait_for_workers(self, client: Client, what: str, tell: Tell) -> None:
-        deadline = time.monotonic() + self.timeout_s
-        wanted = counted(self.workers, "workers")
-        while (there := len(within(self.timeout_s, client.nthreads))) < self.workers:
-            tell(f"waiting for {wanted} of the scheduler at {what}, {self._at_most} at most: {there} there")
-            left = max(0.1, deadline - time.monotonic())
-            try:
-                within(left + 1, partial(client.wait_for_workers, there + 1, timeout=left))
-            except TimeoutError as error:
-                raise ClusterError(
-                    f"the scheduler at {what} has fewer than {wanted} after {self._at_most}: {there} there"
-                ) from error
+
+def wait_for_workers(client: Client, workers: int, timeout_s: float, what: str, tell: Tell) -> None:
+    """Wait until so many workers are there. Raises `ClusterError` if they do not come.
+
+    While there is none, a task waits for one: an adaptive cluster starts its first worker because of it.
+    """
+    deadline = time.monotonic() + timeout_s
+    wanted, at_most = counted(workers, "workers"), counted(timeout_s, "seconds", "g")
+    begun: list[Any] = []
+    while (there := len(within(timeout_s, client.nthreads))) < workers:
+        tell(f"waiting for {wanted} of {what}, {at_most} at most: {there} there")
+        if not there and not begun:
+            begun.append(client.submit(str, key=f"first-{uuid4().hex}"))
+        left = max(0.1, deadline - time.monotonic())
+        try:
+            within(left + 1, partial(client.wait_for_workers, there + 1, timeout=left))
+        except TimeoutError as error:
+            raise ClusterError(f"{what} has fewer than {wanted} after {at_most}: {there} there") from error
+
+
+def tell_dashboard(client: Client, tell: Tell) -> None:
+    """Tell where the scheduler's dashboard is, if it has one."""
+    with suppress(OSError), urlopen(client.dashboard_link, timeout=2):
+        tell(f"dashboard: {client.dashboard_link}")
 
 
 class RunningAt(_Running):
@@ -254,11 +252,11 @@ class RunningByFile(_Running):
     def connected(self, tell: Tell) -> Iterator[Client]:
         """A client of that scheduler, which goes on when the context ends."""
         if not self.path.is_file():
-            tell(f"waiting for a scheduler to write {self.path}, {self._at_most} at most")
+            tell(f"waiting for a scheduler to write {self.path}, {self.at_most} at most")
         deadline = time.monotonic() + self.timeout_s
         while (address := self._address()) is None:
             if time.monotonic() > deadline:
-                raise ClusterError(f"no scheduler wrote {self.path} within {self._at_most}")
+                raise ClusterError(f"no scheduler wrote {self.path} within {self.at_most}")
             time.sleep(0.1)
         with self._connected(address, str(self.path), tell) as client:
             yield client
@@ -269,6 +267,31 @@ class RunningByFile(_Running):
             return str(json.loads(self.path.read_bytes())["address"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+
+class InKubernetes(_Running):
+    """A scheduler behind a Service of Kubernetes."""
+
+    kind: Literal["kubernetes"] = "kubernetes"
+    service: str = "swsdask-scheduler"
+    namespace: str = "default"
+    port: int = Field(default=8786, ge=1, le=65535)
+
+    @contextmanager
+    def connected(self, tell: Tell) -> Iterator[Client]:
+        """A client of that scheduler. Raises `ClusterError`, with how to reach it, outside the cluster."""
+        host = f"{self.service}.{self.namespace}.svc"
+        try:
+            socket.getaddrinfo(host, self.port)
+        except OSError as error:
+            raise ClusterError(
+                f"{host} has no address here: {error}. Run the command in a Job of that cluster, as in "
+                f"deploy/kubernetes, or forward its port, kubectl port-forward --namespace {self.namespace} "
+                f"service/{self.service} {self.port}, and give --cluster tcp://127.0.0.1:{self.port}"
+            ) from error
+        scheme = "tls" if self.tls_cert else "tcp"
+        with self._connected(f"{scheme}://{host}:{self.port}", host, tell) as client:
+            yield client
 
 
 def _is_loopback(address: str) -> bool:
@@ -286,7 +309,7 @@ def _close(client: Client) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep Dask from logging what becomes an error of ours."""
     with ExitStack() as stack:
         for handler in logging.getLogger("distributed").handlers:
@@ -295,50 +318,12 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-Cluster = LocalProcesses | RunningAt | RunningByFile
-
-_CLUSTER: TypeAdapter[Cluster] = TypeAdapter(Annotated[Cluster, Field(discriminator="kind")])
-
-
-def describe(where: str, workers: int | None = None) -> Cluster:
-    """The cluster at `where`: an address with "://", a scheduler's .json file, a .toml file, or a name in conf/cluster.
-
-    `workers`, if given, replaces what the file says. Raises `SettingsError` if there is no such file, or a key or value
-    in it is wrong.
-    """
-    given: dict[str, Any] = {} if workers is None else {"workers": workers}
-    if "://" in where:
-        return RunningAt(address=where, **given)
-    if where.endswith(".json"):
-        return RunningByFile(path=Path(where), **given)
-    path = _cluster_file(where)
-    try:
-        return _CLUSTER.validate_python({**tomllib.loads(path.read_text(encoding="utf-8")), **given})
-    except ValidationError as error:
-        faults = "\n".join(f"{path}: {'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors())
-        raise SettingsError(faults) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise SettingsError(f"{path}: the cluster file cannot be read: {error}") from None
-
-
-def _cluster_file(where: str) -> Path:
-    folder = conf_directory() / "cluster"
-    for path in (Path(where), folder / where, folder / f"{where}.toml"):
-        if path.is_file():
-            return path
-    names = ", ".join(sorted(path.stem for path in folder.glob("*.toml")))
-    raise SettingsError(
-        f"executor {where!r} is neither auto, serial, threads, processes, an address such as tcp://host:8786, a "
-        f"scheduler's .json file, nor a cluster file; those of conf/cluster are: {names}."
-    )
-
-
-def _check_code(client: Client) -> None:
+def check_code(client: Client) -> None:
     """Raise `ClusterError` if a worker has another swsdask, which need not compute the same bits, or lacks anything."""
     check_answers(client.run(looking((), {}), on_error="return"))
 
 
-def _check_memory(client: Client) -> None:
+def check_memory(client: Client) -> None:
     """Raise `ClusterError` if a worker has too little memory: Dask would pause it, and it would be waited for."""
     for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
         limit = worker["memory_limit"]

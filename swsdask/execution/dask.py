@@ -31,6 +31,12 @@ RETRIES = 2
 POLL_S = 1.0
 """How long nothing may end before the cluster is looked after."""
 
+RECOUNT_S = 1.0
+"""How long the number of workers is taken for what it was."""
+
+LEAST_AHEAD = 32
+"""How many tasks are out at least, so that an adaptive cluster sees that there is work for more workers."""
+
 ANSWER_S = 60.0
 """How long a scheduler may take to answer, however short patience is: it imports what the first tasks need."""
 
@@ -56,6 +62,8 @@ class DaskExecutor:
         self._client = client
         self._fan_in = fan_in
         self._patience_s = patience_s
+        self._most = LEAST_AHEAD
+        self._counted_at = -RECOUNT_S
 
     @property
     def workers(self) -> int:
@@ -94,9 +102,10 @@ class DaskExecutor:
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
+        name: str = "map",
     ) -> Part | None:
         """See `Executor.map_reduce`. Raises `ClusterError` when the scheduler or all workers are lost for good."""
-        name = uuid4().hex
+        unique = uuid4().hex
         ended: SimpleQueue[Future[Any]] = SimpleQueue()
         running: dict[Any, tuple[Future[Any], Item]] = {}
         watch = _Watch(self._client, self._patience_s)
@@ -112,14 +121,13 @@ class DaskExecutor:
 
         tree: Tree[Future[Any]] = Tree(join, self._fan_in)
         try:
-            ahead = self.workers * TASKS_AHEAD
             for number, item in enumerate(items):
-                key = (f"map-{name}", number)
+                key = (name, label(item), f"{unique}-{number}")
                 future = self._submit(function, item, shared, key=key)
                 running[key] = (future, item)
                 future.add_done_callback(ended.put)
                 tree.add(future)
-                if len(running) >= ahead:
+                if len(running) >= self._ahead():
                     collect()
             total = tree.total()
             if total is None:
@@ -138,6 +146,14 @@ class DaskExecutor:
 
     def close(self) -> None:
         """The client is closed by its owner."""
+
+    def _ahead(self) -> int:
+        """How many tasks may be out. Workers come and go, so they are counted again, once a second."""
+        now = time.monotonic()
+        if now - self._counted_at >= RECOUNT_S:
+            self._most = max(LEAST_AHEAD, self.workers * TASKS_AHEAD)
+            self._counted_at = now
+        return self._most
 
     def _submit(self, function: Callable[..., Any], *arguments: Any, key: Any, priority: int = 0) -> Future[Any]:
         """A future of function(*arguments). What is large on purpose is sent without Dask's warning."""

@@ -53,13 +53,14 @@ class Executor(Protocol):
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
+        name: str = "map",
     ) -> Part | None:
         """Everything that function(item, shared) gives, merged; None without items.
 
         `merge` is associative and commutative and leaves its arguments as they are: parts are merged as they come, and
         again where a worker was lost. Items are drawn lazily, a few per worker ahead. `done` is called in this process
         as items end. A failing item raises `ExecutionError` that carries `label(item)`, or the `SwsdaskError` that the
-        item raised itself.
+        item raised itself. `name`, such as the round, stands before the label where tasks are shown.
         """
         ...
 

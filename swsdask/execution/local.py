@@ -36,6 +36,7 @@ class SerialExecutor:
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
+        name: str = "map",  # noqa: ARG002
     ) -> Part | None:
         """See `Executor.map_reduce`."""
         tree: Tree[Part] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
@@ -79,6 +80,7 @@ class ThreadExecutor:
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
+        name: str = "map",  # noqa: ARG002
     ) -> Part | None:
         """See `Executor.map_reduce`."""
         tree: Tree[Part] = Tree(lambda parts: reduce(merge, parts), fan_in=2)

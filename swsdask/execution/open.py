@@ -43,7 +43,8 @@ def open_executor(
         finally:
             threads.close()
     else:
-        from swsdask.execution.clusters import LocalProcesses, describe
+        from swsdask.execution.cluster_files import describe
+        from swsdask.execution.clusters import LocalProcesses
         from swsdask.execution.dask import DaskExecutor, sent_options
 
         place = LocalProcesses(workers=workers) if name == "processes" else describe(name, settings.workers)
@@ -60,7 +61,7 @@ def cluster(where: str | os.PathLike[str], workers: int | None = None) -> Iterat
     ----------
     where : str or path
         "serial", "threads", "processes", the address of a Dask scheduler, its scheduler file, or a file that describes
-        a cluster, such as those of ``conf/cluster`` (see `swsdask.execution.clusters`).
+        a cluster, such as those of ``conf/cluster`` (see `swsdask.execution.cluster_files`).
     workers : int, optional
         The number of workers. Default: the number of cores, or what the file says.
 

@@ -203,7 +203,12 @@ def score_systems(
             waiting = [counted(system, statistics[system.system]) for system in left]
             progress.begin(f"{which}numbers", sum(each.rows for each in waiting))
             computed = executor.map_reduce(
-                _results_of, waiting, or_, source.shared, done=lambda each: progress.advance(each.rows)
+                _results_of,
+                waiting,
+                or_,
+                source.shared,
+                done=lambda each: progress.advance(each.rows),
+                name="numbers",
             )
             if kept is not None:
                 kept.write(computed or {})
@@ -247,7 +252,12 @@ def _counted(
             continue
         progress.begin(f"{which}round {number} of {len(source.rounds)}", plan.rows)
         merged = executor.map_reduce(
-            _count, plan.tasks, merge, (*source.shared, *plan.shared), done=lambda task: progress.advance(task.rows)
+            _count,
+            plan.tasks,
+            merge,
+            (*source.shared, *plan.shared),
+            done=lambda task: progress.advance(task.rows),
+            name=f"round {number}",
         )
         for name, values in (*plan.known.items(), *(merged or {}).items()):
             found[name].update(values)

@@ -24,7 +24,7 @@ import swsdask
 from swsdask.execution import clusters
 from swsdask.execution import dask as execution
 from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
-from swsdask.execution.dask import DaskExecutor, sent_options
+from swsdask.execution.dask import LEAST_AHEAD, DaskExecutor, sent_options
 from swsdask.execution.executor import TASKS_AHEAD
 from swsdask.execution.open import cluster
 from swsdask.model.errors import ClusterError, ExecutionError, InsecureConnection, SettingsError
@@ -51,6 +51,24 @@ def test_everything_is_mapped_with_what_is_shared_and_merged(executor: DaskExecu
     assert executor.map_reduce(cells.linear, [], cells.add, shared) is None
 
 
+def test_tasks_are_named_by_round_and_label(client: Any, executor: DaskExecutor) -> None:
+    executor.map_reduce(cells.linear, range(3), cells.add, (1, 0), label="system {}".format, name="round 7")
+    told = client.run_on_scheduler(lambda dask_scheduler: sorted(map(str, dask_scheduler.task_prefixes)))
+    assert "round 7" in told
+
+
+def test_an_adaptive_cluster_starts_with_no_worker_and_gets_several(tmp_path: Path) -> None:
+    with LocalProcesses(workers=1).connected(print) as client:
+        client.cluster.scale(0)
+        while client.nthreads():
+            time.sleep(0.1)
+        client.cluster.adapt(minimum=0, maximum=2, interval="100 ms", target_duration="100 ms")
+        clusters.wait_for_workers(client, 1, 60, "the cluster", print)
+        found = DaskExecutor(client).map_reduce(cells.where, range(200), cells.union)
+    assert found is not None
+    assert len({process for process, _ in found}) == 2
+
+
 def test_what_is_shared_stays_on_the_workers(executor: DaskExecutor) -> None:
     """Not one copy per task; though Dask may drop one that no task waits for just then, and fetch it again."""
     found = executor.map_reduce(cells.where, range(80), cells.union, executor.share(list(range(1000))))
@@ -74,7 +92,7 @@ def test_items_are_drawn_only_a_few_ahead(executor: DaskExecutor) -> None:
         ended += 1
 
     executor.map_reduce(cells.linear, items(), cells.add, (1, 0), done=end)
-    assert most <= 2 * TASKS_AHEAD
+    assert most <= max(2 * TASKS_AHEAD, LEAST_AHEAD) == 32
 
 
 def test_an_unexpected_failure_carries_the_label_and_the_cause(executor: DaskExecutor) -> None:

@@ -301,7 +301,7 @@ class Backwards:
     def share(self, value: Any) -> Any:
         return pickle.dumps(value)
 
-    def map_reduce(self, function, items, merge, shared=None, *, label=str, done=None):
+    def map_reduce(self, function, items, merge, shared=None, *, label=str, done=None, name="map"):
         found = None
         for item in reversed(list(items)):
             part = pickle.loads(pickle.dumps(function))(pickle.loads(pickle.dumps(item)), pickle.loads(shared))

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from swsdask.execution import open as opening
-from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile, describe
+from swsdask.execution.cluster_files import describe
+from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
 from swsdask.execution.local import SerialExecutor, ThreadExecutor
 from swsdask.execution.open import SMALL, open_executor
 from swsdask.model.errors import ClusterError, SettingsError
@@ -35,7 +36,9 @@ def test_names() -> None:
 
 
 def test_an_unknown_name_lists_what_there_is() -> None:
-    with pytest.raises(SettingsError, match=r"'thread' is neither auto, serial.*kubernetes, local, slurm"):
+    with pytest.raises(
+        SettingsError, match=r"'thread' is neither auto, serial.*kubernetes, local, scheduler-file, slurm"
+    ):
         kind_of("thread")
 
 
@@ -55,11 +58,28 @@ def test_no_scheduler_file(tmp_path: Path) -> None:
 
 def test_the_files_of_conf_are_valid_and_found_by_name() -> None:
     names = [path.stem for path in (conf_directory() / "cluster").glob("*.toml")]
-    assert {"local", "slurm", "kubernetes"} <= set(names)
+    assert {"local", "slurm", "kubernetes", "scheduler-file"} <= set(names)
     for name in names:
         describe(name)
-    assert isinstance(describe("slurm.toml", workers=5), RunningByFile)
+    assert isinstance(describe("scheduler-file.toml", workers=5), RunningByFile)
     assert describe("slurm.toml", workers=5).workers == 5
+
+
+def test_kubernetes_says_how_to_reach_its_service(tmp_path: Path) -> None:
+    file = tmp_path / "there.toml"
+    file.write_text('kind = "kubernetes"\nservice = "scoring"\nnamespace = "nowhere.invalid"\n')
+    with pytest.raises(
+        ClusterError, match=r"kubectl port-forward --namespace nowhere.invalid service/scoring 8786.*--c"
+    ):
+        kind_of(str(file))
+
+
+def test_slurm_needs_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    file = tmp_path / "jobs.toml"
+    file.write_text('kind = "slurm"\nworkers = 2\n')
+    with pytest.raises(ClusterError, match=r"sbatch is not there: run the command on a host"):
+        kind_of(str(file))
 
 
 def test_addresses_and_files() -> None:
