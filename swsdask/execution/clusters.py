@@ -224,7 +224,7 @@ def wait_for_workers(client: Client, workers: int, timeout_s: float, what: str, 
 
 
 def tell_dashboard(client: Client, tell: Tell) -> None:
-    """Tell where the scheduler's dashboard is, if it has one."""
+    """Report the address of the scheduler's dashboard, if it has one."""
     with suppress(OSError), urlopen(client.dashboard_link, timeout=2):
         tell(f"dashboard: {client.dashboard_link}")
 
