@@ -11,8 +11,12 @@ The content hash of a run: of what its rows say, and the resources reported besi
 Every row is hashed with the ids of its query and document, and the hashes are added modulo 2^128 (as two lanes of 64
 bits): so the hash depends neither on the order of rows nor on how the input was cut, compressed, coded or formatted,
 and the hashes of parts add up. Rows count as they were read, with queries and documents that the evaluation does not
-know. Whether rows have positions (see `archive.sources`) is hashed too, but not which: a run read with them is
-another content than the same run without. It guards against accidents, not against an adversary.
+know. It guards against accidents, not against an adversary.
+
+Where rows have positions (see `archive.sources`), numbers depend on the order of the rows and on the sign of zeros, so
+both are hashed: the hashes are the coefficients of a polynomial. Its value for two parts follows from those for each,
+so this hash does not depend on how the input was cut either. A run read with positions is another content than the same
+run without.
 """
 
 from __future__ import annotations
@@ -153,10 +157,12 @@ CONTENT_VERSION = 1
 _BLOCK = 1 << 16
 _LANES = 2
 _MODULUS = 1 << 64
+_AT = 0x9E3779B97F4A7C15
+"""Where the polynomial of rows in order is evaluated: odd, so that no row's hash is lost."""
 
 
 class RowSum:
-    """The sum of the hashes of some rows."""
+    """The hashes of some rows, added up; those of rows with `positions` in order."""
 
     def __init__(self, rows: int = 0, lanes: tuple[int, ...] = (0,) * _LANES, positions: bool = False) -> None:
         self.rows = rows
@@ -169,9 +175,11 @@ class RowSum:
         return cls(len(piece), tuple(_lane(piece, lane) for lane in range(_LANES)), piece.position is not None)
 
     def __add__(self, other: RowSum) -> RowSum:
+        positions = self.positions or other.positions
+        behind = pow(_AT, other.rows, _MODULUS) if positions else 1
         lanes = zip(self.lanes, other.lanes, strict=True)
-        sums = tuple((mine + theirs) % _MODULUS for mine, theirs in lanes)
-        return RowSum(self.rows + other.rows, sums, self.positions or other.positions)
+        sums = tuple((mine * behind + theirs) % _MODULUS for mine, theirs in lanes)
+        return RowSum(self.rows + other.rows, sums, positions)
 
     def digest(self, declared: tuple[float, float] | None, resources: Resources | None = None) -> str:
         """32 hexadecimal digits: of these rows, of the score range that the run declares and what its system took."""
@@ -188,7 +196,8 @@ def canonical_scores(score: NDArray[np.float64]) -> NDArray[np.float64]:
 def _lane(piece: RunPiece, lane: int) -> int:
     query = _id_hashes(piece.queries, 2 * lane)
     document = _id_hashes(piece.documents, 2 * lane + 1)
-    score = canonical_scores(piece.score).view(np.uint64)
+    in_order = piece.position is not None
+    score = (piece.score if in_order else canonical_scores(piece.score)).view(np.uint64)
     total = 0
     for begin in range(0, len(piece), _BLOCK):
         rows = slice(begin, begin + _BLOCK)
@@ -196,8 +205,19 @@ def _lane(piece: RunPiece, lane: int) -> int:
         mixed = _mix(mixed ^ (_bits(piece.start[rows]) << np.uint64(32) | _bits(piece.duration[rows])))
         mixed = _mix(mixed ^ score[rows])
         mixed = _mix(mixed ^ (_bits(piece.channel[rows]) << np.uint64(32) | _bits(piece.decision[rows])))
+        if in_order:
+            total = total * pow(_AT, len(mixed), _MODULUS)
+            mixed *= _powers(len(mixed))[::-1]
         total = (total + int(mixed.sum(dtype=np.uint64))) % _MODULUS
     return total
+
+
+def _powers(number: int) -> U64:
+    """1, `_AT`, `_AT` squared, ... modulo 2^64."""
+    factors = np.full(number, _AT, np.uint64)
+    factors[:1] = 1
+    powers: U64 = np.multiply.accumulate(factors)
+    return powers
 
 
 def _id_hashes(ids: tuple[str, ...], seed: int) -> U64:

@@ -3,7 +3,7 @@
 Elsewhere the order of the input never shows. Under `compat = "mediaeval"`, and where `average_precision.ties` is
 "input" or `average_precision.duplicates` "first", rows keep their `position`: the number of the source in which they
 were read (a file, or a part of one, in order), then that of the row among the system's own there. However files are
-cut into parts, positions ascend in the same order. A run's content hash is of its rows, not of their order.
+cut into parts, positions ascend in the same order. A run's content hash is of its rows in that order then.
 
 MediaEval's tool refuses a trial that a run has twice, where otherwise the best detection counts; so does this mode.
 """

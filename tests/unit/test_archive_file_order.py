@@ -51,13 +51,24 @@ def test_positions_ascend_in_file_order_however_the_file_is_read(sources: Sequen
         assert [("qr"[query], "abc"[document]) for _, query, document in sorted(found)] == IN_FILE
 
 
-def test_the_order_is_no_part_of_a_runs_content() -> None:
-    forwards, backwards = (
-        read_into_memory(TABLES, [Pieces((piece(rows),))], MEDIAEVAL).runs[0].content for rows in (ROWS, ROWS[::-1])
-    )
-    ordinary = read_into_memory(TABLES, [in_pieces(5)], ORDINARY)
-    assert forwards == backwards != ordinary.runs[0].content
-    assert ordinary.detections["a"].position is None
+def test_the_order_is_part_of_a_runs_content_where_it_counts() -> None:
+    def content(rows: list[Row], settings: EvaluationSettings) -> str:
+        return read_into_memory(TABLES, [Pieces((piece(rows),))], settings).runs[0].content
+
+    assert content(ROWS, MEDIAEVAL) != content(ROWS[::-1], MEDIAEVAL) != content(ROWS, ORDINARY)
+    assert content(ROWS, ORDINARY) == content(ROWS[::-1], ORDINARY)
+    assert read_into_memory(TABLES, [in_pieces(5)], ORDINARY).detections["a"].position is None
+
+
+def test_a_run_in_another_order_is_another_run(tmp_path: Path) -> None:
+    """Its numbers are others, so it must not be passed over as if it were there already."""
+    url = str(tmp_path)
+    sources = [[in_pieces(5)], [in_pieces(2, 3)], [Pieces((piece(ROWS[::-1]),))]]
+    versions = [write_runs(Storage(url, {}), TABLES, each, MEDIAEVAL).version for each in sources[:2]]
+    assert versions == [1, 1]
+    with pytest.raises(ArchiveError, match="other content is there"):
+        write_runs(Storage(url, {}), None, sources[2], MEDIAEVAL)
+    assert write_runs(Storage(url, {}), None, sources[2], MEDIAEVAL, replace=True).version == 2
 
 
 WORLD = World(
