@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -329,6 +329,22 @@ def build_settings(
         return Settings.model_validate(merged)
     except ValidationError as error:
         raise SettingsError("\n".join(_explain(e) for e in error.errors())) from None
+
+
+def matching_presets(evaluation: Mapping[str, Any]) -> list[str]:
+    """The presets whose every value the settings of an evaluation have, those with the most values."""
+    values = dict(_leaves(evaluation)).items()
+    wanted = {name: dict(_leaves(load_preset(name).get("evaluation", {}))).items() for name in preset_names()}
+    found = {name: len(own) for name, own in wanted.items() if own and own <= values}
+    return [name for name, number in found.items() if number == max(found.values())]
+
+
+def _leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", str(value)
 
 
 def _at(layer: Mapping[str, Any], key: str) -> Any:

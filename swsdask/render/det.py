@@ -49,6 +49,15 @@ class Axis:
         """The same, but a probability outside the frame is placed on its edge."""
         return self.position(min(max(p, self.ticks[0]), self.ticks[-1]))
 
+    def fitted(self, p: F64) -> Axis:
+        """The ticks around the given probabilities, at least four, over the whole length; the same axis without any."""
+        if not len(p):
+            return self
+        first = int(np.searchsorted(self.ticks, p.min(), "right")) - 1
+        last = max(int(np.searchsorted(self.ticks, p.max())), min(first + 3, len(self.ticks) - 1))
+        first = max(0, min(first, last - 3))
+        return Axis(self.ticks[first : last + 1], self.low, self.high)
+
     def cells(self, p: F64, n: int) -> I64:
         """The index of the part of the axis, one of `n`, with each probability: 0 below the axis, n + 1 above it."""
         edges = np.linspace(_probit(self.ticks[0]), _probit(self.ticks[-1]), n + 1)
@@ -77,6 +86,11 @@ class Frame:
 
     x: Axis
     y: Axis
+
+    def fitted(self, x: F64, y: F64) -> Frame:
+        """The part of the frame, from tick to tick, that shows the points inside it."""
+        inside = (x >= self.x.ticks[0]) & (x <= self.x.ticks[-1]) & (y >= self.y.ticks[0]) & (y <= self.y.ticks[-1])
+        return Frame(self.x.fitted(x[inside]), self.y.fitted(y[inside]))
 
     def curve(self, threshold: ArrayLike, p_fa: ArrayLike, p_miss: ArrayLike, limit: int) -> Curve:
         """A curve of at most about `limit` points, from the highest threshold down.

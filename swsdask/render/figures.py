@@ -6,6 +6,7 @@ import math
 from collections.abc import Set
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,23 +40,36 @@ def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, Any]]]:
     wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(list(KINDS))))
     names = ("condition", "curve", "system")
     there = wanted.group_by(list(names), use_threads=False).aggregate([]).select(names).to_pylist()
-    limit = min(1200, max(100, MOST_POINTS // max(1, len(there))))
+    limit = min(1200, max(100, MOST_POINTS // max(1, 2 * len(there))))
     plots: dict[str, list[dict[str, Any]]] = {}
     for condition in found.conditions:
         for kind in KINDS:
             systems = {row["system"] for row in there if (row["condition"], row["curve"]) == (condition, kind)}
             if systems:
                 part = pc.and_(pc.equal(wanted["condition"], condition), pc.equal(wanted["curve"], kind))
-                plot = _figure(wanted.filter(part), found, condition, kind, limit)
-                plot["id"] = f"{found.conditions.index(condition)}-{kind}"
-                plots.setdefault(condition, []).append(plot)
+                points = wanted.filter(part)
+                fitted, full = _frames(points, found, condition, kind)
+                frames = {KINDS[kind]: fitted}
+                if kind == "det" and full != fitted:
+                    frames[f"{KINDS[kind]}, on NIST's axes"] = full
+                for title, frame in frames.items():
+                    plot = _figure(points, found, condition, kind, frame, limit)
+                    number = sum(map(len, plots.values()))
+                    plots.setdefault(condition, []).append({**plot, "title": title, "id": str(number)})
     return plots
 
 
-def _figure(points: pa.Table, found: Board, condition: str, kind: str, limit: int) -> dict[str, Any]:
+def _frames(points: pa.Table, found: Board, condition: str, kind: str) -> tuple[det.Frame, det.Frame]:
+    """The frame that fits the curves, and NIST's, which is wide enough for every operating point."""
+    marks = [each for system in found.systems for each in _marks(found, condition, system, kind).values()]
+    full = det.frame(min((each["miss"] for each in marks), default=1.0))
+    x = np.append(points["x"].to_numpy(), [each["fa"] for each in marks])
+    y = np.append(points["y"].to_numpy(), [each["miss"] for each in marks])
+    return full.fitted(x, y), full
+
+
+def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: det.Frame, limit: int) -> dict[str, Any]:
     marks = {system: _marks(found, condition, system, kind) for system in found.systems}
-    marked = [mark["miss"] for both in marks.values() for mark in both.values()]
-    frame = det.frame(min(marked, default=1.0))
     beta = found.beta(condition) if kind == "det" else None
     systems: list[dict[str, Any]] = []
     data = []
@@ -99,7 +113,6 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, limit: in
             }
         )
     return {
-        "title": KINDS[kind],
         "width": det.WIDTH,
         "height": det.HEIGHT,
         "left": det.LEFT,

@@ -19,6 +19,7 @@ from swsdask.model.errors import counted
 from swsdask.model.leaderboard import LEADERBOARD, Board, board
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
+from swsdask.model.settings import matching_presets
 from swsdask.places.reading import Place
 from swsdask.places.writing import replacing
 from swsdask.render.calibration import calibration
@@ -69,6 +70,9 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
     queries, left_out = by_query(result.table, found)
     return template.render(
         title=_title(found),
+        verdict=_verdict(found, result.comparison),
+        preset=" or ".join(matching_presets(result.manifest.get("settings", {}))),
+        date=str(result.manifest.get("run", {}).get("began", ""))[:10],
         facts=found.facts(found.conditions[0]) if found.conditions else [],
         signature=str(result.manifest.get("signature", "")),
         version=str(result.manifest.get("swsdask", "")),
@@ -104,6 +108,26 @@ def _title(found: Board) -> str:
     if len(found.systems) == 1:
         return found.systems[0]
     return counted(len(found.systems), "systems")
+
+
+def _verdict(found: Board, comparison: Comparison | None) -> str:
+    """Who is first and by how much, in one sentence; "" without a second system or a measure that ranks."""
+    ranked = found.ranked(found.conditions[0]) if found.conditions else ()
+    condition, measure = found.conditions[0] if ranked else "", next(iter(found.by), "")
+    values = {system: found.value(condition, system, measure) for system in ranked}
+    if len(ranked) < 2 or any(math.isnan(values[system]) for system in ranked[:2]):
+        return ""
+    first, second = ranked[:2]
+    ahead = written(measure, abs(values[first] - values[second]))
+    heading = describe(measure).heading
+    said = f"{first} is first by {heading} with {written(measure, values[first])}, {ahead} ahead of {second}"
+    for row in comparison.differences_of(condition, measure) if comparison is not None else ():
+        if {row["a"], row["b"]} == {first, second} and not math.isnan(row["low"] + row["high"]):
+            low, high = sorted(abs(end) if row["low"] * row["high"] > 0 else end for end in (row["low"], row["high"]))
+            level = f"{comparison.how.level:g}" if comparison is not None else ""
+            sure = "" if row["p_adjusted"] < 0.05 else "; the difference is not significant"
+            return f"{said} ({level} interval {written(measure, low)} to {written(measure, high)}{sure})."
+    return f"{said}."
 
 
 def _section(

@@ -82,7 +82,7 @@ def test_the_page_opens_without_a_network_and_without_complaint(tmp_path: Path) 
     assert all(f">q{number}</th>" in by_query for number in range(6))
     by_condition = opened.dom[opened.dom.index('id="by-condition"') :]
     assert by_condition.index(">all</th>") < by_condition.index(">oov=true</th>")
-    assert opened.dom.count('class="curve c') == 9
+    assert opened.dom.count('class="curve c') == 18, "three conditions, two plots, three systems"
     assert re.search(r'<div class="condition" data-condition="0">', opened.dom)
     assert re.search(r'<div class="condition" data-condition="1" hidden="">', opened.dom)
 
@@ -166,7 +166,7 @@ def test_a_system_that_is_ticked_off_goes_from_every_plot(tmp_path: Path) -> Non
         """,
         tmp_path,
     )
-    assert found == "0,6,false"
+    assert found == "0,12,false"
 
 
 def test_another_condition_can_be_chosen(tmp_path: Path) -> None:

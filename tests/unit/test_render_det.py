@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,7 +129,8 @@ def test_a_plot_holds_every_system_and_its_operating_points_where_they_belong() 
     found = board(result.table)
     plots = figures(result.curves, found)
     assert list(plots) == ["all", "oov=true", "oov=false"]
-    for condition, (plot,) in plots.items():
+    for condition, (_, plot) in plots.items():
+        assert plot["title"] == "averaged over queries, on NIST's axes"
         assert [system["name"] for system in plot["systems"]] == list(found.systems)
         frame = det.frame(
             min(
@@ -146,14 +148,25 @@ def test_a_plot_holds_every_system_and_its_operating_points_where_they_belong() 
                 assert system[mark]["y"] == pytest.approx(expected_y, abs=0.06)
 
 
+def test_a_fitted_frame_has_the_ticks_around_the_points() -> None:
+    fitted = FRAME.fitted(np.array([0.0, 3e-5, 0.003]), np.array([0.999, 0.5, 0.25]))
+    assert (fitted.x.ticks[0], fitted.x.ticks[-1]) == (1e-5, 0.005)
+    assert (fitted.y.ticks[0], fitted.y.ticks[-1]) == (0.2, 0.8)
+    assert FRAME.fitted(np.array([]), np.array([])) == FRAME
+    one = FRAME.fitted(np.array([0.4]), np.array([0.05]))
+    assert (len(one.x.ticks), len(one.y.ticks)) == (4, 4)
+
+
 def test_the_pooled_curve_is_marked_by_pooled_rates() -> None:
     result = three_systems()
     pooled = result.curves.set_column(2, CURVES.field("curve"), pa.array(["det_pooled"] * result.curves.num_rows))
     rates = [("good", "all", None, "p_fa_pooled", 0.001), ("good", "all", None, "p_miss_pooled", 0.25)]
     (plot,) = figures(pooled, board(pa.concat_tables([result.table, table(rates, SCORES)])))["all"]
+    in_all = pooled.filter(pc.equal(pooled["condition"], "all"))
+    frame = FRAME.fitted(np.append(in_all["x"].to_numpy(), 0.001), np.append(in_all["y"].to_numpy(), 0.25))
     good = next(system for system in plot["systems"] if system["name"] == "good")
-    assert good["actual"]["x"] == pytest.approx(FRAME.x.position(0.001), abs=0.06)
-    assert good["actual"]["y"] == pytest.approx(FRAME.y.position(0.25), abs=0.06)
+    assert good["actual"]["x"] == pytest.approx(frame.x.position(0.001), abs=0.06)
+    assert good["actual"]["y"] == pytest.approx(frame.y.position(0.25), abs=0.06)
     assert good["best"] is None
     assert plot["marks"] == ["actual"]
     assert plot["lines"] == []

@@ -19,6 +19,7 @@ from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import written
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.model.visible import visible
+from swsdask.render.figures import figures
 from swsdask.render.html import page, write_report
 from tests.results import MANIFEST, made_up, made_up_result, table, three_systems
 
@@ -209,7 +210,8 @@ def test_a_big_result_stays_small(tmp_path: Path) -> None:
     )
     write_report(Result(table(scores, SCORES), points, MANIFEST), tmp_path / "deep" / "report.html")
     text = (tmp_path / "deep" / "report.html").read_text(encoding="utf-8")
-    assert text.count('class="curve c') == 10
+    plots = figures(points, board(table(scores, SCORES)))["all"]
+    assert text.count('class="curve c') == sum(len(plot["systems"]) for plot in plots)
     assert 100_000 < len(text) < 3_000_000
 
 
@@ -222,11 +224,19 @@ def test_systems_beyond_the_limit_are_left_out_of_the_table_of_queries_and_it_sa
     assert any("shows the first 2 of 3 systems" in text for text in seen.text)
 
 
-def test_few_notes_stand_open_and_many_are_folded() -> None:
-    few = page(replace(three_systems(), notes=tuple(f"Note {k}." for k in range(9))))
+def test_the_first_screen_says_who_won_and_by_how_much() -> None:
+    result = three_systems()
+    found = board(result.table)
+    first, second = found.ranked("all")[:2]
+    values = [found.value("all", system, "atwv") for system in (first, second)]
+    ahead = written("atwv", values[0] - values[1])
+    said = f"{first} is first by ATWV with {written('atwv', values[0])}, {ahead} ahead of {second}."
+    assert f'<p class="first">{said}</p>' in page(result)
+
+
+def test_notes_are_folded_under_their_count() -> None:
     many = page(replace(three_systems(), notes=tuple(f"Note {k}." for k in range(30))))
-    assert "more notes" not in few
-    assert "22 more notes" in many
+    assert '<details class="notes"><summary>30 notes</summary>' in many
     assert all(f"<li>Note {k}.</li>" in many for k in range(30))
 
 
@@ -235,11 +245,12 @@ def test_many_systems_are_not_all_drawn_at_once() -> None:
     result = made_up_result([made_up(f"s{k:02}", 1.0, targets, k) for k in range(20)], targets)
     seen = Page(page(result))
     boxes = [a for tag, a in seen.elements if tag == "input" and "data-system" in a]
-    assert [("checked" in box) for box in boxes] == [True] * 12 + [False] * 8
+    plots = figures(result.curves, board(result.table))["all"]
+    assert [("checked" in box) for box in boxes] == ([True] * 12 + [False] * 8) * len(plots)
     assert any("8 further systems" in text for text in seen.text)
     curves = [a["class"] or "" for tag, a in seen.elements if tag == "path" and "data-system" in a]
     colours = {name.removesuffix(" off") for name in curves}
-    assert len(curves) == 20
+    assert len(curves) == 20 * len(plots)
     assert len(colours) == 18
 
 

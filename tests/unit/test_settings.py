@@ -8,6 +8,7 @@ from swsdask.model.settings import (
     OperatingPoint,
     build_settings,
     load_preset,
+    matching_presets,
     preset_names,
     settings_of,
 )
@@ -207,3 +208,11 @@ def test_kwseval_counts_queries_without_targets_as_zero_where_it_includes_them()
     assert no_relevant() == "exclude"
     assert no_relevant(no_targets="false_alarms_only") == "zero"
     assert no_relevant(no_targets="false_alarms_only", average_precision={"no_relevant": "nan"}) == "nan"
+
+
+def test_the_presets_whose_values_the_settings_have() -> None:
+    for name, names in {"sws2013": ["sws2013"], "quesst2015": ["quesst2014", "quesst2015"]}.items():
+        assert matching_presets(build_settings(load_preset(name)).evaluation.model_dump(mode="json")) == names
+    other = build_settings(load_preset("sws2013"), explicit={"evaluation": {"operating_point": {"c_miss": 7.0}}})
+    assert "sws2013" not in matching_presets(other.evaluation.model_dump(mode="json"))
+    assert matching_presets({}) == []

@@ -56,11 +56,18 @@
   /* One condition at a time. */
   const conditions = all(".condition");
   const chooser = document.getElementById("condition");
-  const choose = (index) => conditions.forEach((section, at) => { section.hidden = at !== index; });
-  if (chooser) {
-    chooser.addEventListener("change", () => choose(Number(chooser.value)));
-    choose(0);
-  }
+  const contents = document.getElementById("contents");
+  const list = () => contents?.replaceChildren(...all("main section").filter((section) => section.querySelector("h2") && !section.closest("[hidden]")).map((section, at) => {
+    section.id ||= `section-${all("main section").indexOf(section)}`;
+    const heading = section.querySelector("h2").childNodes[0].textContent.trim();
+    return make("li", {}, make("a", { href: `#${section.id}`, textContent: heading }));
+  }));
+  const choose = (index) => {
+    conditions.forEach((section, at) => { section.hidden = at !== index; });
+    list();
+  };
+  if (chooser) chooser.addEventListener("change", () => choose(Number(chooser.value)));
+  if (contents) choose(0);
 
   /* A system that is ticked off goes from every DET plot. */
   all(".legend input").forEach((box) => box.addEventListener("change", () => {
