@@ -19,6 +19,7 @@ from swsdask.measures.notes import interpretation, system_notes
 from swsdask.measures.optimum import OptimumTwv
 from swsdask.measures.precision_recall import PrecisionRecall
 from swsdask.measures.processing_load import ProcessingLoad
+from swsdask.measures.ranked_retrieval import RankedRetrieval
 from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeightedValue, Totals
 from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, SupremumTwv, ThresholdTwv
 from swsdask.model.errors import SettingsError
@@ -47,6 +48,7 @@ MEASURES: tuple[Measure, ...] = (
     AveragePrecision(),
     MeanAveragePrecision(),
     RankedPrecision(),
+    RankedRetrieval(),
     GeneralisedAveragePrecision(),
     ProcessingLoad(),
 )

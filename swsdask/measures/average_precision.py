@@ -97,7 +97,7 @@ from swsdask.measures.rankings import (
     query_rankings,
     steps,
 )
-from swsdask.model.retrieval import AveragePrecisionSettings
+from swsdask.model.retrieval import WITHOUT_ORDER, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.statistic import Statistic
 
@@ -117,9 +117,14 @@ class RankedQueries:
     n_missing: int
 
     @property
+    def averaged(self) -> Bool:
+        """The queries that averages count."""
+        return self.ranked | self.as_zero | self.as_nan
+
+    @property
     def n_averaged(self) -> int:
         """How many queries an average has."""
-        return int((self.ranked | self.as_zero | self.as_nan).sum())
+        return int(self.averaged.sum())
 
     def mean(self, column: F64) -> float:
         """The average of a column [n_queries]; NaN over no query."""
@@ -129,8 +134,12 @@ class RankedQueries:
 
     def by_query(self, columns: Mapping[str, F64]) -> Values:
         """Numbers of the condition's queries and of those averaged, by measure, from columns [n_queries]."""
-        listed = np.flatnonzero(self.population.queries | self.ranked | self.as_zero | self.as_nan)
-        numbers = {name: np.where(self.as_zero, 0.0, column)[listed] for name, column in columns.items()}
+        return self.counts_by_query({name: np.where(self.as_zero, 0.0, column) for name, column in columns.items()})
+
+    def counts_by_query(self, columns: Mapping[str, F64 | I64]) -> Values:
+        """The same of numbers that queries have whether they count as zero or not."""
+        listed = np.flatnonzero(self.population.queries | self.averaged)
+        numbers = {name: column[listed].astype(np.float64) for name, column in columns.items()}
         return Values(self.population.condition.name, listed, numbers)
 
 
@@ -166,7 +175,7 @@ class AveragePrecision:
         for population in scored.populations:
             pooled = average_precision(pooled_ranking(scored, population), scored.settings.average_precision)
             yield population.overall({"ap": float(pooled[0])})
-            yield ranked_queries(scored, population).by_query({"ap": _of_queries(scored, population)})
+            yield ranked_queries(scored, population).by_query({"ap": ap_of_queries(scored, population)})
 
 
 class MeanAveragePrecision:
@@ -181,7 +190,7 @@ class MeanAveragePrecision:
             queries = ranked_queries(scored, population)
             yield population.overall(
                 {
-                    "map": queries.mean(_of_queries(scored, population)),
+                    "map": queries.mean(ap_of_queries(scored, population)),
                     "map_n_averaged": queries.n_averaged,
                     "map_n_no_relevant": queries.n_no_relevant,
                     "map_n_missing": queries.n_missing,
@@ -190,7 +199,8 @@ class MeanAveragePrecision:
 
 
 @kept
-def _of_queries(scored: Scored, population: Population) -> F64:
+def ap_of_queries(scored: Scored, population: Population) -> F64:
+    """AP of every query; NaN where nothing is relevant."""
     return average_precision(query_rankings(scored, population), scored.settings.average_precision)
 
 
@@ -200,7 +210,7 @@ def average_precision(rankings: Rankings, options: AveragePrecisionSettings) -> 
         areas = np.array([_expected_area(rankings, number, options) for number in range(len(rankings))], np.float64)
     else:
         areas = _areas(steps(rankings, options.ties), options, 0.0)[0]
-    return _over(areas, rankings.relevant)
+    return over(areas, rankings.relevant)
 
 
 def _expected_area(rankings: Rankings, number: int, options: AveragePrecisionSettings) -> float:
@@ -244,21 +254,23 @@ class RankedPrecision:
             columns = {name: _precision_at_rank(rankings, rank, options.ties) for name, rank in by_rank.items()}
             columns |= {
                 f"precision_at_recall@{recall!r}": precision
-                for recall, precision in zip(options.recalls, _precisions_at_recalls(rankings, options), strict=True)
+                for recall, precision in zip(options.recalls, precisions_at_recalls(rankings, options), strict=True)
             }
             yield population.overall({name: queries.mean(column) for name, column in columns.items()})
             yield queries.by_query(columns)
 
 
-_WITHOUT_ORDER = ("group", "expected")
-
-
 def _precision_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
     """The hits among the first trials of each ranking, `rank` [n_rankings], divided by that."""
-    if ties not in _WITHOUT_ORDER:
+    return over(hits_at_rank(rankings, rank, ties), np.where(rankings.relevant > 0, rank, 0))
+
+
+def hits_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
+    """The hits among the first trials of each ranking, `rank` [n_rankings]."""
+    if ties not in WITHOUT_ORDER:
         ranks = rankings.false_alarms_in_front(ties) + rankings.hit_ranks
         within = ranks <= np.repeat(rank, np.diff(rankings.hit_offsets))
-        return _over(_sums(within, rankings.hit_offsets), np.where(rankings.relevant > 0, rank, 0))
+        return _sums(within, rankings.hit_offsets).astype(np.float64)
     size = rankings.new + rankings.through - rankings.above
     in_front = rankings.hits - rankings.new + rankings.above
     places = np.clip(rank[rankings.number] - in_front, 0, size)
@@ -267,12 +279,12 @@ def _precision_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
     cut = np.flatnonzero((places > 0) & (places < size))
     sums = _sums(whole, rankings.offsets).astype(np.float64)
     sums[rankings.number[cut]] += rankings.new[cut] * places[cut] / size[cut]
-    return _over(sums, np.where(rankings.relevant > 0, rank, 0))
+    return sums
 
 
-def _precisions_at_recalls(rankings: Rankings, options: AveragePrecisionSettings) -> Iterator[F64]:
+def precisions_at_recalls(rankings: Rankings, options: AveragePrecisionSettings) -> Iterator[F64]:
     """The highest precision at a recall or a higher one, of each ranking: for each of the recalls that are set."""
-    of = steps(rankings, "group" if options.ties in _WITHOUT_ORDER else options.ties)
+    of = steps(rankings, "group" if options.ties in WITHOUT_ORDER else options.ties)
     highest = np.append(_highest_behind(of.precision, of.offsets), 0.0)
     ranking = np.repeat(np.arange(len(rankings)), np.diff(of.offsets))
     most = int(max(of.recalled.max(initial=0.0), rankings.relevant.max(initial=0))) + 2
@@ -311,7 +323,7 @@ def _highest_behind(values: F64, offsets: I64) -> F64:
     return highest
 
 
-def _over(sums: F64 | I64, counts: I64) -> F64:
+def over(sums: F64 | I64, counts: I64) -> F64:
     """Quotients, NaN where the count is 0."""
     quotients = np.full(len(counts), np.nan)
     np.divide(sums, counts, out=quotients, where=counts > 0)

@@ -1,16 +1,19 @@
 """Measures at points: `twv@0.5` is TWV at the threshold 0.5, `p_miss@0.001` P_miss at the false-alarm rate 0.001.
 
 Which points are measured is a setting. A name that has its point adds it there; `twv@` alone requests all of them.
+Names of trec_eval and ir_measures are read too.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from swsdask.model.errors import SettingsError
+from swsdask.model.measures import names_in
 from swsdask.model.settings import EvaluationSettings
 
 
@@ -30,6 +33,7 @@ class Points(NamedTuple):
 
 
 _THRESHOLDS = Points("thresholds", "0.5")
+_RANKS = Points("average_precision.ranks", "10", least=1, whole=True)
 
 POINTS = {
     "twv@": _THRESHOLDS,
@@ -37,10 +41,42 @@ POINTS = {
     "recall@": _THRESHOLDS,
     "f1@": _THRESHOLDS,
     "p_miss@": Points("p_fa_points", "0.001"),
-    "precision_at_rank@": Points("average_precision.ranks", "10", least=1, whole=True),
+    "precision_at_rank@": _RANKS,
+    "recall_at_rank@": _RANKS,
+    "success_at_rank@": _RANKS,
+    "ap_at_rank@": _RANKS,
+    "rbp@": Points("average_precision.persistences", "0.8", least=1e-9, most=1 - 1e-9),
     "precision_at_recall@": Points("average_precision.recalls", "0.5", 0, 1),
 }
 """By family."""
+
+_ELSEWHERE = {**names_in("trec_eval"), **names_in("ir_measures"), "RBP": "rbp@0.8"}
+"""Our measures by the names of trec_eval and ir_measures, up to where a point follows."""
+
+_GRADED = re.compile(r"(nDCG|ndcg|ERR|Bpref|bpref|infAP|Judged|Compat|alpha_nDCG)\b.*|ndcg_.*|.*\(rel=(?!1\)).*")
+"""Measures that need more of a judgment than whether it is relevant."""
+
+_POINT = re.compile(r"(?<=[@_=])([0-9.]+)\)?$")
+
+
+def from_elsewhere(name: str) -> str:
+    """Our name of a measure that is written as ir_measures writes it, `P@5`, or trec_eval, `P_5`; others as they are.
+
+    Raises `SettingsError` for measures of graded judgments.
+
+    Examples
+    --------
+    >>> [from_elsewhere(name) for name in ("AP", "AP@10", "P(rel=1)@5", "map_cut_100", "RBP(p=0.5)", "atwv", "twv@0.5")]
+    ['map', 'ap_at_rank@10', 'precision_at_rank@5', 'ap_at_rank@100', 'rbp@0.5', 'atwv', 'twv@0.5']
+    """
+    if _GRADED.fullmatch(name):
+        raise SettingsError(f"measure {name!r}: a judgment is relevant or not here, its grade is not kept.")
+    if name in _ELSEWHERE:
+        return _ELSEWHERE[name]
+    plain = name.replace("(rel=1)", "")
+    point = _POINT.search(plain)
+    family = _ELSEWHERE.get(plain[: point.start()] if point else plain)
+    return name if family is None else f"{family}{point[1] if point else ''}"
 
 
 def family_name(measure: str) -> str:
@@ -60,7 +96,7 @@ def with_points(
         return None, settings
     written: list[str] = []
     points = {family.setting: dict.fromkeys(family.of(settings)) for family in POINTS.values()}
-    for name in names:
+    for name in map(from_elsewhere, names):
         family = family_name(name)
         point = name.removeprefix(family)
         if family in POINTS and point:

@@ -7,6 +7,7 @@ that ends in "@" means one number at each point, such as `twv@0.5`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -223,20 +224,57 @@ TABLE = (
                 formula="(1 / R) sum over g of (H_g - H_(g-1)) Q_g", span="0 .. 1", printed="kws-assessment: AP"),
     Description("map", "MAP", "Mean average precision over queries", _RATE, +1, balanced=True, source=_THESIS + "5.2",
                 formula="mean over q of AP(q)", span="0 .. 1",
-                printed="KWSEval: MAP%; trec_eval: map; kws-assessment: MAP"),
-    Description("map_n_averaged", "Averaged", "Queries that MAP averages", _COUNT, span="0 .."),
+                printed="KWSEval: MAP%; trec_eval: map; ir_measures: AP; kws-assessment: MAP"),
+    Description("map_n_averaged", "Averaged", "Queries that MAP averages", _COUNT, span="0 ..",
+                printed="trec_eval: num_q; ir_measures: NumQ"),
     Description("map_n_no_relevant", "No targets", "Queries left out of MAP: without targets", _COUNT, span="0 .."),
     Description("map_n_missing", "No trials", "Queries left out of MAP: the run has none of their trials", _COUNT,
                 span="0 .."),
     Description("r_precision", "R-precision", "Precision at as many trials as a query has targets",
                 _RATE, +1, balanced=True, formula="mean over q of H_R / R", span="0 .. 1",
-                printed="trec_eval: Rprec"),
+                printed="trec_eval: Rprec; ir_measures: Rprec"),
     Description("precision_at_rank@", "Precision", "Precision at a given rank, averaged over queries", _RATE, +1,
-                formula="mean over q of H_K / K", span="0 .. 1", printed="trec_eval: P_K"),
+                formula="mean over q of H_K / K", span="0 .. 1", printed="trec_eval: P_K; ir_measures: P@K"),
     Description("precision_at_recall@", "Int. precision",
                 "Interpolated precision at a given recall, averaged over queries",
                 _RATE, +1, source=_THESIS + "Eq. 5.7", formula="mean over q of max over r' >= r of P(r')",
-                span="0 .. 1", printed="trec_eval: iprec_at_recall_R"),
+                span="0 .. 1", printed="trec_eval: iprec_at_recall_R; ir_measures: IPrec@R"),
+    Description("recall_at_rank@", "Recall", "Recall at a given rank, averaged over queries", _RATE, +1,
+                formula="mean over q of H_K / R", span="0 .. 1", printed="trec_eval: recall_K; ir_measures: R@K"),
+    Description("success_at_rank@", "Success", "Share of queries with a target down to a given rank", _RATE, +1,
+                formula="mean over q of [H_K > 0]", span="0 .. 1",
+                printed="trec_eval: success_K; ir_measures: Success@K"),
+    Description("ap_at_rank@", "AP", "Average precision of rankings that end at a given rank, averaged over queries",
+                _RATE, +1, formula="mean over q of 1/R sum over t_i <= K of i / t_i", span="0 .. 1",
+                printed="trec_eval: map_cut_K; ir_measures: AP@K"),
+    Description("reciprocal_rank", "MRR", "One over the rank of the first target, averaged over queries",
+                _RATE, +1, balanced=True, formula="mean over q of 1 / t_1", span="0 .. 1",
+                printed="trec_eval: recip_rank; ir_measures: RR"),
+    Description("rbp@", "RBP", "Rank-biased precision at a given persistence, averaged over queries",
+                _RATE, +1, source="Moffat and Zobel 2008", formula="mean over q of (1 - p) sum over i of p^(t_i - 1)",
+                span="0 .. 1", printed="ir_measures: RBP(p=P)"),
+    Description("eleven_point_precision", "11-point precision", "Mean interpolated precision at recalls 0, .1 to 1",
+                _RATE, +1, balanced=True, by_query=False, span="0 .. 1", printed="trec_eval: 11pt_avg"),
+    Description("set_precision", "Set precision", "Precision of all that was retrieved, averaged over queries",
+                _RATE, +1, by_query=False, formula="mean over q of n / N", span="0 .. 1",
+                printed="trec_eval: set_P; ir_measures: SetP"),
+    Description("set_recall", "Set recall", "Recall of all that was retrieved, averaged over queries",
+                _RATE, +1, by_query=False, formula="mean over q of n / R", span="0 .. 1",
+                printed="trec_eval: set_recall; ir_measures: SetR"),
+    Description("set_f1", "Set F1", "F1 of all that was retrieved, averaged over queries", _RATE, +1, by_query=False,
+                formula="mean over q of 2 n / (N + R)", span="0 .. 1", printed="trec_eval: set_F; ir_measures: SetF"),
+    Description("set_map", "Set MAP", "Precision times recall of all that was retrieved, averaged over queries",
+                _RATE, +1, by_query=False, formula="mean over q of n^2 / (N R)", span="0 .. 1",
+                printed="trec_eval: set_map; ir_measures: SetAP"),
+    Description("gm_map", "GMAP", "Geometric mean of the average precision of queries", _RATE, +1,
+                formula="exp(mean over q of ln(max(AP(q), .00001)))", span="0 .. 1", printed="trec_eval: gm_map"),
+    Description("n_retrieved", "Retrieved", "Trials of the rankings that are averaged", _COUNT, by_query=False,
+                formula="sum over q of N", span="0 ..", printed="trec_eval: num_ret; ir_measures: NumRet"),
+    Description("n_relevant", "Relevant", "Targets of the rankings that are averaged", _COUNT, by_query=False,
+                formula="sum over q of R", span="0 ..", printed="trec_eval: num_rel; ir_measures: NumRel"),
+    Description("n_relevant_retrieved", "Relevant retrieved", "Targets in the rankings that are averaged",
+                _COUNT, +1, by_query=False, formula="sum over q of n", span="0 ..",
+                printed="trec_eval: num_rel_ret; ir_measures: NumRet(rel=1)"),
     Description("precision", "Precision", "Precision at the system's decisions, over all queries",
                 _RATE, +1, source=_THESIS + "Eq. 5.1-5.6", formula="H / A", span="0 .. 1"),
     Description("recall", "Recall", "Recall at the system's decisions, over all queries",
@@ -288,6 +326,17 @@ def describe(measure: str) -> Description:
         row = _BY_NAME[f"{family}@"]
         return replace(row, name=measure, heading=f"{row.heading} at {point}")
     return _BY_NAME.get(measure) or Description(measure, measure, measure, _COUNT if measure.startswith("n_") else None)
+
+
+def names_in(tool: str) -> dict[str, str]:
+    """The measures by their names in an official tool; of a family, by what precedes its point."""
+    found = (
+        (row.name, name)
+        for row in TABLE
+        for owner, _, name in (each.partition(": ") for each in row.printed.split("; "))
+        if owner == tool
+    )
+    return {re.sub(r"[A-Z]\)?$", "", name) if ours.endswith("@") else name: ours for ours, name in found}
 
 
 def distinct_headings(measures: Sequence[str]) -> list[str]:

@@ -40,6 +40,10 @@ class RankRule:
 DEFAULT_RANKING = RankRule()
 
 
+WITHOUT_ORDER = ("group", "expected")
+"""The rules that give equal scores no order."""
+
+
 class AveragePrecisionSettings(BaseModel):
     """The rules of rankings; `measures.average_precision` defines each.
 
@@ -63,11 +67,13 @@ class AveragePrecisionSettings(BaseModel):
     duplicates : {"as-trials", "ignore", "false-positive", "first"}
         What several detections of one event are.
     ranks : tuple of int
-        The ranks K of precision_at_rank@K.
+        The ranks K of precision_at_rank@K, recall_at_rank@K, success_at_rank@K and ap_at_rank@K.
     recall_rounding : {"exact", "trec_eval"}
         The number of hits with which a recall is reached.
     recalls : tuple of float
         The recalls R of precision_at_recall@R.
+    persistences : tuple of float
+        The persistences p of rbp@p.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
@@ -83,6 +89,7 @@ class AveragePrecisionSettings(BaseModel):
     ranks: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (5, 10)
     recall_rounding: Literal["exact", "trec_eval"] = "exact"
     recalls: tuple[Annotated[float, Field(ge=0, le=1)], ...] = tuple(tenths / 10 for tenths in range(11))
+    persistences: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = (0.8,)
 
     def rule(self, trials: str) -> RankRule:
         """What statistics need, for a kind of trials."""

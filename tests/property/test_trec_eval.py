@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,15 @@ RECALLS = tuple(tenths / 10 for tenths in range(11))
 MEASURES = {"map": "map", "r_precision": "Rprec"}
 MEASURES |= {f"precision_at_rank@{rank}": f"P_{rank}" for rank in RANKS}
 MEASURES |= {f"precision_at_recall@{recall!r}": f"iprec_at_recall_{recall:.2f}" for recall in RECALLS}
+MEASURES |= {f"recall_at_rank@{rank}": f"recall_{rank}" for rank in RANKS}
+MEASURES |= {f"success_at_rank@{rank}": f"success_{rank}" for rank in RANKS}
+MEASURES |= {f"ap_at_rank@{rank}": f"map_cut_{rank}" for rank in RANKS}
+MEASURES |= {"reciprocal_rank": "recip_rank", "eleven_point_precision": "11pt_avg", "set_map": "set_map"}
+MEASURES |= {"set_precision": "set_P", "set_recall": "set_recall", "set_f1": "set_F"}
+SUMS = {"n_retrieved": "num_ret", "n_relevant": "num_rel", "n_relevant_retrieved": "num_rel_ret"}
+CUT = ",".join(map(str, RANKS))
+ASKED = {"map", "gm_map", "Rprec", f"P.{CUT}", "iprec_at_recall", f"recall.{CUT}", f"success.{CUT}", f"map_cut.{CUT}"}
+ASKED |= {"recip_rank", "11pt_avg", "set_map", "set_P", "set_recall", "set_F", *SUMS.values()}
 
 Judged = dict[str, dict[str, int]]
 Ranked = dict[str, dict[str, float]]
@@ -37,6 +48,34 @@ judgments = st.dictionaries(st.sampled_from(TOPICS), grades, min_size=1)
 runs = st.dictionaries(st.sampled_from((*TOPICS, "unjudged")), scored, min_size=1)
 
 
+def same_as_trec_eval(
+    judged: Judged, ranked: Ranked, found: Mapping[tuple[str | None, str], float], averaged: int
+) -> None:
+    """Every topic's numbers of one run, and those over all topics, of which so many are averaged."""
+    theirs = pytrec_eval.RelevanceEvaluator(judged, ASKED).evaluate(ranked)
+    for ours, name in (MEASURES | SUMS).items():
+        total = math.fsum(own[name] for own in theirs.values())
+        if ours in SUMS:
+            # Topics that are not in the run count only where averages do.
+            missing = (
+                0 if averaged == len(theirs) or ours != "n_relevant" else relevant(judged, set(judged) - set(theirs))
+            )
+            assert found[None, ours] == total + missing, ours
+        else:
+            mean = total / averaged if averaged else math.nan
+            assert found[None, ours] == pytest.approx(mean, abs=1e-12, nan_ok=True), ours
+        for topic, own in theirs.items():
+            if (topic, ours) in found:
+                assert found[topic, ours] == pytest.approx(own[name], abs=1e-12), (topic, ours)
+    if averaged:
+        logarithms = [own["gm_map"] for own in theirs.values()] + [math.log(1e-5)] * (averaged - len(theirs))
+        assert found[None, "gm_map"] == pytest.approx(math.exp(math.fsum(logarithms) / averaged), rel=1e-12)
+
+
+def relevant(judged: Judged, topics: Iterable[str]) -> int:
+    return sum(grade > 0 for topic in topics for grade in judged[topic].values())
+
+
 @given(judged=judgments, ranked=runs, every_topic=st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_the_numbers_of_trec_eval(judged: Judged, ranked: Ranked, every_topic: bool) -> None:
@@ -47,15 +86,40 @@ def test_the_numbers_of_trec_eval(judged: Judged, ranked: Ranked, every_topic: b
         averaging = {"missing": "zero" if every_topic else "skip", "ranks": RANKS}
         chosen = {"evaluation": {"average_precision": averaging}}
         evaluation = sws.open(qrels=qrels, collection=run, preset="trec", settings=chosen)
-        result = sws.score(evaluation, ["map", "map_n_averaged", "r_precision", *list(MEASURES)[2:]], runs=run)
+        measures = ["map", "map_n_averaged", "gm_map", *SUMS, *list(MEASURES)[1:]]
+        result = sws.score(evaluation, measures, runs=run)
     found = {(row["query"], row["measure"]): row["value"] for row in result.table.to_pylist()}
-    asked = {"map", "Rprec", f"P.{','.join(map(str, RANKS))}", "iprec_at_recall"}
-    theirs = pytrec_eval.RelevanceEvaluator(judged, asked).evaluate(ranked)
-    averaged = len(judged) if every_topic else len(theirs)
+    averaged = len(judged) if every_topic else len(judged.keys() & ranked.keys())
     assert found[None, "map_n_averaged"] == averaged
-    for ours, name in MEASURES.items():
-        mean = math.fsum(own[name] for own in theirs.values()) / averaged if averaged else math.nan
-        assert found[None, ours] == pytest.approx(mean, abs=1e-12, nan_ok=True), ours
-        for topic, own in theirs.items():
-            if (topic, ours) in found:
-                assert found[topic, ours] == pytest.approx(own[name], abs=1e-12), (topic, ours)
+    same_as_trec_eval(judged, ranked, found, averaged)
+
+
+def test_three_hundred_runs_with_ties_negative_and_graded_judgments() -> None:
+    draw = random.Random(7)
+    documents = [f"d{number}" for number in range(60)]
+    judged = {
+        topic: {each: draw.choice([-1, 0, 0, 1, 2, 3]) for each in draw.sample(documents, 30)} for topic in TOPICS
+    }
+    systems: dict[str, Ranked] = {
+        f"s{number}": {
+            topic: {
+                each: draw.choice([-1.5, 0.0, 0.25, 2.0, 7.5]) for each in draw.sample(documents, draw.randint(1, 40))
+            }
+            for topic in draw.sample((*TOPICS, "unjudged"), draw.randint(1, 4))
+        }
+        for number in range(300)
+    }
+    rows = [
+        {"system": system, "query": topic, "document": document, "score": score}
+        for system, ranked in systems.items()
+        for topic, own in ranked.items()
+        for document, score in own.items()
+    ]
+    chosen = {"evaluation": {"average_precision": {"ranks": RANKS}}}
+    evaluation = sws.open(qrels=judged, collection=rows, preset="trec", settings=chosen)
+    result = sws.score(evaluation, ["map", "gm_map", *SUMS, *list(MEASURES)[1:]], runs=rows)
+    found: dict[str, dict[tuple[str | None, str], float]] = {system: {} for system in systems}
+    for row in result.table.to_pylist():
+        found[row["system"]][row["query"], row["measure"]] = row["value"]
+    for system, ranked in systems.items():
+        same_as_trec_eval(judged, ranked, found[system], len(judged.keys() & ranked.keys()))

@@ -1,0 +1,145 @@
+"""Measures of ranked retrieval against rankings that are written out, and their names elsewhere."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+import swsdask as sws
+from swsdask.measures.names import from_elsewhere
+from swsdask.model.settings import EvaluationSettings
+from tests.rankings import Event, scored
+
+RANKS = (1, 2, 4)
+PERSISTENCES = (0.5, 0.8)
+NAMES = ("recall_at_rank@", "success_at_rank@", "ap_at_rank@", "reciprocal_rank", "rbp@", "gm_map", "n_retrieved")
+DOCUMENTS = tuple("abcdefg")
+
+
+def ranking(events: list[Event], ties: str) -> list[bool]:
+    """Whether the trial at each rank is a target; by the worst order where `ties` gives none."""
+    found = [event for event in events if event.score is not None]
+    if ties in ("best", "worst", "group", "expected"):
+        found.sort(key=lambda event: (-(event.score or 0.0), event.relevant != (ties == "best")))
+    else:
+        sign = -1 if ties == "document-descending" else 1
+        found.sort(key=lambda event: (-(event.score or 0.0), sign * ord(event.document)))
+    return [event.relevant for event in found]
+
+
+def literal(flags: list[bool], relevant: int) -> dict[str, float]:
+    """The numbers of one ranking."""
+    places = [rank for rank, flag in enumerate(flags, 1) if flag]
+    numbers = {f"success_at_rank@{cut}": float(any(flags[:cut])) for cut in RANKS}
+    for cut in RANKS:
+        numbers[f"ap_at_rank@{cut}"] = sum(i / rank for i, rank in enumerate(places, 1) if rank <= cut) / relevant
+    numbers["reciprocal_rank"] = 1 / places[0] if places else 0.0
+    numbers |= {f"rbp@{p}": (1 - p) * sum(p ** (rank - 1) for rank in places) for p in PERSISTENCES}
+    numbers["n_retrieved"] = len(flags)
+    return numbers
+
+
+def expected_recall(events: list[Event], cut: int, relevant: int) -> float:
+    """Groups of equal scores count in proportion to how much of them is inside."""
+    found, left, hits = [event for event in events if event.score is not None], cut, 0.0
+    for score in sorted({event.score for event in found}, reverse=True):
+        group = [event.relevant for event in found if event.score == score]
+        inside = min(left, len(group))
+        hits, left = hits + sum(group) * inside / len(group), left - inside
+    return hits / relevant
+
+
+@pytest.mark.parametrize("ties", ["group", "best", "worst", "expected", "document-descending", "document-ascending"])
+def test_rankings_written_out(ties: str) -> None:
+    rules = {"ties": ties, "ranks": RANKS, "persistences": PERSISTENCES}
+    asked = EvaluationSettings(trials="document", average_precision=rules)
+    draw = random.Random(ties)
+    for _ in range(25):
+        scores = [draw.choice([None, 0.5, 1.0, 2.0]) for _ in DOCUMENTS]
+        events = [Event(0, d, score, draw.random() < 0.4) for d, score in zip(DOCUMENTS, scores, strict=True)]
+        relevant = sum(event.relevant for event in events)
+        found = scored(asked, 1, DOCUMENTS, events, NAMES)
+        if not relevant:
+            assert math.isnan(found["all", None, "reciprocal_rank"])
+            continue
+        flags = ranking(events, ties)
+        for name, value in literal(flags, relevant).items():
+            assert found["all", "q0", name] == pytest.approx(value, abs=1e-12), (ties, name, events)
+            assert found["all", None, name] == pytest.approx(value, abs=1e-12)
+        for cut in RANKS:
+            recall = sum(flags[:cut]) / relevant
+            if ties in ("group", "expected"):
+                recall = expected_recall(events, cut, relevant)
+            assert found["all", "q0", f"recall_at_rank@{cut}"] == pytest.approx(recall, abs=1e-12)
+
+
+def test_a_geometric_mean_counts_tiny_precision_as_one_in_100_000() -> None:
+    asked = EvaluationSettings(trials="document", average_precision={"no_relevant": "zero"})
+    events = [Event(0, "a", 1.0, True), Event(1, "a", None, True), Event(2, "a", 1.0, False), Event(2, "b", 0.5, True)]
+    found = scored(asked, 4, ("a", "b"), events, ("gm_map", "map_n_averaged"))
+    assert found["all", None, "map_n_averaged"] == 4
+    assert found["all", None, "gm_map"] == pytest.approx((1.0 * 1e-5 * 0.5 * 1e-5) ** 0.25)
+
+
+def test_persistence_close_to_one_and_deep_ranks() -> None:
+    asked = EvaluationSettings(trials="document", average_precision={"persistences": (1e-9, 0.999999)})
+    documents = [f"{number:04}" for number in range(2000)]
+    events = [Event(0, name, -float(rank), name == "1999") for rank, name in enumerate(documents)]
+    found = scored(asked, 1, documents, events, ("rbp@",))
+    assert found["all", None, "rbp@1e-09"] == 0.0
+    assert found["all", None, "rbp@0.999999"] == pytest.approx(1e-6 * 0.999999**1999, rel=1e-9)
+
+
+ELSEWHERE = {
+    "AP": "map",
+    "AP(rel=1)": "map",
+    "AP@100": "ap_at_rank@100",
+    "map_cut_100": "ap_at_rank@100",
+    "P@5": "precision_at_rank@5",
+    "P(rel=1)@5": "precision_at_rank@5",
+    "P_5": "precision_at_rank@5",
+    "R@10": "recall_at_rank@10",
+    "recall_10": "recall_at_rank@10",
+    "recall": "recall",
+    "recall@0.5": "recall@0.5",
+    "RR": "reciprocal_rank",
+    "recip_rank": "reciprocal_rank",
+    "Rprec": "r_precision",
+    "IPrec@0.1": "precision_at_recall@0.1",
+    "iprec_at_recall_0.10": "precision_at_recall@0.10",
+    "11pt_avg": "eleven_point_precision",
+    "RBP": "rbp@0.8",
+    "RBP(p=0.95)": "rbp@0.95",
+    "NumQ": "map_n_averaged",
+    "NumRet": "n_retrieved",
+    "NumRet(rel=1)": "n_relevant_retrieved",
+    "num_rel_ret": "n_relevant_retrieved",
+    "SetF": "set_f1",
+    "set_P": "set_precision",
+    "Success@5": "success_at_rank@5",
+    "success_5": "success_at_rank@5",
+    "p_miss@0.001": "p_miss@0.001",
+    "twv@-0.5": "twv@-0.5",
+}
+
+
+def test_names_of_other_tools() -> None:
+    assert {name: from_elsewhere(name) for name in ELSEWHERE} == ELSEWHERE
+    for name in ("nDCG@10", "P(rel=2)@5", "ERR@20", "ndcg_cut_10", "ndcg", "bpref", "infAP", "AP(rel=3)"):
+        with pytest.raises(sws.SettingsError, match="its grade is not kept"):
+            from_elsewhere(name)
+
+
+def test_a_score_by_names_of_other_tools() -> None:
+    run = [{"query": "q", "document": each, "score": score} for each, score in (("a", 2.0), ("b", 1.0))]
+    evaluation = sws.open(qrels={"q": {"b": 1, "c": 2}}, collection=run, preset="trec")
+    result = sws.score(evaluation, ["RR", "R@2", "P_1", "RBP(p=0.5)", "num_rel"], runs=run)
+    assert result.leaderboard().iloc[0].to_dict() == {
+        "reciprocal_rank": 0.5,
+        "recall_at_rank@2": 0.5,
+        "precision_at_rank@1": 0.0,
+        "rbp@0.5": 0.25,
+        "n_relevant": 2.0,
+    }
