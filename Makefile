@@ -97,11 +97,12 @@ nights: $(VENV)/.installed  ## kill KILLS=200 nights at their steps, race RACES=
 bounds: $(VENV)/.installed  ## the tests of archives with every index of the kernels checked (compiles them anew)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$$(mktemp -d) $(BIN)/python -m pytest tests/unit/test_archive_integrity.py
 
-lint: $(VENV)/.installed  ## ruff, mypy --strict and the layers
+lint: $(VENV)/.installed  ## ruff, mypy --strict, the layers and bandit
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive swsdask
 
 wheel: $(VENV)/.installed  ## build sdist and wheel into dist, and try the wheel in a fresh environment
 	rm -rf dist

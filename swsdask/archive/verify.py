@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from swsdask.archive.cells import StoredCell, hash_parts
@@ -36,7 +37,7 @@ class Verified:
     files : int
         How many files were verified, by their hashes or, without these, by reading them.
     without_hash : int
-        How many of them have no hash.
+        How many files of the newest version have no hash.
     damaged : dict of str to str
         What was found in place of each file that is not as it was written, by its name. Those that were repaired are
         not among them.
@@ -96,9 +97,10 @@ def verify(
     kind = run.kind()
     manifests = run.manifests(kind)
     run.check(file for manifest in manifests for file in manifest.tables.values())
-    for manifest in manifests:
-        if manifest.tables[kind.table].file not in run.damaged:
-            run.check(_entry_files(storage, kind, manifest, run))
+    named = [[*manifest.tables.values(), *_entry_files(storage, kind, manifest, run)] for manifest in manifests]
+    run.check(chain.from_iterable(named))
+    if named:
+        run.without_hash &= {each.file for each in named[-1]}
     if run.without_hash and not run.damaged and manifests:
         run.read_contents(_opened(storage, kind, manifests[-1]))
     adopted = None
@@ -149,8 +151,14 @@ class _Verification:
         return found
 
     def check(self, files: Iterable[StoredFile]) -> None:
-        """Verify files that were not seen yet, and repair those that are damaged."""
-        new = {each.file: each for each in files if each.file not in self.seen}
+        """Verify files that were not seen yet, and repair those that are damaged.
+
+        A file that an earlier version names without a hash and a later one with it is verified by that.
+        """
+        new: dict[str, StoredFile] = {}
+        for each in files:
+            if each.file not in self.seen and (each.file not in new or new[each.file].hash is None):
+                new[each.file] = each
         self.seen |= new.keys()
         self.without_hash |= {name for name, each in new.items() if each.hash is None}
         every = list(new.values())
@@ -211,6 +219,8 @@ def _fault(stored: StoredFile, storage: Storage) -> str | None:
 def _entry_files(
     storage: Storage, kind: Kind[Any, Any], manifest: Manifest, run: _Verification
 ) -> Iterator[StoredFile]:
+    if manifest.tables[kind.table].file in run.damaged:
+        return
     try:
         entries = kind.entries(storage, manifest)
     except ArchiveError as error:

@@ -134,6 +134,14 @@ def test_an_archive_without_hashes_is_read_with_a_note_and_adopts_them(
     assert "carry no hashes" not in " ".join(notes_of(copy))
     assert sample.outcome(copy).kind == IDENTICAL
     assert [is_right(*flipped(sample, copy, seed)) for seed in range(10)] == [True] * 10
+    adopted = sws.verify(copy, adopt=True)
+    assert (adopted.without_hash, adopted.adopted, adopted.damaged) == (0, None, {})
+    later = json.loads((copy / "manifest-00000003.json").read_bytes())["tables"]
+    for name, stored in later.items():
+        whole = (copy / stored["file"]).read_bytes()
+        (copy / stored["file"]).write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+        assert list(sws.verify(copy).damaged) == [stored["file"]], name
+        (copy / stored["file"]).write_bytes(whole)
 
 
 def notes_of(folder: Path) -> tuple[str, ...]:
