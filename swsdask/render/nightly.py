@@ -80,7 +80,15 @@ def index(page: BoardPage) -> str:
                 for place, system in enumerate(board.ranked(condition), 1)
             ],
             moves=[_move(move) for move in _by_size(last.moves)],
-            refused=page.refused,
+            refused=[
+                {
+                    "url": each.url,
+                    "problems": [_within(each.url, problem) for problem in each.problems],
+                    "more": each.total - len(each.problems),
+                }
+                for each in page.refused
+            ],
+            span=written(page.leading, span) if page.leading else "",
             nights=[
                 {"night": night, "page": page_of(night), "summary": summary(night)}
                 for night in reversed(page.nights[-SHOWN_NIGHTS:])
@@ -172,6 +180,12 @@ def _open_metrics(value: float) -> str:
     return "NaN" if math.isnan(value) else repr(value)
 
 
+def _within(url: str, problem: str) -> str:
+    """A problem beside the name of its file."""
+    bare = problem.removeprefix(f"{url}:").strip()
+    return f"line {bare}" if bare[:1].isdigit() else bare
+
+
 def _best(board: Board, condition: str, measure: str) -> float:
     sign = better(measure)
     values = [board.value(condition, system, measure) for system in board.systems]
@@ -208,22 +222,27 @@ def _told(move: Move) -> str:
     return f"{move.system} ({move.reason}): {heading} {said['value']}{was}."
 
 
-def _span(trends: Sequence[Trend]) -> tuple[float, float]:
-    values = [value for trend in trends for _, value in trend.points if math.isfinite(value)]
-    return (min(values), max(values)) if values else (0.0, 1.0)
+def _span(trends: Sequence[Trend]) -> float:
+    """The widest range of the numbers of one system, which is the height of all lines."""
+    ranges = [max(values) - min(values) for trend in trends if (values := _finite(trend))]
+    return max(ranges, default=0.0)
 
 
-def _line(trend: Trend | None, last: int, span: tuple[float, float]) -> dict[str, Any] | None:
-    """The path of a trend: a number stands until the night that has the next one."""
+def _finite(trend: Trend) -> list[float]:
+    return [value for _, value in trend.points if math.isfinite(value)]
+
+
+def _line(trend: Trend | None, last: int, span: float) -> dict[str, Any] | None:
+    """The path of a trend about its middle: a number stands until the night that has the next one."""
     points = [] if trend is None else [point for point in trend.points if math.isfinite(point[1])]
-    if not points:
+    if trend is None or not points:
         return None
-    low, high = span
-    height = (high - low) or 1.0
+    values = _finite(trend)
+    middle = (min(values) + max(values)) / 2
 
     def place(night: int, value: float) -> tuple[float, float]:
-        across = (night - 1) / max(last - 1, 1)
-        return round(2 + across * (_WIDTH - 4), 1), round(2 + (1 - (value - low) / height) * (_HEIGHT - 4), 1)
+        across, up = (night - 1) / max(last - 1, 1), 0.5 + (value - middle) / (span or 1.0)
+        return round(2 + across * (_WIDTH - 4), 1), round(2 + (1 - up) * (_HEIGHT - 4), 1)
 
     steps: list[str] = []
     for number, (night, value) in enumerate(points):

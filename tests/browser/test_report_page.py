@@ -29,8 +29,8 @@ class Opened:
     console: list[str]
 
 
-def open_page(text: str, folder: Path) -> Opened:
-    """Open a page with every request but those to files refused."""
+def open_page(text: str, folder: Path, *options: str) -> Opened:
+    """Open a page with every request but those to files refused, and with further options of the browser."""
     path = folder / "page.html"
     path.write_text(text, encoding="utf-8")
     assert CHROMIUM is not None
@@ -51,6 +51,7 @@ def open_page(text: str, folder: Path) -> Opened:
             f"--user-data-dir={folder / 'profile'}",
             "--enable-logging=stderr",
             "--virtual-time-budget=5000",
+            *options,
             "--dump-dom",
             path.as_uri(),
         ],

@@ -1,26 +1,29 @@
-"""Nights that are killed, and nights of two hosts: `python -m tests.faults.nights KILLS RACES`.
+"""Nights that are killed, and nights of two hosts: `python -m tests.faults.nights KILLS RACES [URL]`.
 
-A night is done in a process of its own, which kills itself (SIGKILL) at one of the operations on files, now and then in
-the middle of a write. After a second run, history, board, kept statistics and the runs of the archive must be as those
-of a night that nothing disturbed.
+A night is done in a process of its own, which kills itself (SIGKILL) at one of the operations on files, on a local disk
+now and then in the middle of a write. After a second run, history, board, what is kept and the runs of the archive must
+be as those of a night that nothing disturbed. Archive and board are in a temporary folder, or below a URL.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import fsspec
+
 from swsdask.archive import local
+from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.nightly.lease import BusyError
 from swsdask.nightly.settings import load_nightly
@@ -29,15 +32,53 @@ from swsdask.simulate.evaluation import simulate
 from swsdask.simulate.files import write
 from swsdask.simulate.nights import SETTINGS, nights
 
-OPERATIONS = ("write_whole", "link_new", "replace", "sync", "remove")
+ON_DISK = ("write_whole", "link_new", "replace", "sync", "remove")
+IN_STORE = ("write_temporary", "write_all", "write_new", "replace", "remove")
 
 WORKED, NOTHING, BUSY, FAILED = range(4)
 
 
-def prepare(folder: Path) -> None:
+@dataclass(frozen=True)
+class Place:
+    """Where archive and board are: below a URL, or in a folder."""
+
+    url: str
+
+    @property
+    def operations(self) -> tuple[Any, Sequence[str]]:
+        """What writes there: a module or class, and the names of its functions."""
+        return (Storage, IN_STORE) if "://" in self.url else (local, ON_DISK)
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file with its bytes."""
+        filesystem, root = fsspec.core.url_to_fs(self.url)
+        filesystem.invalidate_cache()
+        names = filesystem.find(root) if filesystem.exists(root) else []
+        return {name.removeprefix(root).lstrip("/"): filesystem.cat_file(name) for name in names}
+
+    def become(self, contents: Mapping[str, bytes]) -> None:
+        """Have these files alone."""
+        filesystem, root = fsspec.core.url_to_fs(self.url)
+        filesystem.invalidate_cache()
+        if filesystem.exists(root):
+            filesystem.rm(root, recursive=True)
+        for name, content in contents.items():
+            filesystem.makedirs(f"{root}/{name}".rsplit("/", 1)[0], exist_ok=True)
+            filesystem.pipe_file(f"{root}/{name}", content)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that must not depend on what disturbed a night."""
+        archive = open_archive(f"{self.url}/archive")
+        parts = ("archive/history/", "archive/kept/", "archive/nightly/", "board/")
+        whole = {name: content for name, content in self.contents().items() if name.startswith(parts)}
+        return {"runs": {run.system: run for run in archive.runs}, "version": archive.version, **whole}
+
+
+def prepare(folder: Path, place: Place) -> None:
     """An evaluation in its second night, nothing of which is done; the first is."""
     write(simulate(1, hours=0.3, n_queries=8), folder / "files")
-    (folder / "nightly.toml").write_text(SETTINGS)
+    settings = SETTINGS.replace('"archive"', f'"{place.url}/archive"').replace('"board"', f'"{place.url}/board"')
+    (folder / "nightly.toml").write_text(settings)
     (_, first), (_, second), (_, third) = nights(folder / "files" / "runs", folder / "inbox")
     first()
     assert night(folder, date(2020, 1, 1)) == WORKED
@@ -57,22 +98,14 @@ def night(folder: Path, today: date = date(2020, 1, 2)) -> int:
         return FAILED
 
 
-def state(folder: Path) -> dict[str, Any]:
-    """Everything that must not depend on what disturbed a night."""
-    archive = open_archive(str(folder / "archive"))
-    files = [path for part in ("archive/history", "archive/kept", "board") for path in (folder / part).rglob("*")]
-    whole = {str(path.relative_to(folder)): path.read_bytes() for path in files if path.is_file()}
-    leases = [path.name for path in (folder / "archive/nightly").glob("*.json")]
-    return {"runs": {run.system: run for run in archive.runs}, "version": archive.version, "leases": leases, **whole}
-
-
 @contextmanager
-def killed_at(operation: int) -> Iterator[list[str]]:
+def killed_at(place: Place, operation: int) -> Iterator[list[str]]:
     """Kill this process at the operation of that number, before it or, where it writes, in the middle."""
     done: list[str] = []
+    holder, names = place.operations
 
     def wrap(name: str) -> Callable[..., Any]:
-        inner = getattr(local, name)
+        inner = getattr(holder, name)
 
         def wrapped(*arguments: Any) -> Any:
             done.append(name)
@@ -85,14 +118,14 @@ def killed_at(operation: int) -> Iterator[list[str]]:
 
         return wrapped
 
-    before = {name: getattr(local, name) for name in OPERATIONS}
-    for name in OPERATIONS:
-        setattr(local, name, wrap(name))
+    before = {name: getattr(holder, name) for name in names}
+    for name in names:
+        setattr(holder, name, wrap(name))
     try:
         yield done
     finally:
         for name, function in before.items():
-            setattr(local, name, function)
+            setattr(holder, name, function)
 
 
 def apart(work: Callable[[], int]) -> int:
@@ -116,42 +149,38 @@ def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
-def main(kills: int, races: int) -> list[str]:
+def main(kills: int, races: int, url: str | None = None) -> list[str]:
     """What went wrong, in words."""
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(prefix="nights-") as scratch:
-        folder, pristine = Path(scratch) / "evaluation", Path(scratch) / "pristine"
-        prepare(folder)
-        shutil.copytree(folder, pristine)
-
-        def renew() -> None:
-            shutil.rmtree(folder)
-            shutil.copytree(pristine, folder)
-
-        with killed_at(-1) as operations:
+        folder = Path(scratch)
+        place = Place(str(folder / "there") if url is None else url)
+        prepare(folder, place)
+        pristine = place.contents()
+        with killed_at(place, -1) as operations:
             assert night(folder) == WORKED
-        expected = state(folder)
+        expected = place.state()
         assert night(folder) == NOTHING
-        assert state(folder) == expected, "a night without news changed something"
+        assert place.state() == expected, "a night without news changed something"
         n_operations = len(operations)
 
         def kill(operation: int) -> int:
-            with killed_at(operation):
+            with killed_at(place, operation):
                 return night(folder)
 
         chance = random.Random(kills)
         chosen = [*range(n_operations)] if kills >= n_operations else sorted(chance.sample(range(n_operations), kills))
         for operation in [*chosen, *(chance.randrange(n_operations) for _ in range(kills - len(chosen)))]:
-            renew()
+            place.become(pristine)
             first = ended(apart(lambda number=operation: kill(number)))
             second = ended(apart(lambda: night(folder)))
-            found = differing(expected, state(folder))
+            found = differing(expected, place.state())
             if first != -signal.SIGKILL or second not in (WORKED, NOTHING) or found:
                 wrong.append(f"killed at {operation} ({operations[operation]}): {first}, then {second}: {found}")
         for race in range(races):
-            renew()
+            place.become(pristine)
             codes = sorted(ended(process) for process in [apart(lambda: night(folder)) for _ in range(2)])
-            found = differing(expected, state(folder))
+            found = differing(expected, place.state())
             if codes not in ([WORKED, BUSY], [WORKED, NOTHING]) or found:
                 wrong.append(f"race {race}: {codes}: {found}")
         print(f"{n_operations} operations in a night; {kills} kills, {races} races: {len(wrong)} wrong")
@@ -159,6 +188,6 @@ def main(kills: int, races: int) -> list[str]:
 
 
 if __name__ == "__main__":
-    faults = main(*map(int, sys.argv[1:]))
+    faults = main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
     print("\n".join(faults))
     sys.exit(bool(faults))
