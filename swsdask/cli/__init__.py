@@ -43,6 +43,7 @@ COMMANDS = {
     "measures": ("catalogue", "List the measures, or define one."),
     "settings": ("catalogue", "List the settings, or explain some."),
     "presets": ("catalogue", "List the presets, or print one."),
+    "completion": ("catalogue", "Print a script that completes words in bash, zsh or fish."),
     "simulate": ("simulate", "Simulate systems: how measures behave."),
     "warm-up": ("demo", "Compile the kernels, so that no later command has to."),
 }

@@ -1,4 +1,4 @@
-"""`swsdask measures`, `settings` and `presets`: what there is."""
+"""`swsdask measures`, `settings`, `presets` and `completion`: what there is."""
 
 from __future__ import annotations
 
@@ -65,3 +65,16 @@ def presets(name: str | None) -> None:
     for preset in preset_names():
         about = (conf_directory() / f"{preset}.toml").read_text(encoding="utf-8").partition("\n")[0]
         click.echo(f"{preset:26} {about.removeprefix('# ')}")
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a script that completes commands, options and presets, for `eval "$(swsdask completion bash)"`."""
+    from click.shell_completion import get_completion_class
+
+    from swsdask.cli import cli
+
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(cli, {}, "swsdask", "_SWSDASK_COMPLETE").source())

@@ -216,10 +216,22 @@ def _settings(table: str, example: str) -> tuple[Callable[[Command], Command], .
     )
 
 
+def _presets(*typed: Any) -> list[str]:
+    """The presets that a shell may complete to; click gives the context, the parameter and what is typed."""
+    from swsdask.model.settings import preset_names
+
+    return [name for name in preset_names() if name.startswith(typed[-1])]
+
+
 settings_options = _together(
     Chosen,
     "chosen",
-    click.option("--preset", metavar="NAME", help="An evaluation's settings; `swsdask presets` lists them."),
+    click.option(
+        "--preset",
+        metavar="NAME",
+        shell_complete=_presets,
+        help="An evaluation's settings; `swsdask presets` lists them.",
+    ),
     *_settings("evaluation", "trials=segment or operating_point.c_miss=10"),
     click.option("--compat", metavar="TOOL", help="An official tool's quirks: kwseval, stdeval, mediaeval."),
 )

@@ -80,3 +80,17 @@ def test_presets_of_a_setting(swsdask: Callable[..., Outcome]) -> None:
     wrong = swsdask("settings", "gap.widht_s")
     assert (wrong.code, wrong.err) == (2, "swsdask: setting 'gap.widht_s' is unknown. Nearest: width_s.\n")
     assert swsdask("settings").out.splitlines()[0].split() == ["evaluation.trials", '"virtual"']
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(swsdask: Callable[..., Outcome], shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = swsdask("completion", shell)
+    assert script.code == 0
+    assert "_SWSDASK_COMPLETE=" in script.out
+    monkeypatch.setenv("_SWSDASK_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "swsdask sco")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert swsdask().out.split() == ["plain,score"]
+    monkeypatch.setenv("COMP_WORDS", "swsdask score --preset sws201")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    assert "plain,sws2013" in swsdask().out.split()
