@@ -86,6 +86,8 @@ def check_answers(answers: Mapping[str, Answer]) -> None:
 
 
 def _fault(answer: Answer, own: Mapping[str, Any]) -> str | None:
+    if isinstance(answer, OSError):
+        return None  # The worker was lost while it was asked, which the executor bears.
     if isinstance(answer, BaseException):
         return (
             f"cannot be asked what it has: {type(answer).__name__}: {answer}. Install the same Python, Dask and "

@@ -30,6 +30,10 @@ def test_a_worker_like_this_process_lacks_nothing(tmp_path: Path) -> None:
     check_answers({"tcp://a": answer, "tcp://b": OWN})
 
 
+def test_a_worker_that_is_lost_meanwhile_is_no_fault() -> None:
+    check_answers({"tcp://a": OSError("closed"), "tcp://b": OWN})
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
