@@ -1,100 +1,175 @@
-"""The best threshold of every replicate of an evaluation, whose queries count as often as they were drawn."""
+"""Measures of many replicates at once, evaluations whose queries count as often as they were drawn.
+
+Replicates lie side by side, so that one operation goes for several; a few dozen keep their tables in the processor's
+caches. The order of additions does not depend on how many there are.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int32, int64, types, void
+from numba import boolean, float64, int32, int64, njit, types, void
 
-from swsdask.kernels.compilation import column, kernel
+from swsdask.kernels.compilation import column
 from swsdask.kernels.ladder import cut_rungs, find_slots
-from swsdask.model.trials import F64, I32, I64, Bool
+from swsdask.model.trials import F64, I32, I64
 
 
 def _table(kind: types.Type) -> types.Array:
     return types.Array(kind, 2, "C", readonly=True)
 
 
-@kernel(void(column(float64), column(float64), int32[::1]))
+@njit(void(column(float64), column(float64), int32[::1]), cache=True, nogil=True)
 def find_ladder_slots(score: F64, scores: F64, slot: I32) -> None:
     """Write the slot of every score among the rungs `scores` (see `kernels.ladder`) into `slot`."""
     find_slots(score, cut_rungs(scores), slot)
 
 
+@njit(error_model="numpy")
+def _subtract(begin: int, end: int, query: I32, count: F64, table: F64, sums: F64) -> None:
+    """Take count times the row of the query away from `sums`, for each of some cells, four at a time."""
+    n, cell = len(sums), begin
+    while cell + 4 <= end:
+        a, b, c, d = count[cell], count[cell + 1], count[cell + 2], count[cell + 3]
+        of_a, of_b = table[query[cell]], table[query[cell + 1]]
+        of_c, of_d = table[query[cell + 2]], table[query[cell + 3]]
+        for r in range(n):
+            sums[r] -= (a * of_a[r] + b * of_b[r]) + (c * of_c[r] + d * of_d[r])
+        cell += 4
+    while cell < end:
+        a, of_a = count[cell], table[query[cell]]
+        for r in range(n):
+            sums[r] -= a * of_a[r]
+        cell += 1
+
+
+@njit(void(_table(float64), _table(float64), float64[:, ::1]), cache=True, nogil=True, error_model="numpy")
+def weigh(values: F64, weights: F64, sums: F64) -> None:
+    """Write the sums over queries into `sums` [n, n_replicates].
+
+    `values` is float64 [n, n_queries] and `weights` float64 [n_queries, n_replicates].
+    """
+    n_queries, n = weights.shape
+    for line in range(len(values)):
+        value, total = values[line], sums[line]
+        total[:] = 0.0
+        q = 0
+        while q + 4 <= n_queries:
+            a, b, c, d = value[q], value[q + 1], value[q + 2], value[q + 3]
+            of_a, of_b, of_c, of_d = weights[q], weights[q + 1], weights[q + 2], weights[q + 3]
+            for r in range(n):
+                total[r] += (a * of_a[r] + b * of_b[r]) + (c * of_c[r] + d * of_d[r])
+            q += 4
+        while q < n_queries:
+            a, of_a = value[q], weights[q]
+            for r in range(n):
+                total[r] += a * of_a[r]
+            q += 1
+
+
+@njit(
+    void(column(int64), column(int32), column(int64), _table(int64), int64[:, ::1]),
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def weigh_cells(offsets: I64, query: I32, count: I64, weights: I64, sums: I64) -> None:
+    """Write the sums of count times weight over the cells of each row into `sums` [n_replicates, n_rows].
+
+    Cells offsets[i] .. offsets[i + 1] are of row i; `weights` is int64 [n_queries, n_replicates].
+    """
+    n = weights.shape[1]
+    total = np.empty(n, np.int64)
+    for row in range(len(offsets) - 1):
+        total[:] = 0
+        for cell in range(offsets[row], offsets[row + 1]):
+            times, of_query = count[cell], weights[query[cell]]
+            for r in range(n):
+                total[r] += times * of_query[r]
+        for r in range(n):
+            sums[r, row] = total[r]
+
+
 _BEST = void(
-    _table(int32),
-    column(float64),
-    column(float64),
-    column(float64),
-    column(float64),
+    _table(float64),
+    _table(float64),
     _table(float64),
     _table(float64),
     column(int64),
+    column(int64),
     column(int32),
+    column(float64),
+    column(int64),
     column(int32),
-    column(int32),
-    column(boolean),
+    column(float64),
+    column(int64),
     boolean,
     float64[::1],
 )
 
 
-@kernel(_BEST)
+@njit(_BEST, cache=True, nogil=True, error_model="numpy")
 def best_twv(
-    weights: I32,
     per_hit: F64,
     per_false_alarm: F64,
-    n_target: F64,
-    n_nontarget: F64,
     hits_above: F64,
     false_alarms_above: F64,
     bounds: I64,
-    query: I32,
-    hits: I32,
-    false_alarms: I32,
-    last: Bool,
+    of_hits: I64,
+    hit_query: I32,
+    hits: F64,
+    of_false_alarms: I64,
+    false_alarm_query: I32,
+    false_alarms: F64,
+    first: I64,
     reject_all: bool,
     best: F64,
 ) -> None:
     """Write the highest TWV over all thresholds into `best`, float64 [n_replicates].
 
-    `weights` int32 [n_replicates, n_queries]. A hit of a query adds `per_hit`, a false alarm takes `per_false_alarm`
-    away, both [n_queries]; they are divided by `n_target` and `n_nontarget`, float64 [n_replicates] and not 0.
-    Cells, in the order of descending scores, have a `query`, `hits` and `false_alarms`; `last` is set at those that a
-    threshold follows. They are cut into blocks by `bounds` int64 [n_blocks + 1], each of which ends with a threshold.
-    `hits_above` and `false_alarms_above` float64 [n_queries, n_blocks + 1] are those in front of each bound. Without
-    `reject_all` a threshold has to accept some trial, if there is one.
+    A hit of a query adds `per_hit`, a false alarm takes `per_false_alarm` away, both float64 [n_queries, n_replicates].
+    Levels are the thresholds in the order of descending scores. Level i has the cells of_hits[i] .. of_hits[i + 1],
+    each with a `hit_query` and its number of `hits`, and so for false alarms. Levels are cut into blocks by `bounds`
+    int64 [n_blocks + 1]; `hits_above` and `false_alarms_above` float64 [n_blocks + 1, n_queries] are those in front of
+    each bound. Without `reject_all` a threshold has to accept some trial, if there is one: level `first` [n_replicates]
+    or a later one.
 
     Inside a block TWV is at most what it would be with the block's hits and none of its false alarms. So only blocks
-    are looked at for which this is more than the best value known: those around the maximum. Sums run in the order of
-    queries and of cells, so what is skipped never shows in the result by more than a rounding.
+    are looked at for which this is more than the best value known: those around the maximum. What is skipped never
+    shows in the result by more than a rounding.
     """
-    n_queries, n_bounds = hits_above.shape
-    gain, loss = np.empty(n_bounds), np.empty(n_bounds)
-    of_hit, of_false_alarm = np.empty(n_queries), np.empty(n_queries)
-    for replicate in range(len(best)):
-        gain[:] = 0.0
-        loss[:] = 0.0
-        for q in range(n_queries):
-            weight = weights[replicate, q]
-            of_hit[q] = weight * per_hit[q] / n_target[replicate]
-            of_false_alarm[q] = weight * per_false_alarm[q] / n_nontarget[replicate]
-            if weight > 0:
-                for bound in range(n_bounds):
-                    gain[bound] += of_hit[q] * hits_above[q, bound]
-                for bound in range(n_bounds):
-                    loss[bound] += of_false_alarm[q] * false_alarms_above[q, bound]
-        highest = 0.0 if reject_all else -np.inf
-        for bound in range(n_bounds):
-            if gain[bound] > 0.0 or loss[bound] > 0.0:
-                highest = max(highest, gain[bound] - loss[bound])
-        for block in range(n_bounds - 1):
-            if gain[block + 1] - loss[block] <= highest:
-                continue
-            g, f = gain[block], loss[block]
-            for cell in range(bounds[block], bounds[block + 1]):
-                q = query[cell]
-                g += hits[cell] * of_hit[q]
-                f += false_alarms[cell] * of_false_alarm[q]
-                if last[cell] and g - f > highest and (g > 0.0 or f > 0.0):
-                    highest = g - f
-        best[replicate] = highest if highest > -np.inf else 0.0
+    n_bounds, n = len(bounds), len(best)
+    gain, loss = np.empty((n_bounds, n)), np.empty((n_bounds, n))
+    weigh(hits_above, per_hit, gain)
+    weigh(false_alarms_above, per_false_alarm, loss)
+    highest = np.full(n, 0.0 if reject_all else -np.inf)
+    for bound in range(n_bounds):
+        for r in range(n):
+            if bounds[bound] > first[r]:
+                highest[r] = max(highest[r], gain[bound, r] - loss[bound, r])
+    value = np.empty(n)
+    for block in range(n_bounds - 1):
+        wanted = False
+        for r in range(n):
+            wanted |= gain[block + 1, r] - loss[block, r] > highest[r]
+        if not wanted:
+            continue
+        for r in range(n):
+            value[r] = gain[block, r] - loss[block, r]
+        for level in range(bounds[block], bounds[block + 1]):
+            for cell in range(of_hits[level], of_hits[level + 1]):
+                number, of_query = hits[cell], per_hit[hit_query[cell]]
+                for r in range(n):
+                    value[r] += number * of_query[r]
+            _subtract(
+                of_false_alarms[level],
+                of_false_alarms[level + 1],
+                false_alarm_query,
+                false_alarms,
+                per_false_alarm,
+                value,
+            )
+            for r in range(n):
+                if level >= first[r]:
+                    highest[r] = max(highest[r], value[r])
+    for r in range(n):
+        best[r] = highest[r] if highest[r] > -np.inf else 0.0

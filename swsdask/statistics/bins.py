@@ -125,6 +125,11 @@ class WeighedBins:
         self._sums = np.ascontiguousarray(bins.sums[order].T)
         self._key, self._first = np.unique((bins.key % _SPAN)[order], return_index=True)
 
+    def nodes(self) -> tuple[F64, F64, I64]:
+        """The positions z and the weights of three points of every bin, float64 [n, 3], and which weight is its own."""
+        key = np.repeat(self._key, np.diff(np.append(self._first, len(self._weight_of))))
+        return *nodes(Bins(key, np.ascontiguousarray(self._sums.T))), self._weight_of
+
     def pooled(self, weights: I64) -> Bins:
         """All layers as one, layer 0, every score as often as its weight says."""
         if not len(self._key):
@@ -157,6 +162,13 @@ class Points:
 
 def quadrature(bins: Bins, zoom: Zoom) -> Points:
     """The points of some bins, whatever their layers."""
+    z, weight = nodes(bins)
+    used = weight > 0
+    return Points(z[used], weight[used], zoom.centre, zoom.unit, int(bins.sums[:, 0].sum()))
+
+
+def nodes(bins: Bins) -> tuple[F64, F64]:
+    """The positions z and the weights >= 0 of three points for every bin: float64 [n_bins, 3]."""
     sums = bins.sums
     n = sums[:, 0].astype(np.float64)
     m1 = (sums[:, 1] * 2.0**21 + sums[:, 2]) / n * 2.0**-41
@@ -174,9 +186,7 @@ def quadrature(bins: Bins, zoom: Zoom) -> Points:
     first = np.ldexp(1.0, away >> 10)
     z = (first - 1.0) + first * (((2 * (away & 1023) + 1) + u) / 2048)
     z = np.where(number < 0, -z, z)
-    weight = n[:, np.newaxis] * share
-    used = weight > 0
-    return Points(z[used], weight[used], zoom.centre, zoom.unit, int(sums[:, 0].sum()))
+    return z, n[:, np.newaxis] * share
 
 
 def _nodes(variance: F64, c3: F64, c4: F64, c5: F64, mean: F64) -> tuple[F64, F64]:

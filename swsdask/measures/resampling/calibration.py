@@ -2,7 +2,8 @@
 
 Trials of a query that is drawn k times count k times, given and imputed ones. The score of imputed trials is the lowest
 of the queries that were drawn and of those that are not resampled, unless a setting fixes it. The prior is that of the
-evaluation. The best map of a replicate is sought from that of the evaluation on.
+evaluation. The best map of a replicate is sought near that of the evaluation (`measures.resampling.expansion`); of one
+for which that does not do, as that of the evaluation is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -18,9 +19,10 @@ import numpy as np
 from swsdask.measures.averages import Population
 from swsdask.measures.calibration import fit_pool
 from swsdask.measures.cross_entropy import Censored, censored, mean_cost
-from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, prior_entropy
+from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, prior_entropy, sigmoid
 from swsdask.measures.measure import Scored
-from swsdask.measures.resampling.queries import drawn_queries, places
+from swsdask.measures.resampling.expansion import TrialCosts, least_costs
+from swsdask.measures.resampling.queries import SIDE_BY_SIDE, drawn_queries, places
 from swsdask.model.samples import Sample
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference
 from swsdask.statistics.bins import Bins, WeighedBins, Zoom, quadrature
@@ -153,18 +155,63 @@ class AffineFits:
     def replicates(self, weights: I32) -> F64:
         """The measure with the weights of each replicate; NaN without trials of a class."""
         values = np.full(weights.shape[1], np.nan)
-        start = NOTHING
-        every = np.ones((len(weights), 1), np.int32)
-        for _, trials in self.pool.replicates(every):
-            if trials.defined:
-                start = self._fit(trials, every[:, 0], NOTHING)
         unit = prior_entropy(self.prior_log_odds)
         for chosen, trials in self.pool.replicates(weights):
-            for number, replicate in enumerate(chosen.tolist()):
+            costs, known = self._near(trials, weights[:, chosen])
+            values[chosen[known]] = costs[known] / unit
+            for number in np.flatnonzero(~known).tolist():
                 own = Censored(trials.score, *(column[[number]] for column in trials.columns))
                 if own.defined:
-                    values[replicate] = self._fit(own, weights[:, replicate], start).cost / unit
+                    values[chosen[number]] = self._fit(own, weights[:, chosen[number]], self._whole).cost / unit
         return values
+
+    @cached_property
+    def _whole(self) -> Fit:
+        """The best map of the evaluation."""
+        every = np.ones((len(self.pool.lowest), 1), np.int32)
+        ((_, trials),) = self.pool.replicates(every)
+        return self._fit(trials, every[:, 0], NOTHING) if trials.defined else NOTHING
+
+    def _near(self, trials: Censored, weights: I32) -> tuple[F64, Bool]:
+        """The least cost of replicates whose imputed trials have one score, and for which of them it is known."""
+        costs, known = np.empty(weights.shape[1]), np.zeros(weights.shape[1], np.bool_)
+        if self._given is None:
+            return costs, known
+        score = np.array([(trials.score - self.zoom.centre) / self.zoom.unit])
+        numbers = (trials.target, trials.nontarget), (trials.imputed_target, trials.imputed_nontarget)
+        for begin in range(0, weights.shape[1], SIDE_BY_SIDE):
+            own = slice(begin, begin + SIDE_BY_SIDE)
+            times = np.ascontiguousarray(weights[:, own], np.float64)
+            coefficients: F64 = np.zeros(1)
+            bound: F64 = np.zeros(1)
+            for side, (given, n_trials, imputed) in enumerate(zip(self._given, *numbers, strict=True)):
+                at_score = TrialCosts.of(self._x(score), np.ones(1), np.zeros(1, np.int64), 1, target=side == 0)
+                with np.errstate(divide="ignore"):
+                    share = sigmoid((1, -1)[side] * self.prior_log_odds) / n_trials[own].astype(np.float64)
+                for part, weight in ((given, times), (at_score, imputed[np.newaxis, own].astype(np.float64))):
+                    polynomials, bounds = part.weighed(np.ascontiguousarray(weight))
+                    coefficients, bound = coefficients + polynomials * share, bound + bounds * share
+            costs[own], known[own] = least_costs(coefficients, bound)
+        return costs, known
+
+    @cached_property
+    def _given(self) -> tuple[TrialCosts, TrialCosts] | None:
+        """The costs of given targets and non-targets about the best map; None where there is none to begin from."""
+        gamma = self._whole.gamma
+        if not math.isfinite(gamma) or gamma == 0.0 or (self.nonnegative and gamma < 0.0):
+            return None
+        n_queries = len(self.pool.lowest)
+        z, weight, query = self.nontargets.nodes()
+        used = weight > 0
+        hit = (self.hit - self.zoom.centre) / self.zoom.unit
+        return (
+            TrialCosts.of(self._x(hit), np.ones(len(hit)), self.query_of_hit, n_queries, target=True),
+            TrialCosts.of(self._x(z[used]), weight[used], query[np.nonzero(used)[0]], n_queries, target=False),
+        )
+
+    def _x(self, z: F64) -> F64:
+        """The posterior log-odds of standardised scores by the best map of the evaluation."""
+        return self._whole.gamma * z + (self._whole.delta + self.prior_log_odds)
 
     def _fit(self, trials: Censored, weights: I32, start: Fit) -> Fit:
         times = weights.astype(np.int64)

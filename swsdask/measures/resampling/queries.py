@@ -8,6 +8,9 @@ from swsdask.measures.averages import Population
 from swsdask.measures.measure import Scored
 from swsdask.model.trials import I64
 
+SIDE_BY_SIDE = 64
+"""How many replicates are computed at once."""
+
 
 def drawn_queries(scored: Scored, population: Population) -> I64:
     """The numbers of the queries that averages of a condition count, in the order of their ids."""

@@ -7,15 +7,17 @@ the files of a run.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
+from swsdask.kernels.resampling import weigh_cells
 from swsdask.measures.average_precision import average_precision
 from swsdask.measures.averages import Population
 from swsdask.measures.measure import Scored
-from swsdask.measures.rankings import rankings_of
-from swsdask.measures.resampling.queries import drawn_queries, places
+from swsdask.measures.rankings import Rankings, rankings_of
+from swsdask.measures.resampling.queries import SIDE_BY_SIDE, drawn_queries, places
 from swsdask.model.retrieval import AveragePrecisionSettings
 from swsdask.model.samples import Sample
 from swsdask.model.trials import F64, I32, I64
@@ -23,6 +25,9 @@ from swsdask.statistics.ladder import Hits
 from swsdask.statistics.ranks import ranked
 from swsdask.statistics.resampling import StratumRanks
 from swsdask.statistics.statistic import Statistic
+
+_ROWS = 1 << 19
+"""The slots of all replicates that are computed at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,20 +56,41 @@ class PooledPrecision:
 
     def replicates(self, weights: I32) -> F64:
         """The measure with the weights of each replicate; NaN without targets."""
-        return np.array([self._of(weights[:, replicate].astype(np.int64)) for replicate in range(weights.shape[1])])
+        values = np.empty(weights.shape[1])
+        at_once = min(max(_ROWS // self.n_slots, 1), SIDE_BY_SIDE)
+        for begin in range(0, len(values), at_once):
+            own = np.ascontiguousarray(weights[:, begin : begin + at_once], np.int64)
+            values[begin : begin + at_once] = average_precision(self._rankings(own), self.options)
+        return values
 
-    def _of(self, times: I64) -> float:
-        trials = np.bincount(self.slot, times[self.query] * self.count, self.n_slots).astype(np.int64)
-        new = np.bincount(self.rung_of_hit, times[self.query_of_hit], len(self.at)).astype(np.int64)
-        rankings = rankings_of(
-            offsets=np.array([0, len(self.at)]),
-            counts=np.add.reduceat(trials, np.append(0, self.at[:-1])),
-            tied=trials[self.at],
-            new=new,
+    def _rankings(self, weights: I64) -> Rankings:
+        """The ranking of each replicate."""
+        n, n_rungs = weights.shape[1], len(self.at)
+        trials, new = np.empty((n, self.n_slots), np.int64), np.empty((n, n_rungs), np.int64)
+        for cells, sums in zip(self._cells, (trials, new), strict=True):
+            weigh_cells(*cells, weights, sums)
+        return rankings_of(
+            offsets=np.arange(n + 1) * n_rungs,
+            counts=np.add.reduceat(trials, np.append(0, self.at[:-1]), axis=1).ravel(),
+            tied=trials[:, self.at].ravel(),
+            new=new.ravel(),
             tied_in_front=None,
-            relevant=np.array([times @ self.targets]),
+            relevant=self.targets @ weights,
         )
-        return float(average_precision(rankings, self.options)[0])
+
+    @cached_property
+    def _cells(self) -> list[tuple[I64, I32, I64]]:
+        """The trials of each slot and the hits of each rung: where its cells begin, their queries and numbers."""
+        ones = np.ones(len(self.query_of_hit), np.int64)
+        found = []
+        for row, query, count, n_rows in (
+            (self.slot, self.query, self.count, self.n_slots),
+            (self.rung_of_hit, self.query_of_hit, ones, len(self.at)),
+        ):
+            order = np.argsort(row, kind="stable")
+            offsets = np.searchsorted(row[order], np.arange(n_rows + 1))
+            found.append((offsets, query[order].astype(np.int32), count[order]))
+        return found
 
 
 class ResampledPooledPrecision:

@@ -19,7 +19,7 @@ import numpy as np
 from swsdask.kernels.resampling import best_twv
 from swsdask.measures.averages import Population, ratio
 from swsdask.measures.measure import Scored
-from swsdask.measures.resampling.queries import drawn_queries, places
+from swsdask.measures.resampling.queries import SIDE_BY_SIDE, drawn_queries, places
 from swsdask.model.samples import Averages, Sample
 from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.statistics.counts import Counts
@@ -30,7 +30,7 @@ from swsdask.statistics.statistic import Statistic
 NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, StratumLadder)
 """The statistics that thresholds are sought in."""
 
-_BLOCKS = 128
+_BLOCKS = 64
 """Into how many blocks with about equally many hits the ladder is cut at most."""
 
 
@@ -61,47 +61,79 @@ class BestThreshold:
 
         NaN where no query with targets, or none with non-targets, was drawn.
         """
-        n_target = weights[self.targets > 0].sum(axis=0).astype(np.float64)
-        n_nontarget = weights[self.nontargets > 0].sum(axis=0).astype(np.float64)
-        defined = (n_target > 0) & (n_nontarget > 0)
-        best = np.empty(int(defined.sum()))
-        best_twv(
-            np.ascontiguousarray(weights.T[defined]),
-            _inverse(self.targets),
-            self.beta * _inverse(self.nontargets),
-            n_target[defined],
-            n_nontarget[defined],
-            *self._above,
-            self._bounds,
-            self.query,
-            self.hits,
-            self.false_alarms,
-            self.last,
-            self.reject_all,
-            best,
-        )
         values = np.full(weights.shape[1], np.nan)
-        values[defined] = best
+        of_hits, hit_query, hits = self._hit_cells
+        of_false_alarms, false_alarm_query, false_alarms = self._false_alarm_cells
+        for begin in range(0, weights.shape[1], SIDE_BY_SIDE):
+            own = weights[:, begin : begin + SIDE_BY_SIDE]
+            n_target, n_nontarget = own[self.targets > 0].sum(axis=0), own[self.nontargets > 0].sum(axis=0)
+            defined = np.flatnonzero((n_target > 0) & (n_nontarget > 0))
+            drawn: F64 = np.ascontiguousarray(own[:, defined], np.float64)
+            best = np.empty(len(defined))
+            best_twv(
+                drawn * _inverse(self.targets)[:, np.newaxis] / n_target[defined],
+                drawn * (self.beta * _inverse(self.nontargets))[:, np.newaxis] / n_nontarget[defined],
+                *self._above,
+                self._bounds,
+                of_hits,
+                hit_query,
+                hits,
+                of_false_alarms,
+                false_alarm_query,
+                false_alarms,
+                self._first(drawn),
+                self.reject_all,
+                best,
+            )
+            values[begin + defined] = best
         return values
 
     @cached_property
+    def _starts(self) -> I64:
+        """The first cell of each level, a threshold and what lies between it and the one before; then their number."""
+        return np.append(0, np.flatnonzero(self.last) + 1)
+
+    @cached_property
+    def _hit_cells(self) -> tuple[I64, I32, F64]:
+        return self._cells(self.hits)
+
+    @cached_property
+    def _false_alarm_cells(self) -> tuple[I64, I32, F64]:
+        return self._cells(self.false_alarms)
+
+    def _cells(self, counts: I32) -> tuple[I64, I32, F64]:
+        """The cells with a count: where those of each level begin, their queries, and the counts."""
+        there = np.flatnonzero(counts)
+        return np.searchsorted(there, self._starts), self.query[there], counts[there].astype(np.float64)
+
+    def _first(self, weights: F64) -> I64:
+        """The first level at which a trial is accepted, of the queries drawn in each replicate; 0 if none need be."""
+        if self.reject_all:
+            return np.zeros(weights.shape[1], np.int64)
+        query, cell = np.unique(self.query, return_index=True)
+        n_levels = len(self._starts) - 1
+        first = np.full((len(self.targets), 1), n_levels)
+        first[query, 0] = np.searchsorted(self._starts, cell, side="right") - 1
+        lowest: I64 = np.where(weights > 0, first, n_levels).min(axis=0, initial=n_levels)
+        return lowest
+
+    @cached_property
     def _bounds(self) -> I64:
-        """Where blocks begin: behind cells that a threshold follows."""
-        ends = np.flatnonzero(self.last) + 1
-        hits = np.cumsum(self.hits)[ends - 1]
-        steps = np.linspace(0, hits[-1] if len(hits) else 0, _BLOCKS + 1)[1:-1]
-        chosen = ends[np.searchsorted(hits, steps)] if len(ends) else ends
-        return np.unique(np.concatenate([[0], chosen, [len(self.query)]]))
+        """Where blocks begin, by level."""
+        hits = np.append(0, np.cumsum(self.hits))[self._starts]
+        steps = np.linspace(0, hits[-1], _BLOCKS + 1)[1:-1]
+        return np.unique(np.concatenate([[0], np.searchsorted(hits, steps), [len(hits) - 1]]))
 
     @cached_property
     def _above(self) -> tuple[F64, F64]:
-        """The hits and the false alarms of each query in front of each bound: float64 [n_queries, n_bounds]."""
-        n_blocks = len(self._bounds) - 1
-        place = self.query.astype(np.int64) * n_blocks + np.repeat(np.arange(n_blocks), np.diff(self._bounds))
+        """The hits and the false alarms of each query in front of each bound: float64 [n_bounds, n_queries]."""
+        n_queries, n_blocks = len(self.targets), len(self._bounds) - 1
+        block = np.repeat(np.arange(n_blocks), np.diff(self._starts[self._bounds]))
         sums = []
         for counts in (self.hits, self.false_alarms):
-            inside = np.bincount(place, counts, len(self.targets) * n_blocks).reshape(len(self.targets), n_blocks)
-            sums.append(np.concatenate([np.zeros((len(inside), 1)), np.cumsum(inside, axis=1)], axis=1))
+            inside = np.bincount(block * n_queries + self.query, counts, n_blocks * n_queries)
+            below = np.cumsum(inside.reshape(n_blocks, n_queries), axis=0)
+            sums.append(np.concatenate([np.zeros((1, n_queries)), below]))
         return sums[0], sums[1]
 
 
