@@ -306,7 +306,7 @@ def rows_of(pieces: list[RunPiece]) -> list[tuple[str, str, int, int, int, float
 
 
 @given(documents(), st.integers(1, 400), st.integers(1, 6))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_scanner_and_lxml_cannot_be_told_apart(content: bytes, block: int, rows_per_piece: int) -> None:
     scanned, scanner_problems = read(content, block, rows_per_piece)
     with only_lxml():

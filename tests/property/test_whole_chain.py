@@ -22,7 +22,7 @@ from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, Supremum
 from tests import literal
 from tests.literal import Detection, Evaluation, Excerpt, Occurrence, Query, Rules, Turn, Word
 
-EXAMPLES = int(os.environ.get("WHOLE_CHAIN_EXAMPLES", "250"))
+EXAMPLES = int(os.environ.get("WHOLE_CHAIN_EXAMPLES", "150"))
 UNIT = 2500
 """Most times are whole numbers of quarter seconds, so that edges meet."""
 
