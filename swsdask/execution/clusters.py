@@ -285,8 +285,8 @@ class InKubernetes(_Running):
             socket.getaddrinfo(host, self.port)
         except OSError as error:
             raise ClusterError(
-                f"{host} has no address here: {error}. Run the command in a Job of that cluster, as in "
-                f"deploy/kubernetes, or forward its port, kubectl port-forward --namespace {self.namespace} "
+                f"{host} has no address here: {error}. Run the command in a Job of that "
+                f"cluster, or forward its port, kubectl port-forward --namespace {self.namespace} "
                 f"service/{self.service} {self.port}, and give --cluster tcp://127.0.0.1:{self.port}"
             ) from error
         scheme = "tls" if self.tls_cert else "tcp"
