@@ -158,7 +158,8 @@ def _call_for_help() -> None:
         return
     modules = sorted({each.__module__ for each in Kernel.known})
     call = f"from swsdask.kernels.compilation import help_to_compile; help_to_compile({modules!r})"
-    for _ in range(min(len(os.sched_getaffinity(0)) - 1, _MOST_HELPERS)):
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for _ in range(min(cores - 1, _MOST_HELPERS)):
         with suppress(OSError):
             helper = subprocess.Popen(
                 [sys.executable, "-c", call],
