@@ -39,6 +39,7 @@ def code_cells(content: dict[str, Any]) -> list[dict[str, Any]]:
 def outputs(content: dict[str, Any]) -> Iterator[list[Output]]:
     """Run the cells, one after the other in one namespace, and yield what Jupyter would show below each."""
     matplotlib.use("agg")
+    pyplot.close("all")
     names: dict[str, Any] = {"__name__": "__main__"}
     for number, cell in enumerate(code_cells(content), 1):
         body = ast.parse("".join(cell["source"]), f"cell {number}")

@@ -74,10 +74,9 @@ class DaskExecutor:
         if self._client.status != "running":
             raise ClusterError(f"the connection to the scheduler is {self._client.status}. {RESUME}")
         try:
-            threads: dict[str, int] = within(self._patience_s, self._client.nthreads)
-        except TimeoutError:
-            patience = counted(self._patience_s, "seconds", "g")
-            raise ClusterError(f"the scheduler has not answered for {patience}. {RESUME}") from None
+            threads: dict[str, int] = within(max(self._patience_s, ANSWER_S), self._client.nthreads)
+        except OSError:  # a TimeoutError too
+            raise ClusterError(f"the scheduler does not answer. {RESUME}") from None
         return max(1, sum(threads.values()))
 
     def share(self, value: Any) -> Any:
@@ -109,6 +108,7 @@ class DaskExecutor:
         ended: SimpleQueue[Future[Any]] = SimpleQueue()
         running: dict[Any, tuple[Future[Any], Item]] = {}
         watch = _Watch(self._client, self._patience_s)
+        self._counted_at = -RECOUNT_S
 
         def join(parts: list[Future[Any]]) -> Future[Any]:
             return self._submit(_merged, merge, parts, key=f"merge-{uuid4().hex}", priority=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,9 @@ class Backwards:
 
     def share(self, value: Any) -> Any:
         return pickle.dumps(value)
+
+    def check(self, places: Sequence[str]) -> None:
+        """Every place is in sight."""
 
     def map_reduce(self, function, items, merge, shared=None, *, label=str, done=None, name="map"):
         found = None
