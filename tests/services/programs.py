@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def _fault_of(command: tuple[str, ...]) -> str | None:
         done = subprocess.run(limited, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment)
     except OSError as error:
         return str(error)
-    if done.returncode == 124:
+    if done.returncode in (124, 137, -signal.SIGKILL):
         return f"not done within {INSTALL_S:.0f} s with the installs before"
     return done.stderr.strip()[-300:] or f"exit code {done.returncode}" if done.returncode else None
 
