@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +16,9 @@ from swsdask.cli.options import (
     writable_directory,
     writable_place,
 )
+
+if TYPE_CHECKING:
+    from swsdask.execution.executor import Executor
 
 
 @click.group()
@@ -39,19 +45,11 @@ def gap(
     of the others do, and how far each goes from them. The same seed gives the same bits on any executor.
     """
     from swsdask import __version__
-    from swsdask.cli.progress import progress
-    from swsdask.execution.open import open_executor
-    from swsdask.model.settings import build_settings
     from swsdask.render.gap_study import print_study, study_json, write_study
     from swsdask.simulate.gap_study import POINTS_PER_REPLICATE, study
 
-    settings = build_settings(explicit={"engine": engine.settings()})
-    with (
-        progress("replicates") as shown,
-        open_executor(settings.engine, replicates * POINTS_PER_REPLICATE, shown) as open_workers,
-    ):
-        shown.begin("simulating", replicates)
-        made = study(seed, replicates, open_workers, done=lambda _: shown.advance(1))
+    with _workers(engine, "replicates", replicates, POINTS_PER_REPLICATE) as (workers, done):
+        made = study(seed, replicates, workers, done=done)
     signature = f"swsdask {__version__} simulate gap seed={seed} replicates={replicates}"
     if out is not None:
         write_study(made, out, signature)
@@ -87,3 +85,56 @@ def discovery(out: Path, seed: int, phones: int) -> None:
         write_classes(found, out)
         told = f"{counted(len(found.classes), 'classes')}, {counted(len(found.fragments), 'fragments')}"
         click.echo(f"  {system.name}.classes: {told}")
+
+
+@simulate.command("compare", short_help="How often intervals cover the truth, and tests reject it.")
+@click.option("--seed", type=click.IntRange(0), default=1993, help="Another seed, other evaluations (1993).")
+@click.option("--evaluations", type=click.IntRange(1, 100_000), default=400, help="How many are simulated (400).")
+@click.option("--queries", type=click.IntRange(2), default=200, help="How many queries each has (200).")
+@click.option("--replicates", type=click.IntRange(1), default=2000, help="How often queries are drawn again (2000).")
+@engine_options
+@click.option("--out", metavar="DIRECTORY", callback=writable_place, help="Write compare.html, compare.json.")
+@format_option
+def compare(
+    seed: int,
+    evaluations: int,
+    queries: int,
+    replicates: int,
+    engine: Engine,
+    out: str | None,
+    form: str,
+) -> None:
+    """Check `swsdask compare` on simulated evaluations with a known true value.
+
+    How often intervals of ATWV and MAP hold the true value, and how often tests reject that two systems are equal which
+    are. The same seed gives the same bits on any executor.
+    """
+    from swsdask import __version__
+    from swsdask.comparison.coverage import study
+    from swsdask.render.coverage import print_study, study_json, write_study
+
+    with _workers(engine, "evaluations", evaluations, queries * replicates) as (workers, done):
+        made = study(seed, evaluations, workers, n_queries=queries, replicates=replicates, done=done)
+    signature = f"swsdask {__version__} simulate compare seed={seed} evaluations={evaluations} queries={queries}"
+    signature += f" replicates={replicates}"
+    written = [] if out is None else write_study(made, out, signature)
+    if form == "json":
+        click.echo(study_json(made, signature), nl=False)
+    else:
+        print_study(made)
+        click.echo(f"\nSignature: {signature}")
+        if out is not None:
+            click.echo(f"Written to {out}: {', '.join(written)}")
+
+
+@contextmanager
+def _workers(engine: Engine, things: str, n: int, rows_each: int) -> Iterator[tuple[Executor, Callable[[int], None]]]:
+    """Where n parts of a study are simulated, and what to call as each ends."""
+    from swsdask.cli.progress import progress
+    from swsdask.execution.open import open_executor
+    from swsdask.model.settings import build_settings
+
+    settings = build_settings(explicit={"engine": engine.settings()})
+    with progress(things) as shown, open_executor(settings.engine, n * rows_each, shown) as workers:
+        shown.begin("simulating", n)
+        yield workers, lambda _: shown.advance(1)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from swsdask.model.late_import import LateImport
 from swsdask.model.measures import better, written
+from swsdask.model.trials import Bool
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,6 +176,37 @@ class Comparison:
         """Every pair: a, b, condition, measure, difference (a - b), low, high and p values."""
         frame: pd.DataFrame = self.difference_table.to_pandas()
         return frame
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageStudy:
+    """How often intervals held the truth and tests rejected that systems are alike, over simulated evaluations.
+
+    `found` bool [n_evaluations, n_names]; `names` are (measure, interval or test), `truth` the true values.
+    """
+
+    seed: int
+    n_queries: int
+    how: Resampling
+    names: tuple[tuple[str, str], ...]
+    found: Bool
+    truth: dict[str, float]
+
+    @property
+    def rows(self) -> list[Row]:
+        """A row for every name: the share, and the 95 % interval (Wilson) that its number of evaluations gives it.
+
+        `expected` is what it should be: the level of the intervals, or what a test should reject.
+        """
+        n, z = len(self.found), 1.959963984540054
+        rows = []
+        for (measure, name), share in zip(self.names, self.found.mean(axis=0).tolist(), strict=True):
+            middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+            half = z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / (1 + z * z / n)
+            expected = self.how.level if name.endswith("interval") else 1 - self.how.level
+            ends = {"low": middle - half, "high": middle + half, "expected": expected}
+            rows.append({"measure": measure, "name": name, "share": share, **ends})
+        return rows
 
 
 def _by_measure(table: pa.Table) -> dict[tuple[str, str], list[Row]]:

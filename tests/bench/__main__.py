@@ -17,6 +17,7 @@ BENCHES = (
     "xml_rows",
     "workers",
     "scale",
+    "comparing",
     "discovery",
     "small",
 )

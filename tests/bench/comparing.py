@@ -1,0 +1,93 @@
+"""Replicates of ATWV, MTWV and MAP over scipy's bootstrap with the same measures as its statistic.
+
+Both sides begin with merged statistics and run in one thread. scipy is given the cheapest statistic that numpy has
+without compiling: averages of arrays, and for MTWV two running sums over all cells of a system. It draws fewer
+replicates, and its cost is that of as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+import swsdask as sws
+from swsdask.api.comparing import sample_evaluation
+from swsdask.comparison.compare import compare
+from swsdask.measures.resampling.thresholds import BestThreshold
+from swsdask.model.comparison import Resampling
+from tests.bench.cost import cost
+from tests.bench.data import Data
+from tests.bench.table import Row
+
+MEASURES = ["atwv", "mtwv", "map"]
+REPLICATES, OF_SCIPY = 10_000, 20
+
+
+def rows(data: Data) -> Iterator[Row]:
+    """CPU seconds of all replicates of ten systems, their intervals and tests."""
+    archive = data.ten_systems
+    ours = cost(ours_of, archive.url, repeats=1)
+    theirs = cost(theirs_of, archive.url, repeats=1)
+    scaled = theirs.cpu * REPLICATES / (OF_SCIPY + 1)  # it computes the measure itself too
+    what = f"{REPLICATES:,} replicates of ATWV, MTWV, MAP of {archive.rows:,} detections, statistics merged"
+    yield Row(what, ours.cpu, "limit", 10.0, ours.cpu / 10.0, most=1.0)
+    yield Row(
+        what,
+        ours.cpu,
+        f"scipy.stats.bootstrap, {OF_SCIPY} replicates, scaled",
+        scaled,
+        scaled / ours.cpu,
+        least=50.0,
+        peak=ours.peak,
+        peak_of_theirs=theirs.peak,
+    )
+
+
+def ours_of(url: str) -> Callable[[], None]:
+    """Intervals, and the tests of every pair."""
+    result, samples, n_queries = sample_evaluation(sws.open(url), MEASURES)
+    systems = result.table["system"].unique().to_pylist()
+
+    def work() -> None:
+        compare(samples, n_queries, systems, Resampling(replicates=REPLICATES))
+
+    return work
+
+
+def theirs_of(url: str) -> Callable[[], None]:
+    """Intervals alone."""
+    _, samples, n_queries = sample_evaluation(sws.open(url), MEASURES)
+    systems = [sample for by_system in samples["all"].values() for sample in by_system.values()]
+    statistics = [_best(each) if isinstance(each, BestThreshold) else _average(each) for each in systems]
+    queries = (np.arange(n_queries["all"]),)
+
+    def work() -> None:
+        for statistic in statistics:
+            stats.bootstrap(queries, statistic, n_resamples=OF_SCIPY, vectorized=False, method="percentile", rng=1)
+
+    return work
+
+
+def _average(sample: Any) -> Callable[[Any], float]:
+    columns = sample.columns
+
+    def statistic(drawn: Any) -> float:
+        means = np.nanmean(columns[:, drawn], axis=1)
+        return float(sample.constant + np.dot(sample.factors, means))
+
+    return statistic
+
+
+def _best(sample: BestThreshold) -> Callable[[Any], float]:
+    per_target, per_nontarget = 1 / sample.targets, sample.beta / sample.nontargets
+
+    def statistic(drawn: Any) -> float:
+        weights = np.bincount(drawn, minlength=len(sample.targets)) / len(drawn)
+        gains = (weights * per_target)[sample.query] * sample.hits
+        losses = (weights * per_nontarget)[sample.query] * sample.false_alarms
+        return float(max(0.0, np.cumsum(gains - losses)[sample.last].max()))
+
+    return statistic
