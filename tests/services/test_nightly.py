@@ -1,0 +1,42 @@
+"""Nights in real stores: killed and raced as `make nights` does it on a disk, with the numbers of a disk."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from uuid import uuid4
+
+import swsdask as sws
+from swsdask.archive.storage import Storage
+from swsdask.nightly.history import read_history
+from tests.faults.nights import NOTHING, WORKED, Place, main, night, prepare
+from tests.services.stores import Store
+from tests.whole_flow import put
+
+KILLS, RACES = 3, 1
+
+
+def test_nights_that_are_killed_and_nights_of_two_hosts(store: Store) -> None:
+    assert main(KILLS, RACES, f"{store.root}/{uuid4().hex}") == []
+
+
+def test_the_same_numbers_from_an_inbox_that_is_a_bucket(tmp_path: Path, store: Store) -> None:
+    url = f"{store.root}/{uuid4().hex}"
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder, place in ((here, Place(str(here / "made"))), (there, Place(f"{url}/made"))):
+        folder.mkdir()
+        prepare(folder, place)
+        assert night(folder) == WORKED
+    put(there / "inbox", f"{url}/inbox")
+    shutil.rmtree(there / "inbox")
+    settings = there / "nightly.toml"
+    settings.write_text(settings.read_text().replace('["inbox"]', f'["{url}/inbox"]'))
+    for _ in range(2):
+        assert night(there) in (WORKED, NOTHING)
+    assert night(there) == NOTHING
+    ours, theirs = (sws.history(f"{place}/made/archive").drop(columns="version") for place in (here, url))
+    assert theirs[theirs["night"] <= 2].equals(ours)
+    refused = read_history(Storage(f"{url}/made/archive")).refused
+    assert [each.split("://")[-1].split("inbox/")[1] for each in refused] == ["calibrated/run.kwslist.xml"] * len(
+        refused
+    )
