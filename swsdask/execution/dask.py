@@ -38,7 +38,7 @@ LEAST_AHEAD = 32
 """How many tasks are out at least, so that an adaptive cluster sees that there is work for more workers."""
 
 ANSWER_S = 60.0
-"""How long a scheduler may take to answer, however short patience is: it imports what the first tasks need."""
+"""How long a scheduler or a worker may be silent, however short patience is: it imports what the first tasks need."""
 
 CANCEL_S = 5.0
 """How long to wait for a scheduler that is to forget tasks."""
@@ -195,6 +195,7 @@ class _Watch:
     def __init__(self, client: Client, patience_s: float) -> None:
         self._client = client
         self._patience_s = patience_s
+        self._silence_s = max(patience_s, ANSWER_S)
         self._well = time.monotonic()
         self._heard: dict[str, tuple[float, float]] = {}
         """When each worker was last heard of, by the scheduler's clock; since when that has not changed, by ours."""
@@ -233,11 +234,10 @@ class _Watch:
         nobody = "the cluster has had no scheduler that answers, or no workers, for {patience}."
         if self._client.status != "running":
             return nobody
-        limit = max(self._patience_s, ANSWER_S)
         try:
-            if not within(limit, self._client.nthreads):
+            if not within(self._silence_s, self._client.nthreads):
                 return nobody
-            workers = within(limit, lambda: self._client.scheduler_info(n_workers=-1))["workers"]
+            workers = within(self._silence_s, lambda: self._client.scheduler_info(n_workers=-1))["workers"]
         except OSError:  # a TimeoutError too
             return nobody
         self._heed_silent(workers)
@@ -246,7 +246,7 @@ class _Watch:
         return None
 
     def _heed_silent(self, workers: Mapping[str, Mapping[str, Any]]) -> None:
-        """Have workers restarted that were not heard of for as long as patience is.
+        """Have workers restarted that were not heard of for as long as patience is, and for `ANSWER_S`.
 
         A process that is stopped, or whose machine is gone, keeps its connections, so the scheduler waits for it.
         Raises `ClusterError` for a worker without a nanny, which nobody can restart.
@@ -257,7 +257,7 @@ class _Watch:
             last, since = before.get(address, (None, now))
             if last != worker["last_seen"]:
                 since = now
-            elif now - since >= self._patience_s:
+            elif now - since >= self._silence_s:
                 self._restart(address, can_be=bool(worker["nanny"]))
                 continue
             self._heard[address] = worker["last_seen"], since
@@ -265,7 +265,7 @@ class _Watch:
     def _restart(self, address: str, *, can_be: bool) -> None:
         if not can_be:
             raise ClusterError(
-                f"worker {address} has not been heard of for {counted(self._patience_s, 'seconds', 'g')}, and has no "
+                f"worker {address} has not been heard of for {counted(self._silence_s, 'seconds', 'g')}, and has no "
                 f"nanny that could restart it. Restart it, or take it out of the cluster. {RESUME}"
             )
         with suppress(TimeoutError, OSError):

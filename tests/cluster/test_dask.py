@@ -263,6 +263,7 @@ def test_a_cluster_that_does_not_move(client: Any, fault: str, monkeypatch: pyte
 def test_a_worker_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """A nanny restarts it; here no worker comes back."""
     monkeypatch.setattr(execution, "POLL_S", 0.01)
+    monkeypatch.setattr(execution, "ANSWER_S", 0.0)
     client: Any = Info("running", nanny="tcp://nanny")
     with pytest.raises(ClusterError, match=r"no workers, for 0\.1 seconds"):
         execution._Watch(client, 0.1).next_of(SimpleQueue())
