@@ -320,7 +320,10 @@ def names(given: str) -> list[str]:
 
 
 def _measures(given: str) -> list[str]:
-    return names(given.lower())
+    """Names of measures: other tools' as they write them, such as P@5; ours in upper or lower case."""
+    from swsdask.measures.names import from_elsewhere
+
+    return [name.lower() if from_elsewhere(name) == name else name for name in names(given)]
 
 
 def measures_option(told: str) -> Callable[[Command], Command]:

@@ -208,6 +208,15 @@ def test_only_the_asked_measures(swsdask: Call, files: Files) -> None:
     assert {row["measure"] for row in json.loads(outcome.out)} == {"atwv", "mtwv"}
 
 
+def test_measures_by_the_names_of_other_tools(swsdask: Call, files: Files) -> None:
+    outcome = swsdask("score", files.reference, files.run, "--measures", "P@5,map_cut_100,ATWV", "--format", "json")
+    found = {row["measure"] for row in json.loads(outcome.out)}
+    assert found == {"precision_at_rank@5", "ap_at_rank@100", "atwv"}
+    refused = swsdask("score", files.reference, files.run, "--measures", "nDCG@10")
+    assert refused.code == 2
+    assert "its grade is not kept" in refused.err
+
+
 def test_a_measure_with_its_threshold(swsdask: Call, files: Files) -> None:
     """At 0.7 K1 misses one of two and K2 none, without false alarms; P_miss is 1/4 from there on."""
     asked = ("--measures", "TWV@.7,p_miss@1e-3")
