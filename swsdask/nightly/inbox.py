@@ -91,12 +91,14 @@ def _listed(entry: str) -> Iterator[tuple[str, tuple[int, str]]]:
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
+        local = "file" in filesystem.protocol or filesystem.protocol == "file"
+        strictly = {"on_error": "raise"} if local else {}  # Else folders without permission are passed over.
         if is_glob(entry):
-            infos, root = filesystem.glob(path, detail=True), ""
+            infos, root = filesystem.glob(path, detail=True, **strictly), ""
         else:
             if not filesystem.exists(path):
                 raise FileNotFoundError("there is no such folder")
-            infos, root = filesystem.find(path, maxdepth=2, detail=True), path.rstrip("/")
+            infos, root = filesystem.find(path, maxdepth=2, detail=True, **strictly), path.rstrip("/")
     except Exception as error:
         problem = Problem(
             entry,
@@ -106,7 +108,6 @@ def _listed(entry: str) -> Iterator[tuple[str, tuple[int, str]]]:
             "Check the path and its permissions. Nothing was changed.",
         )
         raise InputError(problem) from None
-    local = "file" in filesystem.protocol or filesystem.protocol == "file"
     for file, info in infos.items():
         if info.get("type", "file") == "file":
             depth = file.removeprefix(f"{root}/").count("/") if root and file != root else 0

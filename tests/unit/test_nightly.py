@@ -17,6 +17,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 import swsdask as sws
 from swsdask.archive import write as write_archive
@@ -263,6 +264,23 @@ def test_an_inbox_that_is_not_there(three_nights: Path) -> None:
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
     with pytest.raises(InputError, match="there is no such folder"):
         run_night(asked, DAY)
+
+
+@pytest.mark.parametrize("entry", ["inbox", "inbox/*", "inbox/*/*.xml"])
+def test_a_folder_without_permission_is_no_empty_one(
+    tmp_path: Path, entry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inbox/weak").mkdir(parents=True)
+    inner = LocalFileSystem.ls
+
+    def refusing(self: LocalFileSystem, path: str, *more: Any, **named: Any) -> Any:
+        if str(path).rstrip("/").endswith("inbox"):
+            raise PermissionError(13, "Permission denied")
+        return inner(self, path, *more, **named)
+
+    monkeypatch.setattr(LocalFileSystem, "ls", refusing)
+    with pytest.raises(InputError, match="expected a folder or glob that can be listed; found PermissionError"):
+        look([f"{tmp_path}/{entry}"])
 
 
 def test_a_damaged_or_missing_night_is_named(three_nights: Path) -> None:
