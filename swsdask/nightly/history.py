@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdask.api.arguments import Location
+from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import digest
 from swsdask.model.errors import ArchiveError
@@ -178,6 +179,13 @@ def commit_night(storage: Storage, record: Record, rows: Iterable[dict[str, Any]
     sink = pa.BufferOutputStream()
     pq.write_table(table.replace_schema_metadata({_RECORD: said, _HASH: _hash(table, said)}), sink, compression="zstd")
     return storage.write_new(_name(record.number), sink.getvalue().to_pybytes())
+
+
+def remove_unfinished(storage: Storage) -> None:
+    """Remove what a night left that was killed while it wrote. Only the holder of the lease writes here."""
+    for name in storage.modified(FOLDER):
+        if name.endswith(PART):
+            storage.remove(name)
 
 
 def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Night:

@@ -30,7 +30,7 @@ from swsdask.execution.local import SerialExecutor
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.nights import NEW, REPLACED, SETTINGS, VERSION, Record, Refused
 from swsdask.nightly.board import is_published, publish
-from swsdask.nightly.history import History, commit_night, read_history
+from swsdask.nightly.history import History, commit_night, read_history, remove_unfinished
 from swsdask.nightly.inbox import Arrived, look, stamps_of
 from swsdask.nightly.judging import Verdict, judged, report_of, stored
 from swsdask.nightly.lease import NightLease, night_lease
@@ -94,6 +94,7 @@ def run_night(asked: NightlyEvaluation, today: date, progress: Progress | None =
     storage.check_writable()
     with night_lease(storage) as lease:
         told = _Renewing(lease, progress or Unseen())
+        remove_unfinished(storage)
         past = read_history(storage)
         LOG.info("looking for runs", extra={"evaluation": asked.name, "phase": "look"})
         news = _news(asked, past)

@@ -266,6 +266,14 @@ def test_an_inbox_that_is_not_there(three_nights: Path) -> None:
         run_night(asked, DAY)
 
 
+def test_what_a_killed_night_left_of_its_commit_is_removed(three_nights: Path) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    left = three_nights / "archive/history/00000004.parquet.0123456789abcdef.part"
+    left.write_bytes(b"half")
+    assert run_night(asked, DAY).record is None
+    assert not left.exists()
+
+
 @pytest.mark.parametrize("entry", ["inbox", "inbox/*", "inbox/*/*.xml"])
 def test_a_folder_without_permission_is_no_empty_one(
     tmp_path: Path, entry: str, monkeypatch: pytest.MonkeyPatch
