@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from swsdask.cli.options import measure_name
+
 
 @click.command("measures")
 @click.argument("name", required=False)
@@ -17,7 +19,7 @@ def measures(name: str | None) -> None:
             for row in family:
                 click.echo(f"{row.name:26} {row.title}")
         return
-    row = describe_measure(name.lower())
+    row = describe_measure(measure_name(name))
     direction = {1: "higher is better", -1: "lower is better", 0: ""}[row.better]
     click.echo(f"{row.name}: {row.title}")
     span = row.span and f"values {row.span}"

@@ -319,11 +319,16 @@ def names(given: str) -> list[str]:
     return [name.strip() for name in given.split(",") if name.strip()]
 
 
-def _measures(given: str) -> list[str]:
-    """Names of measures: other tools' as they write them, such as P@5; ours in upper or lower case."""
+def measure_name(given: str) -> str:
+    """Our name of a measure: other tools' as they write it, such as P@5; ours in upper or lower case."""
     from swsdask.measures.names import from_elsewhere
 
-    return [name.lower() if from_elsewhere(name) == name else name for name in names(given)]
+    name = from_elsewhere(given)
+    return name.lower() if name == given else name
+
+
+def _measures(given: str) -> list[str]:
+    return [measure_name(name) for name in names(given)]
 
 
 def measures_option(told: str) -> Callable[[Command], Command]:

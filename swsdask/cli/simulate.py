@@ -51,15 +51,12 @@ def gap(
     with _workers(engine, "replicates", replicates, POINTS_PER_REPLICATE) as (workers, done):
         made = study(seed, replicates, workers, done=done)
     signature = f"swsdask {__version__} simulate gap seed={seed} replicates={replicates}"
-    if out is not None:
-        write_study(made, out, signature)
+    written = [] if out is None else write_study(made, out, signature)
     if form == "json":
         click.echo(study_json(made, signature), nl=False)
     else:
         print_study(made)
-        click.echo(f"\nSignature: {signature}")
-        if out is not None:
-            click.echo(f"Written to {out}: gap.html, gap.json, gap.parquet")
+        _print_end(signature, out, written)
 
 
 @simulate.command("discovery", short_help="A corpus, and what systems discovered in it, as files.")
@@ -110,8 +107,8 @@ def compare(
     are. The same seed gives the same bits on any executor.
     """
     from swsdask import __version__
-    from swsdask.comparison.coverage import study
-    from swsdask.render.coverage import print_study, study_json, write_study
+    from swsdask.comparison.interval_study import study
+    from swsdask.render.interval_study import print_study, study_json, write_study
 
     with _workers(engine, "evaluations", evaluations, queries * replicates) as (workers, done):
         made = study(seed, evaluations, workers, n_queries=queries, replicates=replicates, done=done)
@@ -122,9 +119,13 @@ def compare(
         click.echo(study_json(made, signature), nl=False)
     else:
         print_study(made)
-        click.echo(f"\nSignature: {signature}")
-        if out is not None:
-            click.echo(f"Written to {out}: {', '.join(written)}")
+        _print_end(signature, out, written)
+
+
+def _print_end(signature: str, out: str | None, written: list[str]) -> None:
+    click.echo(f"\nSignature: {signature}")
+    if out is not None:
+        click.echo(f"Written to {out}: {', '.join(written)}")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import boolean, float64, int32, int64, njit, types, void
 
-from swsdask.kernels.compilation import column
+from swsdask.kernels.compilation import column, kernel
 from swsdask.kernels.ladder import cut_rungs, find_slots
 from swsdask.model.trials import F64, I32, I64
 
@@ -18,7 +18,7 @@ def _table(kind: types.Type) -> types.Array:
     return types.Array(kind, 2, "C", readonly=True)
 
 
-@njit(void(column(float64), column(float64), int32[::1]), cache=True, nogil=True)
+@kernel(void(column(float64), column(float64), int32[::1]))
 def find_ladder_slots(score: F64, scores: F64, slot: I32) -> None:
     """Write the slot of every score among the rungs `scores` (see `kernels.ladder`) into `slot`."""
     find_slots(score, cut_rungs(scores), slot)
@@ -42,7 +42,7 @@ def _subtract(begin: int, end: int, query: I32, count: F64, table: F64, sums: F6
         cell += 1
 
 
-@njit(void(_table(float64), _table(float64), float64[:, ::1]), cache=True, nogil=True, error_model="numpy")
+@kernel(void(_table(float64), _table(float64), float64[:, ::1]), error_model="numpy")
 def weigh(values: F64, weights: F64, sums: F64) -> None:
     """Write the sums over queries into `sums` [n, n_replicates].
 
@@ -66,10 +66,8 @@ def weigh(values: F64, weights: F64, sums: F64) -> None:
             q += 1
 
 
-@njit(
+@kernel(
     void(column(int64), column(int32), column(int64), _table(int64), int64[:, ::1]),
-    cache=True,
-    nogil=True,
     error_model="numpy",
 )
 def weigh_cells(offsets: I64, query: I32, count: I64, weights: I64, sums: I64) -> None:
@@ -107,7 +105,7 @@ _BEST = void(
 )
 
 
-@njit(_BEST, cache=True, nogil=True, error_model="numpy")
+@kernel(_BEST, error_model="numpy")
 def best_twv(
     per_hit: F64,
     per_false_alarm: F64,

@@ -82,8 +82,8 @@ def print_study(study: GapStudy, console: Console | None = None) -> None:
     console.print(table)
 
 
-def write_study(study: GapStudy, directory: Place, signature: str) -> None:
-    """Write `gap.html`, `gap.json` (the table of functions) and `gap.parquet` (rows of `TAU`).
+def write_study(study: GapStudy, directory: Place, signature: str) -> list[str]:
+    """Write `gap.html`, `gap.json` (the table of functions) and `gap.parquet` (rows of `TAU`); their names.
 
     Equal studies give equal bytes. Raises `OSError` if the directory cannot be written.
     """
@@ -91,6 +91,7 @@ def write_study(study: GapStudy, directory: Place, signature: str) -> None:
         (hidden / "gap.html").write_text(page(study, signature), encoding="utf-8")
         (hidden / "gap.json").write_text(study_json(study, signature), encoding="utf-8")
         pq.write_table(_rows(study), hidden / "gap.parquet", compression="zstd")
+    return ["gap.html", "gap.json", "gap.parquet"]
 
 
 def study_json(study: GapStudy, signature: str) -> str:

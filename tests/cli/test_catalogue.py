@@ -36,6 +36,7 @@ def test_a_measure(swsdask: Callable[..., Outcome]) -> None:
     defined = swsdask("measures", "mtwv").out
     assert "Formula: max over theta of TWV(theta)\nPrinted by: KWSEval: Maximum TWV; MediaEval: maxTWV" in defined
     assert "QUIRK" in defined
+    assert swsdask("measures", "P@5").out.startswith("precision_at_rank@: ")
     assert swsdask("measures", "ned").out.startswith("ned: Mean normalised edit distance")
     wrong = swsdask("measures", "mtvw")
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdask.comparison import coverage
+from swsdask.comparison import interval_study
 from swsdask.execution.local import SerialExecutor, ThreadExecutor
 from swsdask.model.comparison import CoverageStudy
-from swsdask.render.coverage import page, study_json
+from swsdask.render.interval_study import page, study_json
 from tests.cli.conftest import Outcome
 
 N = 30
@@ -20,14 +20,14 @@ N = 30
 
 @pytest.fixture(autouse=True)
 def _smaller_population(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coverage, "_POPULATION", 20_000)
+    monkeypatch.setattr(interval_study, "_POPULATION", 20_000)
 
 
 @pytest.fixture(scope="module")
 def made() -> CoverageStudy:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coverage, "_POPULATION", 20_000)
-        return coverage.study(5, N, SerialExecutor(), n_queries=60, replicates=200)
+        patch.setattr(interval_study, "_POPULATION", 20_000)
+        return interval_study.study(5, N, SerialExecutor(), n_queries=60, replicates=200)
 
 
 def test_intervals_cover_and_tests_reject_as_often_as_they_should(made: CoverageStudy) -> None:
@@ -41,7 +41,7 @@ def test_intervals_cover_and_tests_reject_as_often_as_they_should(made: Coverage
 
 
 def test_the_same_bits_on_any_executor_and_in_a_shorter_study(made: CoverageStudy) -> None:
-    shorter = coverage.study(5, 4, ThreadExecutor(2), n_queries=60, replicates=200)
+    shorter = interval_study.study(5, 4, ThreadExecutor(2), n_queries=60, replicates=200)
     assert np.array_equal(shorter.found, made.found[:4])
     assert shorter.truth == made.truth
 
@@ -54,12 +54,12 @@ def test_a_table_a_page_and_files(swsdask: Callable[..., Outcome], tmp_path: Pat
     assert "evaluations=2 queries=20 replicates=20" in ended.out
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["compare.html", "compare.json"]
     found = json.loads((tmp_path / "new" / "compare.json").read_text())
-    assert [(row["measure"], row["name"]) for row in found["rows"]] == list(coverage.NAMES)
+    assert [(row["measure"], row["name"]) for row in found["rows"]] == list(interval_study.NAMES)
     assert json.loads(swsdask("simulate", "compare", *few, "--format", "json").out) == found
 
 
 def test_the_page_has_a_dot_for_every_row(made: CoverageStudy) -> None:
     text = page(made, "swsdask <1>")
-    assert text.count('class="dot"') == len(coverage.NAMES)
+    assert text.count('class="dot"') == len(interval_study.NAMES)
     assert "swsdask &lt;1&gt;" in text
     assert json.loads(study_json(made, "s"))["evaluations"] == N

@@ -119,6 +119,12 @@ def test_folders_that_nobody_uses_are_removed_but_for_the_last(tmp_path: Path, m
     assert left() == ["another", *(f"swsdask-60-{number}" for number in range(2, 10))]
 
 
+def test_every_kernel_that_is_kept_is_compiled_when_it_is_called() -> None:
+    """One that is compiled when its module is imported costs every start, and no other process waits for it."""
+    kept = [file.name for file in (PACKAGE / "kernels").glob("*.py") if "cache=True" in file.read_text()]
+    assert kept == ["compilation.py"]
+
+
 def test_functions_of_others_are_left_to_numba() -> None:
     assert compilation._Locator.from_function(test_functions_of_others_are_left_to_numba, __file__) is None
 

@@ -71,7 +71,7 @@ def page(study: CoverageStudy, signature: str) -> str:
     kinds = {"interval": "Intervals that hold the true value", "test": "Tests that reject that equal systems are equal"}
     return (
         environment()
-        .get_template("coverage_study.html.j2")
+        .get_template("interval_study.html.j2")
         .render(
             study=study,
             evaluations=len(study.found),
