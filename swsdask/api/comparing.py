@@ -102,7 +102,8 @@ def compare(
     measures : str or iterable of str, optional
         Averages over queries: "atwv", "otwv", "stwv", "map", "mgap", "r_precision", "p_miss", "p_fa" and others; of an
         evaluation also "mtwv", its threshold sought again in every replicate, "twv@0.5" and other thresholds,
-        "twv_bayes", "ap", "cxe", "cnxe", and "cnxe_min", its map sought again. Default: "atwv", "mtwv", "otwv", "stwv"
+        "twv_bayes", "ap", "cxe", "cnxe", "cnxe_min", its map sought again, and their differences: "calibration_loss",
+        "loss_threshold" and the other losses. Default: "atwv", "mtwv", "otwv", "stwv"
         and "map" of an evaluation; of a result, the requested ones that have an order of merit.
     pair : (str, str), optional
         Compare these two systems. Default: every two.
@@ -212,18 +213,18 @@ def sample_evaluation(
 ) -> tuple[Result, Samples, dict[str, int]]:
     """The scores of an evaluation, what its measures are resampled from, and the queries of each condition."""
     from swsdask.api.scoring import score_observed
-    from swsdask.comparison.averages import needed_for
+    from swsdask.comparison.averages import needed_for, with_parts
     from swsdask.measures.names import family_name
     from swsdask.measures.resampling import NAMES, Samples, refusal
 
     settings = evaluation.settings.evaluation
     if names is None:
         names = [name for name in DEFAULT_MEASURES if name not in NAMES or refusal(name, settings) is None]
-    for name in names:
+    for name in with_parts(names):
         why = refusal(family_name(name), settings) if family_name(name) in NAMES else None
         if why is not None:
             raise SettingsError(f"{name} cannot be resampled with {why}. Name other measures.")
-    observer = Samples(names)
+    observer = Samples(with_parts(names))
     result = score_observed(
         evaluation, needed_for(names), runs, by, encoding, executor=executor, progress=progress, observer=observer
     )
@@ -234,17 +235,18 @@ def _samples(
     result: Result, names: list[str] | None, observed: Observed | None = None
 ) -> tuple[Samples, dict[str, int]]:
     """The measures by condition and system, and how many queries each condition has."""
-    from swsdask.comparison.averages import candidates, needed_for, query_numbers
+    from swsdask.comparison.averages import candidates, needed_for, query_numbers, with_parts
 
     wanted = candidates(result) if names is None else names
     samples: dict[str, dict[str, Mapping[str, Sample]]] = {}
     n_queries = {}
     for condition in result.table["condition"].unique().to_pylist():
         numbers = query_numbers(result, condition, needed_for(wanted))
-        own: dict[str, Mapping[str, Sample] | None] = {measure: numbers.averages(measure) for measure in wanted}
+        own: dict[str, Mapping[str, Sample] | None] = {name: numbers.averages(name) for name in with_parts(wanted)}
         if observed is not None:
             own |= numbers.weighed(observed.found[condition], observed.queries[condition])
-        samples[condition] = {measure: by_system for measure, by_system in own.items() if by_system}
+        own |= {name: found for name in wanted if (found := numbers.differences(name, own))}
+        samples[condition] = {measure: by_system for measure in wanted if (by_system := own.get(measure))}
         n_queries[condition] = len(numbers.queries)
     there = {measure for found in samples.values() for measure in found}
     missing = [measure for measure in names or () if measure not in there]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from swsdask.api.arguments import Location, Runs
 from swsdask.api.opening import Evaluation
 from swsdask.api.scoring import score_observed
@@ -15,6 +17,7 @@ def errors(
     evaluation: Evaluation | Location,
     *,
     runs: Runs = None,
+    by: str | Iterable[str] = (),
     queries: int = 20,
     false_alarms: int = 10,
     frame_shift: float | None = None,
@@ -30,6 +33,8 @@ def errors(
         What `open` returns, an archive or a reference directory.
     runs : Runs, optional
         The runs to look at, as for `score`.
+    by : str or iterable of str, optional
+        Conditions, as for `score`; each has a list of its own.
     queries : int, default 20
         How many queries of each system are listed, the costliest first: P_miss + beta P_fa of the query.
     false_alarms : int, default 10
@@ -68,6 +73,6 @@ def errors(
     observer = WorstQueries(queries, false_alarms)
     encoding = Encoding(frame_shift, negate_scores)
     result = score_observed(
-        evaluation, ["n_target"], runs, (), encoding, executor=executor, progress=progress, observer=observer
+        evaluation, ["n_target"], runs, by, encoding, executor=executor, progress=progress, observer=observer
     )
     return observer.errors(str(result.manifest["signature"]))

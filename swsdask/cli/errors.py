@@ -26,6 +26,7 @@ from swsdask.cli.options import (
 @reference_options
 @settings_options
 @click.option("--top", type=click.IntRange(1), default=20, help="How many queries of each system (20).")
+@click.option("--by", multiple=True, metavar="KEY[,KEY]", help="Conditions, as for `swsdask score`. Repeatable.")
 @click.option("--false-alarms", type=click.IntRange(0, 100), default=10, help="How many of each query (10).")
 @encoding_options
 @engine_options
@@ -37,6 +38,7 @@ def errors(
     reference: Reference,
     chosen: Chosen,
     top: int,
+    by: tuple[str, ...],
     false_alarms: int,
     encoded: Encoded,
     engine: Engine,
@@ -59,6 +61,7 @@ def errors(
         found = sws.errors(
             evaluation,
             runs=given or None,
+            by=by,
             queries=top,
             false_alarms=false_alarms,
             **encoded.arguments(),

@@ -12,19 +12,34 @@ import pyarrow.compute as pc
 
 from swsdask.model.measures import BALANCED, better, named
 from swsdask.model.results import Result
-from swsdask.model.samples import Among, Averages, Sample
+from swsdask.model.samples import Among, Averages, Difference, Sample
 from swsdask.model.trials import F64
 
 AVERAGED = {"map": ("ap",), "mgap": ("gap",), "atwv": ("p_miss", "p_fa"), "otwv": ("otwv_p_miss", "otwv_p_fa")}
 """Measures that average others by query: one, or P_miss and P_fa, which may average over different queries."""
 
+DIFFERENCES = {
+    "loss_not_found": (None, "stwv"),
+    "loss_within_query": ("stwv", "otwv"),
+    "loss_across_queries": ("otwv", "mtwv"),
+    "loss_threshold": ("mtwv", "atwv"),
+    "calibration_loss": ("cnxe", "cnxe_min"),
+}
+"""Measures that are one measure (None: 1) less another."""
+
 _HAIR = 1e-9
 """Relative: an average that is farther from the measure over all queries is not the measure."""
 
 
+def with_parts(measures: Iterable[str]) -> list[str]:
+    """The measures and those that they are differences of."""
+    named = [each for measure in measures for each in (measure, *DIFFERENCES.get(measure, ())) if each is not None]
+    return list(dict.fromkeys(named))
+
+
 def needed_for(measures: Iterable[str]) -> list[str]:
     """What must be scored so that measures can be resampled: themselves, what they average, and who is averaged."""
-    names = [name for measure in measures for name in (measure, *AVERAGED.get(measure, ()))]
+    names = [name for measure in with_parts(measures) for name in (measure, *AVERAGED.get(measure, ()))]
     return list(dict.fromkeys([*names, "beta", "n_target"]))
 
 
@@ -74,6 +89,19 @@ class QueryNumbers:
             every = queries == self.queries
             found[measure] = {s: each if every else Among(each, rows) for s, each in defined.items()}
         return found
+
+    def differences(self, measure: str, samples: Mapping[str, Mapping[str, Sample] | None]) -> dict[str, Sample] | None:
+        """The measure by system as the difference of two that have `samples`; None unless it is that."""
+        if measure not in DIFFERENCES:
+            return None
+        before, after = DIFFERENCES[measure]
+        of_before, of_after = ({} if name is None else samples.get(name) or {} for name in (before, after))
+        return {
+            system: Difference(of_before.get(system), of_after[system])
+            for system in self.systems
+            if system in of_after and (before is None or system in of_before)
+            if not math.isnan(self.overall.get((system, measure), math.nan))
+        } or None
 
     def _forms(self, system: str, measure: str) -> Iterator[Averages]:
         """The ways in which a measure may be averages."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ else:
 WORST_QUERIES = pa.schema(
     [
         pa.field("system", pa.string(), nullable=False),
+        pa.field("condition", pa.string(), nullable=False),
         pa.field("rank", pa.int64(), nullable=False),
         pa.field("query", pa.string(), nullable=False),
         pa.field("cost", pa.float64(), nullable=False),
@@ -26,12 +28,13 @@ WORST_QUERIES = pa.schema(
         pa.field("confused_with", pa.list_(pa.string()), nullable=False),
     ]
 )
-"""One row per system and query, the costliest first: P_miss + beta P_fa of the query, and its counts. `confused_with`
-are the queries whose occurrences its listed false alarms overlap, the most frequent first."""
+"""One row per system, condition and query, the costliest first: P_miss + beta P_fa of the query, and its counts.
+`confused_with` are the queries whose occurrences its listed false alarms overlap, the most frequent first."""
 
 EVENTS = pa.schema(
     [
         pa.field("system", pa.string(), nullable=False),
+        pa.field("condition", pa.string(), nullable=False),
         pa.field("query", pa.string(), nullable=False),
         pa.field("event", pa.string(), nullable=False),
         pa.field("document", pa.string(), nullable=False),
@@ -58,12 +61,15 @@ class Errors:
         What was left out.
     signature : str
         What the numbers mean.
+    beta : float
+        The weight of P_fa in the cost of a query.
     """
 
     query_table: pa.Table
     event_table: pa.Table
     notes: tuple[str, ...] = ()
     signature: str = ""
+    beta: float = math.nan
 
     @property
     def queries(self) -> pd.DataFrame:

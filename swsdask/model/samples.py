@@ -53,6 +53,24 @@ class Among:
 
 
 @dataclass(frozen=True, eq=False)
+class Difference:
+    """A measure that is one measure less another; without `before`, 1 less the other."""
+
+    before: Sample | None
+    after: Sample
+
+    @property
+    def value(self) -> float:
+        """The measure."""
+        return (1.0 if self.before is None else self.before.value) - self.after.value
+
+    def replicates(self, weights: I32) -> F64:
+        """The measure with the weights of each replicate."""
+        before = 1.0 if self.before is None else self.before.replicates(weights)
+        return before - self.after.replicates(weights)
+
+
+@dataclass(frozen=True, eq=False)
 class Averages:
     """A measure that is a constant plus averages over queries, each times a factor.
 

@@ -34,11 +34,12 @@ def print_errors(found: Errors, console: Console | None = None) -> None:
     """Print the queries of each system; without `console` to stdout, at full width if that is no terminal."""
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else 10_000, highlight=False, markup=False, emoji=False)
-    by_system: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    lists: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in found.query_table.to_pylist():
-        by_system[row["system"]].append(row)
-    for system, rows in by_system.items():
-        console.print(Text(system, "bold"))
+        lists[row["system"], row["condition"]].append(row)
+    for (system, condition), rows in lists.items():
+        console.print(Text(system if condition == "all" else f"{system}, {condition}", "bold"))
+        console.print(Text(f"Cost of a query: P_miss + {found.beta:.10g} P_fa", "dim"))
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for heading in ("Query", "Cost", "Targets", "Misses", "False alarms", "Confused with"):
             table.add_column(heading, justify="left" if heading in ("Query", "Confused with") else "right")
@@ -66,7 +67,8 @@ def write_errors(found: Errors, directory: Place) -> list[str]:
         for name, table in (("queries", found.query_table), ("events", found.event_table)):
             pq.write_table(table, hidden / f"{name}.parquet", compression="zstd")
         by_document: dict[tuple[str, str], list[Event]] = defaultdict(list)
-        for event in found.event_table.to_pylist():
+        of_several = found.event_table.drop_columns(["condition"]).to_pylist()
+        for event in {repr(event): event for event in of_several}.values():
             if event["start"] is not None and event["document"]:
                 by_document[event["system"], event["document"]].append(event)
         lines: dict[str, list[str]] = defaultdict(list)

@@ -9,6 +9,7 @@ Two queries are confused where a false alarm of one overlaps an occurrence of th
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from swsdask.measures.averages import ratio
+from swsdask.archive.reference import ALL
+from swsdask.measures.averages import Population, ratio
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import counted
 from swsdask.model.listening import EVENTS, WORST_QUERIES, Errors
-from swsdask.model.trials import I64, Reference
+from swsdask.model.trials import I64, Bool, Reference
 from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.scoring.alignment_table import ABSENT, Targets, targets_of
 from swsdask.statistics.counts import NO, Counts
@@ -65,39 +67,50 @@ class WorstQueries:
         self._queries: list[Row] = []
         self._events: list[Row] = []
         self._notes: list[str] = []
+        self._beta = math.nan
 
     def see(self, system: str, scored: Scored) -> None:
-        """Take those of a system."""
-        reference, counts, population = scored.reference, scored[Counts], scored.populations[0]
-        misses = population.targets - (counts.mapped.sum(axis=(1, 2)) - counts.mapped[..., NO].sum(axis=1))
-        false_alarms = counts.unmapped.sum(axis=(1, 2)) - counts.unmapped[..., NO].sum(axis=1)
+        """Take those of a system, in every condition."""
+        self._beta = scored.weights.beta
+        if not scored[Counts].has_decisions:
+            self._notes.append(f"{system}: trials without a decision count as accepted.")
+        missed = np.ones(len(targets_of(scored.reference).query), np.bool_)
+        missed[scored[FoundTargets].target] = False
+        for population in scored.populations:
+            self._see(system, scored, population, missed)
+
+    def _see(self, system: str, scored: Scored, population: Population, missed: Bool) -> None:
+        reference, counts, condition = scored.reference, scored[Counts], population.condition
+        mapped, unmapped = counts.mapped[:, condition.groups], counts.unmapped[:, condition.groups]
+        misses = population.targets - (mapped.sum(axis=(1, 2)) - mapped[..., NO].sum(axis=1))
+        false_alarms = unmapped.sum(axis=(1, 2)) - unmapped[..., NO].sum(axis=1)
         rates = ratio(misses, population.targets), ratio(false_alarms, population.nontargets)
         cost = np.nan_to_num(rates[0]) + scored.weights.beta * np.nan_to_num(rates[1])
         listed = sorted(np.flatnonzero(population.queries).tolist(), key=lambda q: (-cost[q], reference.query_ids[q]))
         targets, occurrences = targets_of(reference), _Occurrences.of(reference)
-        missed = np.ones(len(targets.query), np.bool_)
-        missed[scored[FoundTargets].target] = False
-        if not counts.has_decisions:
-            self._notes.append(f"{system}: trials without a decision count as accepted.")
+        missed = missed & condition.groups[reference.group_of_document[targets.document]]
+        where = system if condition.name == ALL else f"{system}, {condition.name}"
         if len(listed) > self._n_queries:
-            self._notes.append(f"{system}: {counted(len(listed) - self._n_queries, 'further queries')} not listed.")
+            self._notes.append(f"{where}: {counted(len(listed) - self._n_queries, 'further queries')} not listed.")
         for rank, query in enumerate(listed[: self._n_queries], 1):
-            wrong = list(self._false_alarms(system, query, scored, occurrences))
+            wrong = list(self._false_alarms(query, scored, condition.groups, occurrences))
             confused = Counter(name for row in wrong for name in row[-1])
             names = sorted(confused, key=lambda name: (-confused[name], name))
             numbers = (float(cost[query]), *(int(each[query]) for each in (population.targets, misses, false_alarms)))
-            self._queries.append((system, rank, reference.query_ids[query], *numbers, names))
-            self._events += [*wrong, *_misses(system, query, reference, targets, missed)]
+            self._queries.append((system, condition.name, rank, reference.query_ids[query], *numbers, names))
+            events = (*wrong, *_misses(query, reference, targets, missed))
+            self._events += [(system, condition.name, *event) for event in events]
 
-    def _false_alarms(self, system: str, query: int, scored: Scored, occurrences: _Occurrences) -> Iterator[Row]:
+    def _false_alarms(self, query: int, scored: Scored, groups: Bool, occurrences: _Occurrences) -> Iterator[Row]:
         highest, reference = scored[HighestFalseAlarms], scored.reference
         begin, end = np.searchsorted(highest.query, [query, query + 1])
-        rows = slice(int(begin), min(int(end), int(begin) + self._n_false_alarms))
         columns = (highest.document, highest.channel, highest.start, highest.end, highest.score)
+        own = begin + np.flatnonzero(groups[highest.group[begin:end]])
+        order = np.lexsort([column[own] for column in (*columns[3::-1], -highest.score)])
+        rows = own[order[: self._n_false_alarms]]
         for document, channel, start, stop, score in zip(*(column[rows].tolist() for column in columns), strict=True):
             known = document >= 0
             yield (
-                system,
                 reference.query_ids[query],
                 "false_alarm",
                 reference.document_ids[document] if known else "",
@@ -114,17 +127,16 @@ class WorstQueries:
             pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
             for rows, schema in ((self._queries, WORST_QUERIES), (self._events, EVENTS))
         ]
-        return Errors(tables[0], tables[1], tuple(self._notes), signature)
+        return Errors(tables[0], tables[1], tuple(self._notes), signature, self._beta)
 
 
-def _misses(system: str, query: int, reference: Reference, targets: Targets, missed: np.ndarray) -> Iterator[Row]:
+def _misses(query: int, reference: Reference, targets: Targets, missed: np.ndarray) -> Iterator[Row]:
     own = np.flatnonzero(missed & (targets.query == query))
     own = own[np.lexsort([getattr(targets, name)[own] for name in ("end", "start", "channel", "document")])]
     for target in own.tolist():
         channel, start, end = (int(getattr(targets, name)[target]) for name in ("channel", "start", "end"))
         timed = start != ABSENT
         yield (
-            system,
             reference.query_ids[query],
             "miss",
             reference.document_ids[targets.document[target]],

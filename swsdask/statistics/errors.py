@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from swsdask.model.trials import F64, I8, I32, I64, Reference, Trials
-from swsdask.statistics.counts import NO
+from swsdask.model.trials import F64, I8, I16, I32, I64, Reference, Trials
+from swsdask.statistics.counts import NO, groups
 from swsdask.statistics.statistic import OfDetections, Statistic
 
 KEPT = 100
@@ -18,10 +18,10 @@ KEPT = 100
 
 @dataclass(frozen=True, eq=False)
 class HighestFalseAlarms(OfDetections):
-    """The `KEPT` false alarms of each query that have the highest scores: trials that are no target and not decided NO.
+    """The `KEPT` false alarms of each stratum with the highest scores: trials that are no target and not decided NO.
 
-    Equally long columns, by query, then score from the highest, document, channel, start and end; of these equal ones
-    any. `document` is -1 for one that the evaluation does not know; times in ticks.
+    Equally long columns, by query and group of documents, then score from the highest, document, channel, start and
+    end; of these equal ones any. `document` is -1 for one that the evaluation does not know; times in ticks.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -29,6 +29,7 @@ class HighestFalseAlarms(OfDetections):
     columns: ClassVar[tuple[str, ...]] = ("document", "channel", "start", "duration")
 
     query: I32
+    group: I16
     score: F64
     document: I32
     channel: I8
@@ -52,7 +53,8 @@ class HighestFalseAlarms(OfDetections):
         row = chosen if trials.row is None else trials.row[chosen]
         document, channel, start, duration = (np.asarray(getattr(detections, name))[row] for name in cls.columns)
         score = trials.score[chosen] + 0.0
-        return cls(trials.query[chosen], score, document, channel, start, start.astype(np.int64) + duration)._highest()
+        stratum = trials.query[chosen], groups(trials, chosen)
+        return cls(*stratum, score, document, channel, start, start.astype(np.int64) + duration)._highest()
 
     def merge(self, other: Self) -> Self:
         """Those of both parts together."""
@@ -61,12 +63,12 @@ class HighestFalseAlarms(OfDetections):
 
     @property
     def _columns(self) -> tuple[np.ndarray, ...]:
-        return self.query, self.score, self.document, self.channel, self.start, self.end
+        return self.query, self.group, self.score, self.document, self.channel, self.start, self.end
 
     def _highest(self) -> Self:
-        order = np.lexsort((self.end, self.start, self.channel, self.document, -self.score, self.query))
-        query = self.query[order]
-        rank = np.arange(len(query)) - np.searchsorted(query, query)
+        order = np.lexsort((self.end, self.start, self.channel, self.document, -self.score, self.group, self.query))
+        stratum = self.query[order].astype(np.int64) << 16 | self.group[order]
+        rank = np.arange(len(stratum)) - np.searchsorted(stratum, stratum)
         kept = order[rank < KEPT]
         return type(self)(*(column[kept] for column in self._columns))
 

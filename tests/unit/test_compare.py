@@ -24,7 +24,8 @@ from tests.replicates import write_replicate
 from tests.results import MANIFEST
 
 SETTINGS = {"evaluation": {"operating_point": {"beta": 20.0}}}
-EVERY = "atwv otwv stwv map mgap mtwv twv_bayes twv@4.5 cxe cnxe cnxe_min ap".split()
+LOSSES = "loss_not_found loss_within_query loss_across_queries loss_threshold calibration_loss".split()
+EVERY = [*"atwv otwv stwv map mgap mtwv twv_bayes twv@4.5 cxe cnxe cnxe_min ap".split(), *LOSSES]
 
 
 @pytest.fixture(scope="module")

@@ -72,6 +72,34 @@ def test_they_are_a_literal_sort_of_the_alignment(files: Path, trials: str) -> N
     assert costs == sorted(costs)
 
 
+def test_a_condition_lists_what_lies_in_it(files: Path) -> None:
+    result = sws.score(files, ["n_target"], runs=str(files / "runs"), alignment=True)
+    assert result.alignment is not None
+    documents = sorted({row["document"] for row in result.alignment.to_pylist()})
+    key = f"document_pattern:{documents[0]}|{documents[-1]}"
+    found = sws.errors(files, runs=str(files / "runs"), by=["oov", key], queries=100, false_alarms=K)
+    whole = sws.errors(files, runs=str(files / "runs"), queries=100, false_alarms=K)
+    for table, alone in ((found.query_table, whole.query_table), (found.event_table, whole.event_table)):
+        assert [row for row in table.to_pylist() if row["condition"] == "all"] == alone.to_pylist()
+    oov = [row for row in found.query_table.to_pylist() if row["condition"] == "oov=true"]
+    of_oov = {row["query"] for row in oov}
+    of_all = [row for row in whole.query_table.to_pylist() if row["query"] in of_oov]
+    assert [(row["query"], row["cost"]) for row in oov] == [(row["query"], row["cost"]) for row in of_all]
+    inside = [row for row in result.alignment.to_pylist() if row["document"] in (documents[0], documents[-1])]
+    condition = key.replace("_pattern:", "~")
+    for row in found.query_table.to_pylist():
+        if row["condition"] != condition:
+            continue
+        of_query = [each for each in inside if (each["system"], each["query"]) == (row["system"], row["query"])]
+        outcomes = Counter(each["outcome"] for each in of_query)
+        assert (row["n_false_alarm"], row["n_miss"]) == (outcomes["false_alarm"], outcomes["miss"])
+        highest = sorted((each["score"] for each in of_query if each["outcome"] == "false_alarm"), reverse=True)[:K]
+        events = [each for each in found.event_table.to_pylist() if each["condition"] == condition]
+        own = [each for each in events if (each["system"], each["query"]) == (row["system"], row["query"])]
+        assert [each["score"] for each in own if each["event"] == "false_alarm"] == highest
+        assert {each["document"] for each in own} <= {documents[0], documents[-1]}
+
+
 def test_confused_queries_occur_under_false_alarms() -> None:
     documents = [{"document": "d", "duration": 60.0}]
     occurrences = [
@@ -109,12 +137,13 @@ def test_the_highest_of_parts_merged_in_any_order_are_those_of_the_whole() -> No
     rng = np.random.default_rng(3)
     whole = [
         np.sort(rng.integers(0, 3, 1000)).astype(np.int32),
+        np.zeros(1000, np.int16),
         rng.integers(0, 60, 1000) / 4,
         rng.integers(-1, 5, 1000).astype(np.int32),
         rng.integers(1, 3, 1000).astype(np.int8),
         *(rng.integers(0, 9, 1000) for _ in range(2)),
     ]
-    rows = sorted(zip(*(column.tolist() for column in whole), strict=True), key=lambda row: (row[0], -row[1], *row[2:]))
+    rows = sorted(zip(*(column.tolist() for column in whole), strict=True), key=lambda row: (row[0], -row[2], *row[3:]))
     expected = [row for query in range(3) for row in [each for each in rows if each[0] == query][:KEPT]]
     for _ in range(5):
         part = rng.integers(0, 7, 1000)
