@@ -23,7 +23,7 @@ from swsdask.formats.discovery.corpus import CorpusTables
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.discovery_settings import DiscoverySettings
 from swsdask.model.errors import SettingsError, counted
-from swsdask.model.results import Result
+from swsdask.model.results import Result, joined
 from swsdask.scoring.rounds import Found, score_systems
 
 
@@ -145,14 +145,14 @@ def discover(
         statistics = {**needed(families), Exemplars: "examples of classes"}
         source = FragmentSource(corpus, statistics, workers, settled.settings.engine.rows_per_task)
         tables = score_systems(placed(), len(inputs.sources), source, counted, workers, progress)
-        beside = circumstances(began, workers, inputs.verification, settled.overridden, tables.notes_of)
+        beside = circumstances(began, workers, inputs.verification, settled.overridden, tables.notes)
     phones_file = os.path.basename(inputs.tables.files.phones)
     manifest = discovery_manifest(corpus, settled.settings.discovery, requested, runs, phones_file)
     return Result(
         table=tables.scores,
         curves=tables.curves,
         manifest={**manifest, "classes": examples, **beside},
-        notes=(*notes, *tables.notes),
+        notes=(*notes, *joined(tables.notes)),
     )
 
 

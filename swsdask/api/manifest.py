@@ -21,6 +21,7 @@ from swsdask.execution.executor import Executor
 from swsdask.model.corpus import Corpus, Discovered, Fragments, Stretches, Tokens
 from swsdask.model.discovery_settings import DiscoverySettings
 from swsdask.model.layers import Override
+from swsdask.model.results import Note
 from swsdask.model.secrets import without_secrets
 from swsdask.model.settings import Settings
 
@@ -33,12 +34,12 @@ def circumstances(
     executor: Executor,
     verification: str | None,
     overridden: Iterable[Override],
-    notes: Mapping[str, list[str]],
+    notes: Mapping[str, Sequence[Note]],
 ) -> dict[str, Any]:
     """What a manifest has beside the meaning: overridden settings, the notes of systems, when and where they ran."""
     return {
         "overridden": {each.setting: {"kept": each.kept, "used": each.used} for each in overridden},
-        "notes": notes,
+        "notes": {system: [note.text for note in own] for system, own in notes.items() if own},
         "run": {
             "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
             "seconds": round(time.time() - began, 3),

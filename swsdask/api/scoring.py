@@ -22,7 +22,7 @@ from swsdask.measures import MEASURES, interpretation, select, with_points
 from swsdask.measures.measure import Measure
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import SettingsError, counted
-from swsdask.model.results import Result
+from swsdask.model.results import Note, Result, joined
 from swsdask.model.settings import Settings
 from swsdask.scoring.kept_results import kept_results
 from swsdask.scoring.score import Observer, score_archive
@@ -145,11 +145,10 @@ def score_observed(
         workers = stack.enter_context(working(settings, executor, rows, progress))
         archive, systems = stack.enter_context(with_runs(evaluation, given, workers, buckets, encoding))
         held = [run for run in archive.runs if run.system in systems]
-        notes = [
-            *check_reference(archive.words, archive.segments, settings.evaluation),
-            *check_runs(held, settings.evaluation),
-            *_missing_loads(held, names),
-        ]
+        notes = [*check_reference(archive.words, archive.segments, settings.evaluation)]
+        of_runs = {system: [*own] for system, own in check_runs(held, settings.evaluation).items()}
+        for system, note in _missing_loads(held, names):
+            of_runs[system].append(note)
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
         kept = kept_statistics(archive, reference) if cache else None
         results = None
@@ -172,9 +171,10 @@ def score_observed(
         faults = [each.files.fault for each in (kept, results) if each is not None and each.files.fault is not None]
         if faults:
             notes.append(f"What was computed is not kept in the archive, and is computed again next time: {faults[0]}")
+        of_systems = {system: (*of_runs[system], *own) for system, own in tables.notes.items()}
         manifest = manifest_of(archive, systems, settings, names, by)
         manifest["collection"] = collection_statistics(archive.queries, reference)
-        manifest |= circumstances(began, workers, archive.verification, evaluation.overridden, tables.notes_of)
+        manifest |= circumstances(began, workers, archive.verification, evaluation.overridden, of_systems)
         manifest["run"]["statistics"] = None if kept is None else {"kept": kept.used, "counted": kept.counted}
         manifest["run"]["results"] = None if results is None else {"kept": results.used, "computed": results.computed}
     return Result(
@@ -182,7 +182,7 @@ def score_observed(
         curves=tables.curves,
         alignment=tables.alignment,
         manifest=manifest,
-        notes=(*evaluation.notes, *interpretation(reference, settings.evaluation), *notes, *tables.notes),
+        notes=(*evaluation.notes, *interpretation(reference, settings.evaluation), *notes, *joined(of_systems)),
     )
 
 
@@ -231,7 +231,7 @@ def plan(
         held = [run for run in archive.runs if run.system in systems]
         notes = (
             *check_reference(archive.words, archive.segments, settings.evaluation),
-            *check_runs(held, settings.evaluation),
+            *joined(check_runs(held, settings.evaluation)),
         )
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
         listed = [name for family in families for name in family.names] if names is None else names
@@ -249,12 +249,13 @@ def plan(
     return "\n".join(lines)
 
 
-def _missing_loads(held: Iterable[Run], measures: Iterable[str] | None) -> Iterator[str]:
+def _missing_loads(held: Iterable[Run], measures: Iterable[str] | None) -> Iterator[tuple[str, Note]]:
     """Report the runs without resources if a measure of processing load was requested by name."""
     load = [name for name in ProcessingLoad.names if name in (measures or ())]
-    missing = [run.system for run in held if run.resources is None]
-    if load and missing:
-        yield f"No {', '.join(load)} for {', '.join(missing)}: there is no resources.toml beside the run."
+    said = f"no {', '.join(load)}: there is no resources.toml beside the run."
+    for run in held:
+        if load and run.resources is None:
+            yield run.system, Note(said, said)
 
 
 def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None, list[Measure], Settings]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from swsdask.api.arguments import Location
+from swsdask.api.arguments import Location, as_names
 from swsdask.api.opening import Evaluation
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError
@@ -54,7 +54,14 @@ def report(result: Result, path: Location, *, comparison: Comparison | None = No
     write_report(shown, path, rank_correlations(result))
 
 
-def write(result: Result, directory: Location, *, mediaeval: Evaluation | None = None, tde: bool = False) -> list[str]:
+def write(
+    result: Result,
+    directory: Location,
+    *,
+    outputs: str | Iterable[str] | None = None,
+    mediaeval: Evaluation | None = None,
+    tde: bool = False,
+) -> list[str]:
     """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a directory.
 
     The files replace those of an earlier result together: a process that is killed leaves the old files, the new ones,
@@ -66,6 +73,10 @@ def write(result: Result, directory: Location, *, mediaeval: Evaluation | None =
         What `score` or `discover` returns.
     directory : path or URL
         The directory, made if it does not exist.
+    outputs : str or iterable of str, optional
+        Which files are written beside manifest.json: "scores", "json", "curves", "report". Only a directory with
+        scores is read again by `renew_report` and `compare`. Default: all, without scores.json where there are more
+        than 100 000 numbers.
     mediaeval : Evaluation, optional
         The evaluation that was scored, if the lines of MediaEval's tool are to be written too: `score.out`, or one
         SYSTEM.score.out each. They are the tool's under `compat = "mediaeval"`.
@@ -80,7 +91,7 @@ def write(result: Result, directory: Location, *, mediaeval: Evaluation | None =
     Raises
     ------
     SettingsError
-        The result lacks what an official tool's files need.
+        An output is unknown, or the result lacks what an official tool's files need.
     OSError, InputError
         The directory cannot be written.
 
@@ -93,14 +104,18 @@ def write(result: Result, directory: Location, *, mediaeval: Evaluation | None =
     ['scores.parquet', 'scores.json', 'curves.parquet', 'manifest.json', 'report.html']
     """
     from swsdask.comparison.rank_correlation import rank_correlations
-    from swsdask.render.outputs import Official, write_outputs
+    from swsdask.render.outputs import OUTPUTS, Official, write_outputs
 
+    chosen = as_names(outputs)
+    unknown = [name for name in chosen or () if name not in OUTPUTS]
+    if unknown:
+        raise SettingsError(f"no output {unknown[0]!r}: there are {', '.join(OUTPUTS)}.")
     official: Official | None = None
     if mediaeval is not None:
         official = _mediaeval(result, mediaeval)
     elif tde:
         official = _tde(result)
-    return write_outputs(result, directory, rank_correlations(result), official)
+    return write_outputs(result, directory, rank_correlations(result), official, chosen)
 
 
 FIGURES = ("det", "det_pooled", "ece", "ape", "precision_recall", "leaderboard")

@@ -14,7 +14,7 @@ where no query has the attribute, nothing is said of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -22,23 +22,24 @@ import pyarrow as pa
 from swsdask.archive.protocols import Run
 from swsdask.model.errors import SHOWN, Problems, counted
 from swsdask.model.finding import FindRule
+from swsdask.model.results import Note
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Bool, Reference
 
 
-def check_runs(runs: Iterable[Run], settings: EvaluationSettings) -> tuple[str, ...]:
-    """Sentences about the runs that belong beside their numbers: what is dropped, rounded, or counted unusually.
+def check_runs(runs: Iterable[Run], settings: EvaluationSettings) -> dict[str, tuple[Note, ...]]:
+    """Notes on the runs, by system, that belong beside their numbers: what is dropped, rounded, or counted unusually.
 
     Raises `InputError` with every run that has unknown queries, unknown documents or detections outside the evaluated
     excerpts where the settings call these errors.
     """
     problems = Problems()
-    notes: list[str] = []
+    notes: dict[str, tuple[Note, ...]] = {}
     for run in runs:
         _refuse(run, settings, problems)
-        notes += _notes(run, settings)
+        notes[run.system] = tuple(_notes(run, settings))
     problems.raise_if_any()
-    return tuple(notes)
+    return notes
 
 
 def check_reference(words: pa.Table, segments: pa.Table, settings: EvaluationSettings) -> tuple[str, ...]:
@@ -78,20 +79,21 @@ def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:
         )
 
 
-def _notes(run: Run, settings: EvaluationSettings) -> list[str]:
+def _notes(run: Run, settings: EvaluationSettings) -> Iterator[Note]:
     fate = "false alarms unless they match an occurrence" if settings.outside == "false_alarm" else "dropped"
     elsewhere = run.outside - sum(run.unknown_documents.values())
-    notes = []
     if run.unknown_queries:
-        notes.append(f"dropped: {_listed('detections', 'of unknown queries', run.unknown_queries)}")
+        which = "of unknown queries"
+        yield Note(f"dropped: {_listed('detections', which, run.unknown_queries)}.", f"dropped: detections {which}.")
     if run.unknown_documents:
-        where = "in documents that the evaluation does not know"
-        notes.append(f"{fate}: {_listed('detections', where, run.unknown_documents)}")
+        which = "in documents that the evaluation does not know"
+        yield Note(f"{fate}: {_listed('detections', which, run.unknown_documents)}.", f"{fate}: detections {which}.")
     if elsewhere and settings.compat != "mediaeval":
-        notes.append(f"{fate}: {counted(elsewhere, 'detections')} outside the evaluated excerpts")
+        which = "outside the evaluated excerpts."
+        yield Note(f"{fate}: {counted(elsewhere, 'detections')} {which}", f"{fate}: detections {which}")
     if run.rounded:
-        notes.append(f"rounded: {counted(run.rounded, 'times')} finer than 0.1 ms")
-    return [f"{run.system}: {note}." for note in notes]
+        which = "finer than 0.1 ms."
+        yield Note(f"rounded: {counted(run.rounded, 'times')} {which}", f"rounded: times {which}")
 
 
 def _listed(things: str, which: str, rows: Mapping[str, int]) -> str:

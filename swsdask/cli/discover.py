@@ -17,6 +17,8 @@ from swsdask.cli.options import (
     given_runs,
     measures_option,
     out_option,
+    outputs_option,
+    print_written,
     verify_option,
 )
 
@@ -37,6 +39,7 @@ TABLE = "discovery"
 @engine_options
 @verify_option
 @out_option("Write scores, histograms and report.html into a directory or URL.")
+@outputs_option
 @click.option("--tde-output", is_flag=True, help="Also write the files that the official tool writes, into OUT/tde.")
 @format_option
 @click.option("--dry-run", is_flag=True, help="Check input and settings and print the plan; score nothing.")
@@ -54,6 +57,7 @@ def discover(
     engine: Engine,
     verify: bool,
     out: str | None,
+    outputs: list[str] | None,
     tde_output: bool,
     form: str,
     dry_run: bool,
@@ -69,6 +73,8 @@ def discover(
     import swsdask as sws
     from swsdask.cli.progress import progress
 
+    if outputs is not None and out is None:
+        raise click.UsageError("--outputs goes with --out DIRECTORY, where they are written.")
     if tde_output and out is None:
         raise click.UsageError("--tde-output goes with --out DIRECTORY, where it is written.")
     if tde_output and measures is not None:
@@ -100,7 +106,7 @@ def discover(
             return
         result = sws.discover(systems, **given, settings=settings, verify=verify, progress=shown)
     if out is not None:
-        written = sws.write(result, out, tde=tde_output)
+        written = sws.write(result, out, outputs=outputs, tde=tde_output)
     if form == "json":
         from swsdask.render.outputs import scores_json
 
@@ -110,7 +116,7 @@ def discover(
 
         print_discovery(result)
         if out is not None:
-            click.echo(f"\nWritten to {out}: {', '.join(written)}")
+            print_written(out, written, result, outputs)
 
 
 def _ingest(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
 from glob import glob
@@ -17,6 +17,7 @@ from swsdask.model.errors import SettingsError
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation
+    from swsdask.model.results import Result
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -307,6 +308,25 @@ verify_option = click.option(
 format_option = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout."
 )
+
+
+def outputs_option(command: Command) -> Command:
+    """--outputs A,B: which files --out writes."""
+    return click.option(
+        "--outputs",
+        type=names,
+        metavar="A,B",
+        help="With --out: only these of scores, json, curves and report. Default: all, json up to 100,000 numbers.",
+    )(command)
+
+
+def print_written(out: str, written: Sequence[str], result: Result, outputs: Collection[str] | None) -> None:
+    """Print the files that were written, and which one was not for its size."""
+    from swsdask.render.outputs import OUTPUTS, written_by_default
+
+    click.echo(f"\nWritten to {out}: {', '.join(written)}")
+    if outputs is None and "json" not in written_by_default(result):
+        click.echo(f"No scores.json, for {result.table.num_rows:,} numbers: --outputs {','.join(OUTPUTS)} writes it.")
 
 
 def out_option(told: str) -> Callable[[Command], Command]:

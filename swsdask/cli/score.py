@@ -17,6 +17,8 @@ from swsdask.cli.options import (
     measures_option,
     open_evaluation,
     out_option,
+    outputs_option,
+    print_written,
     reference_and_runs,
     reference_options,
     settings_options,
@@ -47,12 +49,14 @@ from swsdask.cli.options import (
 )
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of the temporary archive, where one is made.")
 @out_option("Write scores, curves and report.html into a directory or URL.")
+@outputs_option
 @click.option(
     "--alignment", is_flag=True, help="Also write alignment.parquet: every trial and every missed occurrence."
 )
 @click.option(
     "--mediaeval-output", is_flag=True, help="Also write score.out: the lines that MediaEval's tool prints (QUESST)."
 )
+@click.option("--top", type=click.IntRange(1), metavar="N", help="Show N systems; default: a screen of a terminal.")
 @format_option
 @click.option("--dry-run", is_flag=True, help="Check input and settings and print the plan; score nothing.")
 def score(
@@ -67,8 +71,10 @@ def score(
     cache: bool,
     buckets: int | None,
     out: str | None,
+    outputs: list[str] | None,
     alignment: bool,
     mediaeval_output: bool,
+    top: int | None,
     form: str,
     dry_run: bool,
 ) -> None:
@@ -81,6 +87,8 @@ def score(
     import swsdask as sws
     from swsdask.cli.progress import progress
 
+    if outputs is not None and out is None:
+        raise click.UsageError("--outputs goes with --out DIRECTORY, where they are written.")
     if alignment and out is None:
         raise click.UsageError("--alignment goes with --out DIRECTORY, where alignment.parquet is written.")
     if mediaeval_output and out is None:
@@ -103,7 +111,7 @@ def score(
     with progress() as shown:
         result = sws.score(evaluation, **asked, alignment=alignment, buckets=buckets, cache=cache, progress=shown)
     if out is not None:
-        written = sws.write(result, out, mediaeval=evaluation if mediaeval_output else None)
+        written = sws.write(result, out, outputs=outputs, mediaeval=evaluation if mediaeval_output else None)
     if form == "json":
         from swsdask.render.outputs import scores_json
 
@@ -111,9 +119,9 @@ def score(
     else:
         from swsdask.render.text import print_leaderboard
 
-        print_leaderboard(result)
+        print_leaderboard(result, top=top)
         if out is not None:
-            click.echo(f"\nWritten to {out}: {', '.join(written)}")
+            print_written(out, written, result, outputs)
 
 
 def _with_mediaeval(names: list[str]) -> list[str]:

@@ -16,9 +16,8 @@ from swsdask.discovery.looks import histograms
 from swsdask.discovery.measures.tokens import sizes
 from swsdask.discovery.statistic import Measure, Statistic
 from swsdask.execution.executor import Executor
-from swsdask.measures.notes import Note
 from swsdask.model.corpus import Corpus, Discovered
-from swsdask.model.results import SCORES
+from swsdask.model.results import SCORES, Note
 from swsdask.model.trials import F64
 from swsdask.scoring.rounds import Found, Kind, Plan, SystemResults
 

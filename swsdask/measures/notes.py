@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,7 +12,8 @@ from swsdask.measures.calibration import whole_gamma
 from swsdask.measures.cross_entropy import censored
 from swsdask.measures.measure import Scored
 from swsdask.measures.twv import decision_bounds
-from swsdask.model.errors import counted
+from swsdask.model.errors import counted, listed
+from swsdask.model.results import Note
 from swsdask.model.settings import EvaluationSettings, Weights, weights
 from swsdask.model.trials import Reference
 from swsdask.statistics.counts import Counts
@@ -21,17 +21,6 @@ from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.moments import Moments
 from swsdask.statistics.onsets import onset_counts
 from swsdask.statistics.ranks import EventHits, EventQueryRanks, QueryRanks
-
-
-class Note(NamedTuple):
-    """A sentence about one system, and the same without its numbers: what systems that share it have in common."""
-
-    text: str
-    summary: str
-
-
-LISTED = 20
-"""How many ids a note spells out; the others are counted."""
 
 
 def interpretation(reference: Reference, settings: EvaluationSettings) -> tuple[str, ...]:
@@ -190,9 +179,3 @@ def _left_out(reference: Reference, whole: Population, settings: EvaluationSetti
     if silent:
         without_onsets = counted(len(silent), "queries")
         yield f"Left out of mGAP: {without_onsets} without onsets, and so without GAP ({listed(silent)})."
-
-
-def listed(ids: Sequence[str], most: int = LISTED) -> str:
-    """The first ids, and how many more there are."""
-    more = len(ids) - most
-    return ", ".join(ids[:most]) + (f" and {more} more" if more > 0 else "")

@@ -8,7 +8,7 @@ is raised; `counted` writes numbers of things in sentences.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +19,9 @@ NO_MEMORY = "Give the process more memory, or set a smaller rows_per_task or few
 
 SHOWN = 10
 """How many problems an error message spells out; the others are counted."""
+
+LISTED = 20
+"""How many ids a note spells out; the others are counted."""
 
 LONGEST = 600
 """How many characters of a value a message holds."""
@@ -180,6 +183,12 @@ class Problems:
 
 
 _PLURAL = re.compile(r"(ies|(?<=ss)es|s)\b")
+
+
+def listed(ids: Sequence[str], most: int = LISTED) -> str:
+    """The first ids, and how many more there are."""
+    more = len(ids) - most
+    return ", ".join(ids[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def counted(number: float, things: str, form: str = ",") -> str:

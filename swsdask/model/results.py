@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from swsdask.model.comparison import Comparison
-from swsdask.model.errors import SettingsError, counted
+from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.late_import import LateImport
 from swsdask.model.leaderboard import LEADERBOARD, Board, board
 from swsdask.model.measures import better, distinct_headings, named, written
@@ -71,6 +71,37 @@ ALIGNMENT = pa.schema(
 )
 """One row per trial and per unmapped occurrence. Times in seconds; `decision` YES, NO or null; `outcome` is hit, miss,
 false_alarm or correct_nondetection."""
+
+
+class Note(NamedTuple):
+    """A sentence about one system, and the same without its numbers: what systems that share it have in common."""
+
+    text: str
+    summary: str
+
+
+FEW_SYSTEMS = 3
+"""A note that holds for at most this many systems is repeated for each; one that holds for more is one line."""
+
+
+def joined(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
+    """The notes of systems to read: a line for each, and one line for what holds for many systems."""
+    holders: dict[str, list[str]] = {}
+    texts: dict[str, set[str]] = {}
+    for system, own in notes.items():
+        for note in own:
+            holders.setdefault(note.summary, []).append(system)
+            texts.setdefault(note.summary, set()).add(note.text)
+    said = set()
+    for system, own in notes.items():
+        for note in own:
+            who, same = holders[note.summary], len(texts[note.summary]) == 1
+            if len(who) <= FEW_SYSTEMS and not (same and len(who) == len(notes) > 1):
+                yield f"{system}: {note.text}"
+            elif note.summary not in said:
+                said.add(note.summary)
+                every = f"{len(who)} of {len(notes)} systems ({listed(who, FEW_SYSTEMS)})"
+                yield f"{'all systems' if len(who) == len(notes) else every}: {note.text if same else note.summary}"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
 from swsdask.render import ece
-from swsdask.render.tables import cell, mark
+from swsdask.render.tables import cell, drawn, mark
 
 COLUMNS = (
     "cnxe",
@@ -34,24 +34,21 @@ COLUMNS = (
 DRAWN = 12
 """The number of systems per condition whose curves are open; the others' are collapsed."""
 
-MOST_DRAWN = 120
-"""The maximum number of systems with curves on a page, over all conditions."""
-
 
 def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
     """The section of each condition that has C_nxe."""
     wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(ece.CURVES)))
-    n_drawn = max(1, MOST_DRAWN // max(1, len(found.conditions)))
     sections = {}
     for condition in found.conditions:
         systems = found.ranked(condition)
         columns = [measure for measure in COLUMNS if measure in found.measures]
         if all(math.isnan(found.value(condition, system, "cnxe")) for system in systems):
             continue
+        with_curves = drawn(found, condition)
         points = wanted.filter(pc.equal(wanted["condition"], condition))
         pictures = [
             {**mark(found, system), "name": system, "plots": plots}
-            for system in systems[:n_drawn]
+            for system in with_curves
             if (plots := _plots(points, found, condition, system))
         ]
         threshold = found.value(condition, systems[0], "bayes_threshold") if systems else math.nan
@@ -70,7 +67,7 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
             ],
             "open": pictures[:DRAWN],
             "folded": pictures[DRAWN:],
-            "not_drawn": max(0, len(systems) - n_drawn) if pictures else 0,
+            "not_drawn": len(systems) - len(with_curves) if pictures else 0,
         }
     return sections
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.leaderboard import Board
 from swsdask.render import det
-from swsdask.render.tables import mark, number
+from swsdask.render.tables import drawn, mark, number
 
 KINDS = {"det": "averaged over queries", "det_pooled": "all trials pooled"}
 """The curves that are drawn, and the meaning of their rates."""
@@ -38,22 +38,22 @@ DRAWN = 12
 def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, Any]]]:
     """The plots of every condition, in the order of `KINDS`."""
     wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(list(KINDS))))
-    names = ("condition", "curve", "system")
-    there = wanted.group_by(list(names), use_threads=False).aggregate([]).select(names).to_pylist()
-    limit = min(1200, max(100, MOST_POINTS // max(1, 2 * len(there))))
+    with_curves = {condition: drawn(found, condition) for condition in found.conditions}
+    n_curves = 2 * len(KINDS) * sum(map(len, with_curves.values()))
+    limit = min(1200, max(100, MOST_POINTS // max(1, n_curves)))
     plots: dict[str, list[dict[str, Any]]] = {}
-    for condition in found.conditions:
+    for condition, systems in with_curves.items():
         for kind in KINDS:
-            systems = {row["system"] for row in there if (row["condition"], row["curve"]) == (condition, kind)}
-            if systems:
-                part = pc.and_(pc.equal(wanted["condition"], condition), pc.equal(wanted["curve"], kind))
-                points = wanted.filter(part)
+            part = pc.and_(pc.equal(wanted["condition"], condition), pc.equal(wanted["curve"], kind))
+            points = wanted.filter(pc.and_(part, pc.is_in(wanted["system"], value_set=pa.array(systems, pa.string()))))
+            if points.num_rows:
                 fitted, full = _frames(points, found, condition, kind)
                 frames = {KINDS[kind]: fitted}
                 if kind == "det" and full != fitted:
                     frames[f"{KINDS[kind]}, on NIST's axes"] = full
                 for title, frame in frames.items():
                     plot = _figure(points, found, condition, kind, frame, limit)
+                    plot["not_drawn"] = len(found.ranked(condition)) - len(systems)
                     number = sum(map(len, plots.values()))
                     plots.setdefault(condition, []).append({**plot, "title": title, "id": str(number)})
     return plots
@@ -61,7 +61,8 @@ def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, Any]]]:
 
 def _frames(points: pa.Table, found: Board, condition: str, kind: str) -> tuple[det.Frame, det.Frame]:
     """The frame that fits the curves, and NIST's, which is wide enough for every operating point."""
-    marks = [each for system in found.systems for each in _marks(found, condition, system, kind).values()]
+    systems = drawn(found, condition)
+    marks = [each for system in systems for each in _marks(found, condition, system, kind).values()]
     full = det.frame(min((each["miss"] for each in marks), default=1.0))
     x = np.append(points["x"].to_numpy(), [each["fa"] for each in marks])
     y = np.append(points["y"].to_numpy(), [each["miss"] for each in marks])
@@ -69,11 +70,11 @@ def _frames(points: pa.Table, found: Board, condition: str, kind: str) -> tuple[
 
 
 def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: det.Frame, limit: int) -> dict[str, Any]:
-    marks = {system: _marks(found, condition, system, kind) for system in found.systems}
+    marks = {system: _marks(found, condition, system, kind) for system in drawn(found, condition)}
     beta = found.beta(condition) if kind == "det" else None
     systems: list[dict[str, Any]] = []
     data = []
-    for system in found.systems:
+    for system in marks:
         own = points.filter(pc.equal(points["system"], system))
         curve = frame.curve(own["threshold"], own["x"], own["y"], limit)
         if not curve.x:

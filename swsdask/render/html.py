@@ -37,6 +37,9 @@ from swsdask.render.tables import by_condition, by_query, cell, mark
 BARS = ("stwv", "otwv", "mtwv", "atwv")
 """What the bars of a leaderboard show, the widest first."""
 
+MOST_MEASURED = 100
+"""The maximum number of systems in the table of all measures."""
+
 _BAR_WIDTH = 140
 
 
@@ -168,7 +171,7 @@ def _section(
         {
             "name": measure,
             "title": describe(measure).title,
-            "texts": [written(measure, found.value(condition, system, measure)) for system in systems],
+            "texts": [written(measure, found.value(condition, system, measure)) for system in systems[:MOST_MEASURED]],
         }
         for measure in found.measures
     ]
@@ -180,6 +183,7 @@ def _section(
         "has_bars": bool(bars),
         "whisker": describe(whisker).heading if whisker else "",
         "has_ties": any(tied.values()),
+        "measured": rows[:MOST_MEASURED],
         "measures": others,
         "figures": drawn,
     }

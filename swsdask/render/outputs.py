@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,12 @@ from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
 from swsdask.render.html import page
 
+OUTPUTS = ("scores", "json", "curves", "report")
+"""What a result is written as, beside its manifest: scores.parquet, scores.json, curves.parquet, report.html."""
+
+MOST_IN_JSON = 100_000
+"""scores.json, which has some 120 bytes per number, is written without being requested up to so many numbers."""
+
 _ROWS_PER_GROUP = 1_000_000
 _SCHEMAS = {"scores": SCORES, "curves": CURVES, "alignment": ALIGNMENT}
 
@@ -30,8 +36,17 @@ Official = Callable[[Path], Sequence[Path]]
 """Writes an official tool's files into a folder; returns the paths to name to the user."""
 
 
+def written_by_default(result: Result) -> tuple[str, ...]:
+    """All of `OUTPUTS`, of a result with many numbers without scores.json."""
+    return tuple(each for each in OUTPUTS if each != "json" or result.table.num_rows <= MOST_IN_JSON)
+
+
 def write_outputs(
-    result: Result, directory: Place, correlations: Sequence[RankCorrelation] = (), official: Official | None = None
+    result: Result,
+    directory: Place,
+    correlations: Sequence[RankCorrelation] = (),
+    official: Official | None = None,
+    outputs: Collection[str] | None = None,
 ) -> list[str]:
     """Write a result into a directory, all files together (see `places.writing`).
 
@@ -46,29 +61,34 @@ def write_outputs(
         What `report.html` shows of how measures rank systems.
     official
         Writes an official tool's files too.
+    outputs
+        Which of `OUTPUTS` are written; None: `written_by_default`.
 
     Returns
     -------
     list of str
-        What was written, by the path from `directory`: `scores.parquet`, `scores.json`, `curves.parquet`,
-        `alignment.parquet` if the result has one, `manifest.json` with the notes and the fingerprints of the others,
-        `report.html`, what `official` names, and the files of a comparison if the result has one.
+        What was written, by the path from `directory`: the `outputs`, `alignment.parquet` if the result has one,
+        `manifest.json` with the notes and the fingerprints of the others, what `official` names, and the files of a
+        comparison if the result has one.
 
     Raises
     ------
     OSError, InputError
         If the directory cannot be written.
     """
+    chosen = written_by_default(result) if outputs is None else outputs
     tables = {"scores": result.table, "curves": result.curves, "alignment": result.alignment}
     with together(directory) as hidden:
         others = [] if official is None else [str(path.relative_to(hidden)) for path in official(hidden)]
         others += [] if result.comparison is None else comparison_files(result.comparison, hidden)
         for name, table in tables.items():
-            if table is not None:
+            if table is not None and (name in chosen or name not in OUTPUTS):
                 _write_table(hidden / f"{name}.parquet", table, _SCHEMAS[name])
-        with (hidden / "scores.json").open("wb") as file:
-            file.writelines(line.encode() for line in _json_lines(result.table))
-        (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
+        if "json" in chosen:
+            with (hidden / "scores.json").open("wb") as file:
+                file.writelines(line.encode() for line in _json_lines(result.table))
+        if "report" in chosen:
+            (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
         manifest = {**result.manifest, "notes": list(result.notes), "files": fingerprints(hidden)}
         _write_manifest(hidden, manifest)
         listed = ("scores.parquet", "scores.json", "curves.parquet", "alignment.parquet", MANIFEST, "report.html")
@@ -87,7 +107,7 @@ def read_outputs(directory: Place) -> Result:
     Returns
     -------
     Result
-        An equal result.
+        An equal result, without curves where they were not written.
 
     Raises
     ------
@@ -99,7 +119,7 @@ def read_outputs(directory: Place) -> Result:
     tables = {}
     for name, schema in _SCHEMAS.items():
         file = f"{name}.parquet"
-        if name == "alignment" and file not in files:
+        if name != "scores" and file not in files:
             continue
         with _listed(directory, file, files) as content:
             tables[name] = pq.read_table(pa.BufferReader(content)).cast(schema)
@@ -108,7 +128,8 @@ def read_outputs(directory: Place) -> Result:
         with _listed(directory, COMPARISON, files) as content:
             comparison = read_comparison(content)
     notes = tuple(manifest.pop("notes"))
-    return Result(tables["scores"], tables["curves"], manifest, notes, tables.get("alignment"), comparison)
+    curves = tables.get("curves", CURVES.empty_table())
+    return Result(tables["scores"], curves, manifest, notes, tables.get("alignment"), comparison)
 
 
 @contextmanager

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
+from swsdask.model.trials import F64
 from swsdask.render import ece
-from swsdask.render.calibration import DRAWN, MOST_DRAWN
-from swsdask.render.tables import cell, mark
+from swsdask.render.calibration import DRAWN
+from swsdask.render.tables import cell, drawn, mark
 
 COLUMNS = (
     "ap",
@@ -35,13 +37,12 @@ CURVES = {"precision_recall": "raw", "precision_recall_interpolated": "interpola
 
 _TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
-Points = Sequence[tuple[float, float]]
+Position = TypeVar("Position", float, F64)
 
 
 def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
     """The section of each condition that has average precision."""
     wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(list(CURVES))))
-    n_drawn = max(1, MOST_DRAWN // max(1, len(found.conditions)))
     at_ranks = [measure for measure in found.measures if measure.startswith("precision_at_rank@")]
     columns = [measure for measure in (*COLUMNS, *at_ranks) if measure in found.measures]
     sections = {}
@@ -49,10 +50,11 @@ def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
         systems = found.ranked(condition)
         if all(math.isnan(found.value(condition, s, m)) for s in systems for m in ("ap", "map") if m in columns):
             continue
+        with_curves = drawn(found, condition)
         points = wanted.filter(pc.equal(wanted["condition"], condition))
         pictures = [
             {**mark(found, system), "name": system, "plots": [plot]}
-            for system in systems[:n_drawn]
+            for system in with_curves
             if (plot := _plot(points.filter(pc.equal(points["system"], system))))
         ]
         sections[condition] = {
@@ -67,7 +69,7 @@ def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
             ],
             "open": pictures[:DRAWN],
             "folded": pictures[DRAWN:],
-            "not_drawn": max(0, len(systems) - n_drawn) if pictures else 0,
+            "not_drawn": len(systems) - len(with_curves) if pictures else 0,
         }
     return sections
 
@@ -79,18 +81,11 @@ def _heading(measure: str) -> str:
 
 def _plot(points: pa.Table) -> dict[str, Any] | None:
     """Both curves of a system; None if it has none."""
-    rows = zip(*(points[name].to_pylist() for name in ("curve", "x", "y")), strict=True)
-    curves: dict[str, list[tuple[float, float]]] = {name: [] for name in CURVES}
-    for name, recall, precision in rows:
-        curves[name].append((recall, precision))
-    if not curves["precision_recall"]:
+    raw, steps = (points.filter(pc.equal(points["curve"], name)) for name in CURVES)
+    if not raw.num_rows:
         return None
-    raw, steps = curves["precision_recall"], curves["precision_recall_interpolated"]
-    stairs = [
-        corner
-        for (x, y), (before, _) in zip(steps, [(0.0, 0.0), *steps], strict=False)
-        for corner in ((before, y), (x, y))
-    ]
+    recall, precision = (np.repeat(steps[axis].to_numpy(), 2) for axis in ("x", "y"))
+    stairs = np.append(0.0, recall[:-1])
     return {
         "about": "Precision against recall of",
         "title": "Precision",
@@ -101,28 +96,29 @@ def _plot(points: pa.Table) -> dict[str, Any] | None:
         "right": ece.WIDTH - ece.RIGHT,
         "top": ece.TOP,
         "bottom": ece.HEIGHT - ece.BOTTOM,
-        "x_ticks": [{"at": _x(tick), "label": f"{tick:g}"} for tick in _TICKS],
-        "y_ticks": [{"at": _y(tick), "label": f"{tick:g}"} for tick in _TICKS],
+        "x_ticks": [{"at": round(_x(tick), 1), "label": f"{tick:g}"} for tick in _TICKS],
+        "y_ticks": [{"at": round(_y(tick), 1), "label": f"{tick:g}"} for tick in _TICKS],
         "prior": None,
         "curves": [
-            {"kind": "precision_recall", "path": _path(raw)},
-            {"kind": "precision_recall_interpolated", "path": _path(stairs)},
+            {"kind": "precision_recall", "path": _path(raw["x"].to_numpy(), raw["y"].to_numpy())},
+            {"kind": "precision_recall_interpolated", "path": _path(stairs, precision)},
         ],
     }
 
 
-def _path(points: Points) -> str:
-    """A line through points; points at the same position are drawn once."""
-    places = dict.fromkeys((_x(x), _y(y)) for x, y in points)
-    return "M" + "L".join(f"{x} {y}" for x, y in places)
+def _path(recall: F64, precision: F64) -> str:
+    """A line through points. Of those that follow each other within half a unit of the picture the first is drawn."""
+    places = np.stack([_x(recall), _y(precision)])
+    moved = np.any(np.diff(np.rint(2.0 * places)) != 0.0, axis=0)
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places[:, np.append(True, moved)].T.tolist())
 
 
-def _x(recall: float) -> float:
-    return round(ece.LEFT + recall * (ece.WIDTH - ece.RIGHT - ece.LEFT), 1)
+def _x(recall: Position) -> Position:
+    return ece.LEFT + recall * (ece.WIDTH - ece.RIGHT - ece.LEFT)
 
 
-def _y(precision: float) -> float:
-    return round(ece.HEIGHT - ece.BOTTOM - precision * (ece.HEIGHT - ece.BOTTOM - ece.TOP), 1)
+def _y(precision: Position) -> Position:
+    return ece.HEIGHT - ece.BOTTOM - precision * (ece.HEIGHT - ece.BOTTOM - ece.TOP)
 
 
 MEASURES = ("isf", "ssf", "pmu_index", "pmu_search", "pl")

@@ -27,7 +27,16 @@ def cell(measure: str, value: float) -> dict[str, str]:
     return {"text": written(measure, value), "sort": "" if math.isnan(value) else repr(value)}
 
 
-MOST_NUMBERS = 400_000
+MOST_DRAWN = 24
+"""The maximum number of systems with curves on a page, over all conditions: the first of the leaderboard."""
+
+
+def drawn(found: Board, condition: str) -> tuple[str, ...]:
+    """The systems of a condition whose curves are on the page."""
+    return found.ranked(condition)[: max(1, MOST_DRAWN // max(1, len(found.conditions)))]
+
+
+MOST_NUMBERS = 300_000
 """The maximum number of per-query numbers on a page, so that it opens quickly."""
 
 

@@ -11,19 +11,27 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from swsdask.model.errors import counted
 from swsdask.model.leaderboard import FACTS, LEADERBOARD, Board, board
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
 
+LEAST_SHOWN = 5
+"""How many systems are shown however low the terminal is."""
+
+_AROUND = 8
+"""Lines of a screen beside those of systems, for each table: headings, a condition, the files that were written."""
+
 _UNBOUNDED = 10_000
 
 
-def print_leaderboard(result: Result, console: Console | None = None) -> None:
-    """Print one table per condition, the best system first, then the signature and the notes.
+def print_leaderboard(result: Result, console: Console | None = None, top: int | None = None) -> None:
+    """Print the signature and the notes, then one table per condition, the best system first.
 
-    The columns are the requested measures, or, if every measure was requested, those of `tables.LEADERBOARD`, and the
-    other measures are named. A table that is wider than the terminal continues below. Without `console` it is printed
-    to stdout, in full width unless stdout is a terminal.
+    Of each condition the first `top` systems are shown; None: as many as a screen of the terminal has room for, or all
+    if it is no terminal. The columns are the requested measures, or, if every measure was requested, those of
+    `model.leaderboard.LEADERBOARD`, and the other measures are named. A table that is wider than the terminal continues
+    below. Without `console` it is printed to stdout, in full width unless stdout is a terminal.
     """
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else _UNBOUNDED, highlight=False, markup=False, emoji=False)
@@ -32,34 +40,52 @@ def print_leaderboard(result: Result, console: Console | None = None) -> None:
         groups = [[measure] for measure in found.measures]
     else:
         groups = [[measure for measure in group if measure in found.measures] for group in LEADERBOARD]
-    for condition in found.conditions:
-        _print_condition(console, found, condition, groups)
     _print_line(console, "Signature", str(result.manifest.get("signature", "")))
     columns = {measure for group in groups for measure in group} | set(FACTS)
     _print_line(console, "Also scored", ", ".join(m for m in found.measures if m not in columns))
     for note in result.notes:
         _print_line(console, "Note", note)
+    room = console.height // max(1, len(found.conditions)) if console.is_terminal else None
+    for condition in found.conditions:
+        console.print()
+        _print_condition(console, found, condition, groups, top, room)
 
 
-def _print_condition(console: Console, found: Board, condition: str, groups: Sequence[Sequence[str]]) -> None:
-    systems = found.ranked(condition)
+def _print_condition(
+    console: Console,
+    found: Board,
+    condition: str,
+    groups: Sequence[Sequence[str]],
+    top: int | None,
+    room: int | None,
+) -> None:
+    """Print the tables of a condition: `top` systems, or as many as there is `room` for in lines."""
+    ranked = found.ranked(condition)
     facts = (f"  {fact}" for fact in found.facts(condition))
     console.print(Text.assemble((condition, "bold"), *facts))
-    table = _table(found, condition, systems, [])
-    columns: list[str] = []
+    parts = _parts(console, found, condition, ranked, groups)
+    if top is None and room is not None:
+        top = max(LEAST_SHOWN, room // max(1, len(parts)) - _AROUND)
+    systems = ranked[:top]
+    for columns in parts:
+        console.print(_table(found, condition, systems, columns))
+    if len(systems) < len(ranked):
+        console.print(f"{len(systems)} of {counted(len(ranked), 'systems')}; --top {len(ranked)} shows all.")
+
+
+def _parts(
+    console: Console, found: Board, condition: str, systems: Sequence[str], groups: Sequence[Sequence[str]]
+) -> list[list[str]]:
+    """The columns of the tables that `groups` need: groups side by side as far as the console is wide."""
+    parts: list[list[str]] = [[]]
     for group in groups:
-        wider = _table(found, condition, systems, [*columns, *group])
-        if (
-            columns
-            and Measurement.get(console, console.options.update(width=_UNBOUNDED), wider).maximum > console.width
-        ):
-            console.print(table)
-            columns = []
-            wider = _table(found, condition, systems, group)
-        table = wider
-        columns.extend(group)
-    console.print(table)
-    console.print()
+        wider = _table(found, condition, systems, [*parts[-1], *group])
+        width = Measurement.get(console, console.options.update(width=_UNBOUNDED), wider).maximum
+        if parts[-1] and width > console.width:
+            parts.append([*group])
+        else:
+            parts[-1] += group
+    return parts
 
 
 def _table(found: Board, condition: str, systems: Sequence[str], columns: Sequence[str]) -> Table:

@@ -18,7 +18,7 @@ from swsdask.archive.protocols import Run
 from swsdask.archive.store import StoredArchive
 from swsdask.measures import MEASURES
 from swsdask.measures.measure import Measure
-from swsdask.measures.notes import Note
+from swsdask.model.results import Note
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
 from swsdask.scoring.result_tables import coded

@@ -19,15 +19,10 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from swsdask.execution.executor import Executor, Progress
-from swsdask.measures.notes import Note, listed
-from swsdask.model.results import CURVES, SCORES
+from swsdask.model.results import CURVES, SCORES, Note
 
 MOST_SYSTEMS = 64
 """The maximum number of systems in a group."""
-
-FEW_SYSTEMS = 3
-"""A note that holds for at most this many systems is repeated for each; one that holds for more is one line."""
-
 
 Kind = type[Any]
 """The class of a statistic. Statistics have a method `merge`: associative, commutative and exact (law 1)."""
@@ -147,15 +142,11 @@ class Source(Protocol[SystemOfSource]):
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """The results of some systems: tables of `model.results`, the alignment if it was requested, and notes.
-
-    `notes` are those to read, a line for many systems; `notes_of` are all of them, by system.
-    """
+    """The results of some systems: tables of `model.results`, notes by system, the alignment if it was requested."""
 
     scores: pa.Table
     curves: pa.Table
-    notes: tuple[str, ...]
-    notes_of: dict[str, list[str]]
+    notes: dict[str, tuple[Note, ...]]
     alignment: pa.Table | None = None
 
 
@@ -221,8 +212,7 @@ def score_systems(
     return Tables(
         scores=pa.concat_tables(scores).combine_chunks(),
         curves=pa.concat_tables(curves).combine_chunks(),
-        notes=tuple(dict.fromkeys(_joined(notes))),
-        notes_of={system: [note.text for note in own] for system, own in notes.items() if own},
+        notes=notes,
     )
 
 
@@ -302,23 +292,3 @@ def _which(done: int, count: int, n_systems: int) -> str:
     """The systems of a phase, for progress; nothing if it has all of them."""
     some = f"system {done + 1}" if count == 1 else f"systems {done + 1}-{done + count}"
     return "" if count == n_systems else f"{some} of {n_systems}, "
-
-
-def _joined(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
-    """A line for every note of a system; the same line for what holds for many systems, or for all in equal words."""
-    holders: dict[str, list[str]] = {}
-    texts: dict[str, set[str]] = {}
-    for system, own in notes.items():
-        for note in own:
-            holders.setdefault(note.summary, []).append(system)
-            texts.setdefault(note.summary, set()).add(note.text)
-    for system, own in notes.items():
-        for note in own:
-            who, same = holders[note.summary], len(texts[note.summary]) == 1
-            if same and len(who) == len(notes) > 1:
-                yield f"all systems: {note.text}"
-            elif len(who) <= FEW_SYSTEMS:
-                yield f"{system}: {note.text}"
-            else:
-                what = note.text if same else note.summary
-                yield f"{len(who)} of {len(notes)} systems ({listed(who, FEW_SYSTEMS)}): {what}"

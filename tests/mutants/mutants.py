@@ -149,9 +149,9 @@ MUTANTS = (
     ),
     Mutant(
         "notes of many systems are repeated for each",
-        "swsdask/scoring/rounds.py",
-        "elif len(who) <= FEW_SYSTEMS:",
-        "elif who:",
+        "swsdask/model/results.py",
+        "if len(who) <= FEW_SYSTEMS and not",
+        "if who and not",
         ("tests/unit/test_scoring_tables.py",),
     ),
     Mutant(

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import swsdask.render.html as html
 import swsdask.render.tables as cubes
 from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import written
@@ -252,6 +253,20 @@ def test_many_systems_are_not_all_drawn_at_once() -> None:
     colours = {name.removesuffix(" off") for name in curves}
     assert len(curves) == 20 * len(plots)
     assert len(colours) == 18
+
+
+def test_curves_and_all_measures_of_many_systems_are_of_the_first_ones_and_the_page_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cubes, "MOST_DRAWN", 2)
+    monkeypatch.setattr(html, "MOST_MEASURED", 1)
+    targets = [3]
+    result = made_up_result([made_up(f"s{k}", 1.0, targets, k) for k in range(4)], targets)
+    seen, found = Page(page(result)), board(result.table)
+    for plot in figures(result.curves, found)["all"]:
+        assert [system["name"] for system in plot["systems"]] == list(found.ranked("all")[:2])
+    assert any("Not drawn: 2 further systems; curves.parquet" in text for text in seen.text)
+    assert any("Not shown: 3 further systems; scores.parquet has all." in text for text in seen.text)
 
 
 def undecided() -> Result:

@@ -83,6 +83,27 @@ def test_all_files_are_there_and_read_back_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "out" / "scores.json").read_text(encoding="utf-8") == scores_json(result)
 
 
+def test_json_of_many_numbers_is_written_where_it_is_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = odd()
+    monkeypatch.setattr(outputs, "MOST_IN_JSON", result.table.num_rows)
+    assert "scores.json" in write_outputs(result, tmp_path / "out")
+    monkeypatch.setattr(outputs, "MOST_IN_JSON", result.table.num_rows - 1)
+    assert "scores.json" not in write_outputs(result, tmp_path / "out")
+    assert not (tmp_path / "out" / "scores.json").exists()
+    assert "scores.json" in write_outputs(result, tmp_path / "out", outputs=outputs.OUTPUTS)
+
+
+def test_chosen_outputs_alone_are_written_and_scores_alone_are_read_again(tmp_path: Path) -> None:
+    result = three_systems()
+    assert write_outputs(result, tmp_path / "page", outputs=["report"]) == ["manifest.json", "report.html"]
+    assert write_outputs(result, tmp_path / "numbers", outputs=["scores"]) == ["scores.parquet", "manifest.json"]
+    back = read_outputs(tmp_path / "numbers")
+    assert rows(back.table) == rows(result.table)
+    assert back.curves.equals(CURVES.empty_table())
+    with pytest.raises(InputError, match=r"no entry 'scores\.parquet'|no such file"):
+        read_outputs(tmp_path / "page")
+
+
 def test_parquet_bytes_depend_on_nothing_but_the_numbers(tmp_path: Path) -> None:
     plain = odd()
     numbers = plain.table

@@ -16,9 +16,9 @@ from swsdask.render.text import print_leaderboard
 from tests.results import MANIFEST, table, three_systems
 
 
-def on_terminal(result: Result, width: int) -> str:
-    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    print_leaderboard(result, console)
+def on_terminal(result: Result, width: int, top: int | None = None) -> str:
+    console = Console(file=io.StringIO(), width=width, height=25, force_terminal=True, color_system=None)
+    print_leaderboard(result, console, top)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
@@ -88,14 +88,33 @@ def test_ids_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
     assert name in capsys.readouterr().out
 
 
-def test_signature_notes_and_other_measures_stand_below(capsys: pytest.CaptureFixture[str]) -> None:
+def test_signature_notes_and_other_measures_stand_above(capsys: pytest.CaptureFixture[str]) -> None:
     print_leaderboard(three_systems())
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-3:] == [
+    assert lines[:3] == [
         f"Signature: {MANIFEST['signature']}",
         "Also scored: mtwv_p_miss, mtwv_p_fa",
         "Note: One query has no targets.",
     ]
+
+
+def test_a_terminal_shows_a_screen_and_top_what_is_requested(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"s{number:03}" for number in range(300)]
+    result = of(*((name, "all", None, "atwv", 1 - at / 300) for at, name in enumerate(names)))
+
+    def systems(out: str) -> list[str]:
+        return [word[0] for line in out.splitlines() if (word := line.split()) and word[0] in names]
+
+    on_screen = on_terminal(result, 80)
+    assert len(on_screen.splitlines()) <= 25
+    assert systems(on_screen) == names[: len(systems(on_screen))]
+    assert len(systems(on_screen)) >= 10
+    assert on_screen.rstrip().endswith(f"{len(systems(on_screen))} of 300 systems; --top 300 shows all.")
+    assert systems(on_terminal(result, 80, top=300)) == names
+    print_leaderboard(result)
+    assert systems(capsys.readouterr().out) == names
+    print_leaderboard(result, top=2)
+    assert systems(capsys.readouterr().out) == names[:2]
 
 
 def test_measures_that_were_asked_for_are_columns(capsys: pytest.CaptureFixture[str]) -> None:

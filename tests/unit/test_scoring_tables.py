@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from swsdask.measures.averages import Values
 from swsdask.measures.measure import Scored
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.model.results import CURVES, SCORES
+from swsdask.model.results import CURVES, SCORES, Note, joined
 from swsdask.scoring.result_tables import curve_table, score_table
 from swsdask.scoring.score import count_archive, score_archive
 from swsdask.statistics.counts import Counts
@@ -116,27 +117,28 @@ def test_systems_stay_in_the_given_order_and_notes_name_them() -> None:
     archive: Any = engines.archive_of({"z": ROWS, "a": rows})
     tables = score_archive(archive, ["z", "a"], REFERENCE, select(["atwv"]), SETTINGS, SerialExecutor())
     assert list(dict.fromkeys(tables.scores["system"].to_pylist())) == ["z", "a"]
-    assert [note.split(":")[0] for note in tables.notes] == ["a"]
+    assert [note.split(":")[0] for note in joined(tables.notes)] == ["a"]
 
 
-def noted(n_undecided: int, n_decided: int, *, alike: bool) -> Any:
+def noted(n_undecided: int, n_decided: int, *, alike: bool) -> dict[str, Sequence[Note]]:
     """Notes on systems without a decision at all, or at one of their trials."""
     undecided = [[(*row[:6], -1, row[7]) for row in ROWS[: 3 if alike else 1 + number % 2]] for number in range(5)]
     systems = {f"u{number}": undecided[number] for number in range(n_undecided)}
     systems |= {f"d{number}": ROWS for number in range(n_decided)}
     archive: Any = engines.archive_of(systems)
-    return score_archive(archive, list(systems), REFERENCE, select(["atwv"]), SETTINGS, SerialExecutor())
+    return score_archive(archive, list(systems), REFERENCE, select(["atwv"]), SETTINGS, SerialExecutor()).notes
 
 
 def test_notes_on_many_systems_are_one_line() -> None:
     undefined = "without a YES/NO decision: ATWV and what else depends on decisions is not defined."
-    assert noted(3, 1, alike=True).notes == tuple(f"u{number}: 3 of 3 trials {undefined}" for number in range(3))
-    assert noted(4, 0, alike=True).notes == (f"all systems: 3 of 3 trials {undefined}",)
-    assert noted(5, 1, alike=True).notes == (f"5 of 6 systems (u0, u1, u2 and 2 more): 3 of 3 trials {undefined}",)
+    some = "5 of 6 systems (u0, u1, u2 and 2 more)"
+    assert [*joined(noted(3, 1, alike=True))] == [f"u{number}: 3 of 3 trials {undefined}" for number in range(3)]
+    assert [*joined(noted(4, 0, alike=True))] == [f"all systems: 3 of 3 trials {undefined}"]
+    assert [*joined(noted(4, 0, alike=False))] == [f"all systems: Trials {undefined}"]
+    assert [*joined(noted(5, 1, alike=True))] == [f"{some}: 3 of 3 trials {undefined}"]
     apart = noted(5, 1, alike=False)
-    assert apart.notes == (f"5 of 6 systems (u0, u1, u2 and 2 more): Trials {undefined}",)
-    assert list(apart.notes_of) == ["u0", "u1", "u2", "u3", "u4"]
-    assert apart.notes_of["u1"] == [f"2 of 2 trials {undefined}"]
+    assert [*joined(apart)] == [f"{some}: Trials {undefined}"]
+    assert [note.text for note in apart["u1"]] == [f"2 of 2 trials {undefined}"]
 
 
 def test_every_measure_is_in_the_table() -> None:
