@@ -71,7 +71,7 @@ fuzz: $(VENV)/.installed  ## try mutations of every format for FUZZ_SECONDS, the
 		$(BIN)/python -m pytest -m hypothesis --timeout 3600 --hypothesis-profile fuzz --hypothesis-seed $$seed || exit 1; \
 	done
 
-faults: $(VENV)/.installed  ## try damage, hostile archives and interrupted writing, and write docs/reliability.md; FAULTS=--short takes minutes
+faults: $(VENV)/.installed  ## try damage, hostile archives, interruptions, races and lost processes, and write docs/reliability.md; FAULTS=--short takes minutes
 	$(BIN)/python -m tests.faults $(FAULTS)
 
 services: $(VENV)/.services  ## the tests with real servers, which they install and start: object stores

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
-from multiprocessing import resource_tracker
+from multiprocessing import active_children, resource_tracker
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -27,6 +27,7 @@ from distributed.security import Security
 from pydantic import BaseModel, ConfigDict, Field, FilePath
 
 from swsdask.execution.checks import check_answers, looking
+from swsdask.execution.dask import ANSWER_S
 from swsdask.execution.limits import within
 from swsdask.kernels.compilation import load_kernels
 from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
@@ -106,7 +107,7 @@ class LocalProcesses(Workers):
                 "temporary-directory": str(folder),
                 **QUIET,
             }
-            with dask.config.set(made):
+            with dask.config.set(made), self._late_ones_killed():
                 return LocalCluster(
                     n_workers=self.workers,
                     threads_per_worker=self.threads,
@@ -119,9 +120,31 @@ class LocalProcesses(Workers):
                 )
         except (RuntimeError, OSError) as error:
             raise ClusterError(
-                f"the worker processes did not start: {error} In a script, put what you call under "
-                '`if __name__ == "__main__":`, for worker processes import the script too.'
+                f"the worker processes did not start: {error} One was killed, ended with an error of its own, printed "
+                f"above, or needed more than {counted(self._start_s, 'seconds', 'g')}, which timeout_s can extend."
             ) from error
+
+    @property
+    def _start_s(self) -> float:
+        return max(self.timeout_s, ANSWER_S)
+
+    @contextmanager
+    def _late_ones_killed(self) -> Iterator[None]:
+        """Kill worker processes that take too long to start: Dask would wait for one that is stopped without end."""
+        before, started = set(active_children()), threading.Event()
+
+        def watch() -> None:
+            limit_s = self._start_s
+            while not started.wait(limit_s):
+                limit_s = 1.0
+                for process in set(active_children()) - before:
+                    process.kill()
+
+        threading.Thread(target=watch, daemon=True, name="swsdask start").start()
+        try:
+            yield
+        finally:
+            started.set()
 
 
 @contextmanager

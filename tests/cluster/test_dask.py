@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import partial
+from multiprocessing import active_children
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -359,6 +360,15 @@ def test_a_worker_is_restarted_however_soon_dask_looks_for_it() -> None:
         while not set(client.nthreads()) - lost:
             assert time.monotonic() < until, "the worker was not restarted"
             time.sleep(0.1)
+
+
+def test_workers_that_do_not_start_in_time_are_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask would wait without end for one that is stopped."""
+    monkeypatch.setattr(clusters, "ANSWER_S", 0.01)
+    before = set(active_children())
+    with pytest.raises(ClusterError, match="did not start"):
+        LocalProcesses(workers=1, timeout_s=0.01).connected(print).__enter__()
+    assert set(active_children()) <= before
 
 
 def test_a_file_that_workers_do_not_see_is_an_error_before_the_work(executor: DaskExecutor, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Try damage and hostile archives on scoring, each attempt in a process that may die; write the table of results."""
+"""Try damage, hostile archives, interruptions, races and lost processes; write the table of what became of them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.faults import hostile, interrupted, samples
-from tests.faults.attempts import flip_discovery, flip_evaluation, try_hostile
+from tests.faults import hostile, interrupted, processes, races, samples
+from tests.faults.attempts import flip_discovery, flip_evaluation, flip_kept, flip_results, try_hostile
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reliability.md"
-SECONDS = 60
-CRASHED = "crashed"
+SECONDS = 60.0
 KINDS = (
     samples.IDENTICAL,
     samples.REFUSED,
     samples.SILENT,
     samples.UNCLEAR,
-    CRASHED,
-    interrupted.HUNG,
-    interrupted.LEFT,
-    interrupted.COMMITTED,
+    samples.CRASHED,
+    samples.HUNG,
+    samples.LEFT,
+    samples.ORPHANED,
+    samples.COMMITTED,
 )
 
 INTRODUCTION = """\
@@ -48,22 +48,23 @@ content, unless synced, was lost, by chance.
 Attempt = Callable[[str, int], tuple[str, str]]
 
 
-def campaign(what: str, attempt: Attempt, numbers: Sequence[int]) -> Counter[str]:
+def campaign(what: str, attempt: Attempt, numbers: Sequence[int], seconds: float = SECONDS) -> Counter[str]:
     """Make attempts in a process of their own, in a new one where it dies; how many ended in which way."""
     found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="swsdask-faults-") as folder:
         pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
         for number in numbers:
             try:
-                kind, message = pool.submit(attempt, folder, number).result(SECONDS)
+                kind, message = pool.submit(attempt, folder, number).result(seconds)
             except (BrokenProcessPool, TimeoutError) as error:
-                kind, message = (CRASHED if isinstance(error, BrokenProcessPool) else interrupted.HUNG), ""
+                kind, message = (samples.CRASHED if isinstance(error, BrokenProcessPool) else samples.HUNG), ""
                 for process in list((pool._processes or {}).values()):
                     process.kill()
                 pool.shutdown(wait=False)
                 pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-            found[kind] += 1
-            if kind not in (samples.IDENTICAL, samples.REFUSED):
+            if kind != samples.MISSED:
+                found[kind] += 1
+            if kind not in (samples.IDENTICAL, samples.REFUSED, samples.MISSED):
                 print(f"{what}, number {number}: {kind}: {message}", flush=True)
         pool.shutdown()
     print(f"{what}: {dict(found)}", flush=True)
@@ -89,29 +90,48 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--seed", type=int, help="repeats the flips of a run; random if none is given")
-    parser.add_argument("--flips", type=int, default=2000, help="flipped bits, half of them in each kind of archive")
+    parser.add_argument("--flips", type=int, default=2000, help="flipped bits")
     parser.add_argument("--every", type=int, default=1, help="interrupt one of so many operations")
+    parser.add_argument("--races", type=int, default=50, help="races of writers, cleaners and readers")
+    parser.add_argument("--processes", type=int, default=20, help="struck processes, of all kinds by turns")
     parser.add_argument("--short", action="store_true", help="some minutes with fixed seeds; writes no table")
     asked = parser.parse_args()
     if asked.short:
-        asked.seed, asked.flips, asked.every = 1, 100, 9
+        asked.seed, asked.flips, asked.every, asked.races, asked.processes = 1, 100, 9, 3, 3
     seed = random.SystemRandom().randrange(2**31) if asked.seed is None else asked.seed
     print(f"make faults: seed {seed}", flush=True)
-    half = asked.flips // 2
+    part = asked.flips // 10
     n_hostile = len(list(hostile.cases()))
-    seeds = range(seed, seed + half)
     lines = [
-        ("bits flipped in archives of detections", campaign("flips", flip_evaluation, seeds)),
-        ("bits flipped in archives of term discovery", campaign("flips of discovery", flip_discovery, seeds)),
+        ("bits flipped in archives of detections", campaign("flips", flip_evaluation, range(seed, seed + 4 * part))),
+        (
+            "bits flipped in archives of term discovery",
+            campaign("flips of discovery", flip_discovery, range(seed, seed + 4 * part)),
+        ),
+        ("bits flipped in archives with kept results", campaign("flips of kept", flip_kept, range(seed, seed + part))),
+        ("bits flipped in results", campaign("flips of results", flip_results, range(seed, seed + part))),
         ("hostile archives", campaign("hostile", try_hostile, range(0, n_hostile, 8 if asked.short else 1))),
         *interruptions(asked.every),
+        (
+            "races of five writers, a replacement, vacuum, expire and a reader",
+            campaign("races", races.attempt, range(seed, seed + asked.races)),
+        ),
+        (
+            "clients, schedulers, nannies and workers killed, frozen or told to end",
+            campaign(
+                "processes",
+                processes.attempt,
+                range(seed, seed + asked.processes),
+                processes.LIMIT_S + 3 * processes.GONE_S,
+            ),
+        ),
     ]
     failed = any(found[kind] for _, found in lines for kind in KINDS[2:])
     if asked.short:
         sys.exit(failed)
     table = [
-        "| what | tried | the same numbers | an error | silent | unclear | crashed | hung | left | untold |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| what | tried | the same numbers | an error | silent | unclear | crashed | hung | left | orphans | untold |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
         *(
             f"| {what} | {' | '.join(f'{count:,}' for count in (found.total(), *(found[kind] for kind in KINDS)))} |"
             for what, found in lines

@@ -21,6 +21,16 @@ def flip_discovery(folder: str, seed: int) -> tuple[str, str]:
     return _flip(samples.discovery, folder, seed)
 
 
+def flip_results(folder: str, seed: int) -> tuple[str, str]:
+    """Flip a bit of results."""
+    return _flip(samples.results, folder, seed)
+
+
+def flip_kept(folder: str, seed: int) -> tuple[str, str]:
+    """Flip a bit of an archive that keeps results."""
+    return _flip(samples.kept, folder, seed)
+
+
 def try_hostile(folder: str, number: int) -> tuple[str, str]:
     """Score a hostile archive, the one of that number."""
     sample = _made(samples.evaluation, folder)[0]

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import swsdask as sws
+from swsdask.archive.discovery import ingest_discovery
 from swsdask.archive.storage import Storage
 from swsdask.archive.versions import table_name
 from swsdask.archive.write import write_runs
@@ -17,11 +18,24 @@ from swsdask.model.errors import SwsdaskError
 from swsdask.model.settings import EvaluationSettings
 from swsdask.render.outputs import read_outputs
 from tests.archives import source, without_hashes
+from tests.discovery_worlds import random_world
 from tests.faults.operations import ERRORS, attempt
-from tests.faults.samples import IDENTICAL, LAYOUT, REFUSED, SILENT, UNCLEAR, evaluation, rows
+from tests.faults.samples import (
+    COMMITTED,
+    HUNG,
+    IDENTICAL,
+    LAYOUT,
+    LEFT,
+    MEASURES,
+    REFUSED,
+    SILENT,
+    UNCLEAR,
+    discovery,
+    evaluation,
+    rows,
+    text,
+)
 from tests.results import three_systems
-
-COMMITTED, HUNG, LEFT = "committed", "hung", "left"
 
 
 @dataclass(frozen=True)
@@ -42,8 +56,12 @@ class Work:
 
 
 def works(samples: Path) -> Iterator[Work]:
-    """Everything that writes: ingest, `--out`, verify --repair and --adopt, vacuum."""
+    """Everything that writes: ingest, kept results, verify --repair and --adopt, vacuum, expire, `--out`."""
     sample = evaluation(samples / "sample")
+    corpus = discovery(samples / "corpus")
+    third = samples / "third"
+    third.mkdir()
+    random_world(5).write(third)
 
     def copied(folder: Path) -> None:
         shutil.copytree(sample.folder, folder, dirs_exist_ok=True)
@@ -65,12 +83,23 @@ def works(samples: Path) -> Iterator[Work]:
         for number in range(3):
             Storage(str(folder)).write(table_name(f"old{number}", "0" * 16), b"x")
 
-    vacuum = partial(sws.vacuum, older_than_s=-10)
+    def found(folder: Path) -> object:
+        return ingest_discovery(str(folder), None, {"three": str(third / "w.classes")})
+
+    def kept(folder: Path) -> str:
+        return text(sws.score(folder, MEASURES))
+
+    vacuum, expire = partial(sws.vacuum, older_than_s=-10), partial(sws.expire, keep=1)
     yield Work("ingest", copied, ingest, sample.score, vacuum)
+    yield Work(
+        "ingest of discovery", partial(shutil.copytree, corpus.folder, dirs_exist_ok=True), found, corpus.score, vacuum
+    )
+    yield Work("keeping results", copied, kept, kept, vacuum)
     repair = partial(sws.verify, repair=sample.folder)
     yield Work("verify --repair", damaged, repair, sample.score, lambda folder: (repair(folder), vacuum(folder)), True)
     yield Work("verify --adopt", earlier, partial(sws.verify, adopt=True), sample.score, vacuum)
     yield Work("vacuum", orphaned, vacuum, sample.score, vacuum)
+    yield Work("expire", copied, expire, sample.score, expire)
     old, new = three_systems(), three_systems(("good", "other", "weak"))
 
     def write(folder: Path) -> object:

@@ -18,14 +18,19 @@ from swsdask.formats.discovery.corpus import read_corpus_files
 from swsdask.model.errors import SwsdaskError
 from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
+from swsdask.render.outputs import read_outputs
 from tests.archives import Row, excerpt, queries, source, tables, words
 from tests.discovery_worlds import random_world
+from tests.results import three_systems
 
 N_QUERIES, N_DOCUMENTS = 12, 3
 MEASURES = ("atwv", "mtwv", "cnxe", "map")
 LAYOUT = Layout(buckets=4, rows_per_group=60, rows_per_fragment=150, rows_in_memory=200)
 
 IDENTICAL, REFUSED, SILENT, UNCLEAR = "identical", "refused", "silent", "unclear"
+CRASHED, HUNG, LEFT, COMMITTED, ORPHANED = "crashed", "hung", "left", "committed", "orphaned"
+MISSED = "missed"
+"""What was to be struck had ended before: nothing was tried."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def evaluation(folder: Path) -> Sample:
 
 
 def _evaluated(folder: Path) -> str:
-    return _text(sws.score(sws.open(folder), MEASURES, cache=False))
+    return text(sws.score(sws.open(folder), MEASURES, cache=False))
 
 
 def discovery(folder: Path) -> Sample:
@@ -103,8 +108,29 @@ def discovery(folder: Path) -> Sample:
 
 
 def _discovered(folder: Path) -> str:
-    return _text(sws.discover(archive=folder))
+    return text(sws.discover(archive=folder))
 
 
-def _text(result: sws.Result) -> str:
+def results(folder: Path) -> Sample:
+    """A folder of results, as `--out` writes it."""
+    sws.write(three_systems(), folder)
+    return Sample(folder, _read, _read(folder))
+
+
+def _read(folder: Path) -> str:
+    return json.dumps(read_outputs(folder).table.to_pylist())
+
+
+def kept(folder: Path) -> Sample:
+    """An archive of detections that keeps the results of its systems."""
+    evaluation(folder)
+    return Sample(folder, _kept, _kept(folder))
+
+
+def _kept(folder: Path) -> str:
+    return text(sws.score(folder, MEASURES))
+
+
+def text(result: sws.Result) -> str:
+    """The numbers of a result, every bit of them."""
     return json.dumps(result.table.to_pylist())

@@ -1,0 +1,302 @@
+"""The command with worker processes, one of which is killed, frozen or told to end in some phase of it.
+
+The processes are those that the command starts itself, or a scheduler and workers with nannies that run elsewhere. A
+frozen client goes on after a while; all others stay frozen. Afterwards the numbers must be those of one process, or the
+command must have ended with an error of one line and left what was there before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import psutil
+
+import swsdask as sws
+from swsdask.render.outputs import read_outputs
+from swsdask.simulate.evaluation import simulate
+from swsdask.simulate.files import write
+from tests.faults.samples import HUNG, IDENTICAL, LEFT, MISSED, ORPHANED, REFUSED, SILENT, UNCLEAR
+
+PATIENCE_S = 60
+LIMIT_S = 400.0
+"""The longest that a command may take: patience, twice, and what a busy machine adds."""
+GONE_S = 60.0
+"""The longest that processes may take to notice that theirs is gone."""
+FROZEN_S = 8.0
+START_S, LATEST_S = 2.0, 0.5
+"""How long after the begin of the start, and of another phase, a process is struck at most."""
+
+OURS, THEIRS = "started by the command", "of a running scheduler"
+STRIKES = {
+    OURS: {
+        "client": (signal.SIGKILL, signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+        "worker": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
+    },
+    THEIRS: {
+        "client": (signal.SIGKILL, signal.SIGINT, signal.SIGTERM),
+        "scheduler": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
+        "nanny": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
+        "worker": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
+    },
+}
+BEGIN = ("starting", "connecting")
+PHASES = {
+    "score": (BEGIN, ("round 1",), ("round 2",), ("numbers",)),
+    "ingest": (BEGIN, ("read",), ("wrote",)),
+}
+"""What lines of the log begin with when a phase does."""
+
+
+@dataclass(frozen=True)
+class Strike:
+    """Which process of which command is struck by what, and how many seconds after the begin of a phase."""
+
+    where: str
+    command: str
+    role: str
+    number: signal.Signals
+    phase: tuple[str, ...]
+    delay_s: float
+
+    def __str__(self) -> str:
+        when = f"{self.delay_s:.1f} s after {self.phase[0]!r}"
+        return f"{self.number.name} to the {self.role} ({self.where}) of swsdask {self.command}, {when}"
+
+
+def strike(number: int) -> Strike:
+    """The strike of that number: numbers one after the other go through all kinds, in an order without a pattern."""
+    kinds = [
+        (where, command, role, struck_by, phase)
+        for (where, roles), command in product(STRIKES.items(), PHASES)
+        for role, signals in roles.items()
+        for struck_by, phase in product(signals, PHASES[command])
+    ]
+    random.Random(0).shuffle(kinds)
+    chosen = kinds[number % len(kinds)]
+    return Strike(*chosen, random.Random(number).uniform(0.0, START_S if chosen[-1] == BEGIN else LATEST_S))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Files of an evaluation, an archive of it without one of its runs, and what undisturbed commands give."""
+
+    folder: Path
+    before: dict[str, str] = field(default_factory=dict)
+    after: dict[str, str] = field(default_factory=dict)
+
+    def arguments(self, command: str, place: Path) -> list[str]:
+        """The command in a folder of its own, which has a copy of the archive."""
+        more = {"score": ["--out", str(place / "out"), "--no-cache"], "ingest": ["--run", str(self.folder / "late")]}
+        return [command, str(place / "archive"), *more[command]]
+
+    def state(self, command: str, place: Path) -> str:
+        """What a reader finds in that folder."""
+        if command == "ingest":
+            return str(sws.score(sws.open(place / "archive"), ["atwv", "mtwv"], cache=False).table.to_pylist())
+        return str(read_outputs(place / "out").table.to_pylist()) if (place / "out" / "manifest.json").exists() else ""
+
+
+@cache
+def prepared(folder: str) -> Prepared:
+    """The evaluation, and what a reader finds before and after the commands, done by one process."""
+    place = Path(folder, "evaluation")
+    write(simulate(1, hours=2, n_queries=40), place / "files")
+    *runs, late = sorted((place / "files" / "runs").iterdir())
+    (place / "late").mkdir()
+    late.rename(place / "late" / late.name)
+    sws.ingest(place / "archive", place / "files", runs=runs, preset="sws2013")
+    made = Prepared(place)
+    for command in PHASES:
+        with _copied(made) as copy:
+            made.before[command] = made.state(command, copy)
+            arguments = [*made.arguments(command, copy), "--executor", "serial"]
+            subprocess.run([sys.executable, "-m", "swsdask", *arguments], check=True, capture_output=True)
+            made.after[command] = made.state(command, copy)
+    return made
+
+
+@contextmanager
+def _copied(made: Prepared) -> Iterator[Path]:
+    place = Path(tempfile.mkdtemp(dir=made.folder))
+    shutil.copytree(made.folder / "archive", place / "archive")
+    yield place
+    shutil.rmtree(place)
+
+
+class _Log:
+    """What a process writes to its standard error, read as it comes."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.lines: list[str] = []
+        self._process = process
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self._process.stderr or ():
+            self.lines.append(line.rstrip())
+
+    def has_begun(self, phase: tuple[str, ...]) -> bool:
+        return any(line.startswith(f"swsdask: {begin}") for line in list(self.lines) for begin in phase)
+
+    def whole(self) -> str:
+        """All of it, once the process has ended."""
+        self._reader.join(timeout=GONE_S)
+        return "\n".join(self.lines)
+
+
+@dataclass
+class _Running:
+    """A command that was begun, what it logs, and the processes around it by role."""
+
+    place: Path
+    client: subprocess.Popen[str]
+    log: _Log
+    scheduler: subprocess.Popen[str] | None = None
+    nanny: subprocess.Popen[str] | None = None
+
+    def process(self, role: str) -> psutil.Process | None:
+        """The process of a role; None if there is none, or none yet."""
+        if role != "worker":
+            process = getattr(self, role)
+            return psutil.Process(process.pid) if process.poll() is None else None
+        with suppress(psutil.Error):
+            return next(iter(_workers((self.nanny or self.client).pid)), None)
+        return None
+
+
+def _workers(parent: int) -> list[psutil.Process]:
+    return [
+        each for each in psutil.Process(parent).children(recursive=True) if "spawn_main" in " ".join(each.cmdline())
+    ]
+
+
+@contextmanager
+def _running(made: Prepared, command: str, where: str) -> Iterator[_Running]:
+    """Begin a command in a temporary folder, which is that of all its processes too; kill what is left at the end."""
+    begun: list[subprocess.Popen[str]] = []
+    with _copied(made) as place:
+        (place / "tmp").mkdir()
+
+        def begin(*arguments: str, err: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
+            environ = {**os.environ, "TMPDIR": str(place / "tmp")}
+            call = [sys.executable, "-m", *arguments]
+            begun.append(subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=err, text=True, env=environ))
+            return begun[-1]
+
+        try:
+            scheduler = nanny = None
+            said = {"kind": "local", "workers": 2, "timeout_s": PATIENCE_S}
+            if where == THEIRS:
+                file = place / "scheduler.json"
+                of_both = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file))
+                scheduler = begin("dask", "scheduler", "--port", "0", *of_both)
+                nanny = begin("dask", "worker", "--nworkers", "2", "--nthreads", "1", *of_both)
+                said = {"kind": "scheduler_file", "path": str(file), "workers": 2, "timeout_s": PATIENCE_S}
+                _wait(lambda: file.exists() and len(_workers(nanny.pid)) == 2)
+            cluster = place / "cluster.toml"
+            cluster.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in said.items()))
+            chosen = ["--cluster", str(cluster), "--rows-per-task", "300"]
+            client = begin("swsdask", *made.arguments(command, place), *chosen, err=subprocess.PIPE)
+            yield _Running(place, client, _Log(client), scheduler, nanny)
+        finally:
+            left = [psutil.Process(each.pid) for each in begun if each.poll() is None]
+            for process in [child for each in left for child in each.children(recursive=True)] + left:
+                with suppress(psutil.Error):
+                    process.kill()
+            for each in begun:
+                each.wait()
+
+
+def _wait(until: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not until():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {LIMIT_S:g} s")
+        time.sleep(0.05)
+
+
+def attempt(folder: str, number: int) -> tuple[str, str]:
+    """Make the strike of that number; what became of the command, and a message."""
+    made, chosen = prepared(folder), strike(number)
+    with _running(made, chosen.command, chosen.where) as running:
+        processes = _struck(running, chosen)
+        try:
+            code = running.client.wait(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            return HUNG, f"{chosen}: {running.log.lines[-3:]}"
+        if processes is None:
+            return MISSED, str(chosen)
+        kind, message = _found(made, running, chosen, code, processes)
+        return kind, f"{chosen}: exit code {code}: {message}"
+
+
+def _found(
+    made: Prepared, running: _Running, chosen: Strike, code: int, processes: list[psutil.Process]
+) -> tuple[str, str]:
+    if psutil.wait_procs(processes, timeout=GONE_S)[1]:
+        return ORPHANED, ""
+    said = running.log.whole()
+    killed = chosen.role == "client" and code == -signal.SIGKILL
+    last = said.splitlines()[-1] if said else ""
+    if "Traceback" in said or "fault of swsdask" in said or (code and not killed and not last.startswith("swsdask: ")):
+        return UNCLEAR, said[-1500:]
+    found, after = made.state(chosen.command, running.place), made.after[chosen.command]
+    if found not in ((after,) if code == 0 else (made.before[chosen.command], after)):
+        return SILENT, last
+    left = _left(running, killed=killed)
+    if left:
+        return LEFT, ", ".join(left)
+    return (IDENTICAL if code == 0 else REFUSED), last
+
+
+def _struck(running: _Running, chosen: Strike) -> list[psutil.Process] | None:
+    """Strike in the phase; the processes that the client had begun, or None if it had ended before."""
+    processes: dict[int, psutil.Process] = {}
+    struck = None
+    begun = None
+    while struck is None and running.client.poll() is None:
+        if begun is None and running.log.has_begun(chosen.phase):
+            begun = time.monotonic()
+        with suppress(psutil.Error):
+            processes.update({each.pid: each for each in psutil.Process(running.client.pid).children(recursive=True)})
+        if begun is not None and time.monotonic() >= begun + chosen.delay_s:
+            struck = running.process(chosen.role)
+            with suppress(psutil.Error):
+                if struck is not None:
+                    struck.send_signal(chosen.number)
+        time.sleep(0.02)
+    if struck is None:
+        return None
+    if chosen.role == "client" and chosen.number == signal.SIGSTOP:
+        time.sleep(FROZEN_S)
+        struck.send_signal(signal.SIGCONT)
+    return list(processes.values())
+
+
+def _left(running: _Running, *, killed: bool) -> list[str]:
+    """The files that the command left; of a killed client those that the next command and `vacuum` do not remove."""
+    if killed:
+        sweep = "from swsdask.places.writing import temporary_folder, together\n"
+        sweep += "with temporary_folder(), together('out'): pass"
+        environ = {**os.environ, "TMPDIR": str(running.place / "tmp")}
+        subprocess.run([sys.executable, "-c", sweep], cwd=running.place, env=environ, check=True)
+        sws.vacuum(running.place / "archive", older_than_s=-10)
+    hidden = [path for path in running.place.rglob("*") if ".swsdask-" in path.name or path.name.endswith(".part")]
+    temporary = [path for path in (running.place / "tmp").iterdir() if path.name.startswith("swsdask-")]
+    return sorted(str(path.relative_to(running.place)) for path in [*hidden, *temporary])
