@@ -76,7 +76,7 @@ def write(
     outputs : str or iterable of str, optional
         Which files are written beside manifest.json: "scores", "json", "curves", "report". Only a directory with
         scores is read again by `renew_report` and `compare`. Default: all, without scores.json where there are more
-        than 100 000 numbers.
+        than 200 000 numbers.
     mediaeval : Evaluation, optional
         The evaluation that was scored, if the lines of MediaEval's tool are to be written too: `score.out`, or one
         SYSTEM.score.out each. They are the tool's under `compat = "mediaeval"`.

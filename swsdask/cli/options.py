@@ -316,7 +316,7 @@ def outputs_option(command: Command) -> Command:
         "--outputs",
         type=names,
         metavar="A,B",
-        help="With --out: only these of scores, json, curves and report. Default: all, json up to 100,000 numbers.",
+        help="With --out: only these of scores, json, curves and report. Default: all, json up to 200,000 numbers.",
     )(command)
 
 

@@ -25,7 +25,7 @@ from swsdask.render.html import page
 OUTPUTS = ("scores", "json", "curves", "report")
 """What a result is written as, beside its manifest: scores.parquet, scores.json, curves.parquet, report.html."""
 
-MOST_IN_JSON = 100_000
+MOST_IN_JSON = 200_000
 """scores.json, which has some 120 bytes per number, is written without being requested up to so many numbers."""
 
 _ROWS_PER_GROUP = 1_000_000
