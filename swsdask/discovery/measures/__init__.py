@@ -85,7 +85,7 @@ def _spelled_out(word: str, known: list[str], definition: Definition) -> tuple[s
         return _NAMES[word]
     near = difflib.get_close_matches(word, [*known, *families], n=1, cutoff=0.0)
     raise SettingsError(
-        f"measure {word!r} is unknown under {definition}. Nearest: {near[0]}. Known: {', '.join(known)}."
+        f"measure {word!r} is unknown under {definition}. Nearest: {near[0]}. `swsdask measures` lists all."
     )
 
 
