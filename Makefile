@@ -12,10 +12,10 @@ DEPLOY_SECONDS ?= 900
 PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
 
-.PHONY: help demo deploy-check test test-lowest test-newest fuzz faults services docs docs-check mutants bounds lint wheel bench clean
+.PHONY: help demo accessibility deploy-check test test-lowest test-newest fuzz faults services docs docs-check mutants bounds lint wheel bench clean
 
 help:  ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -82,6 +82,12 @@ docs: $(VENV)/.docs  ## build the documentation: site/index.html; `mkdocs serve`
 
 docs-check: $(VENV)/.docs  ## build it strictly, follow its links, run every code block of its pages
 	$(BIN)/python -m pytest -m docs tests/docs
+
+$(VENV)/axe/package/axe.min.js:
+	mkdir -p $(VENV)/axe && cd $(VENV)/axe && npm pack --silent axe-core@4 && tar -xzf axe-core-*.tgz
+
+accessibility: $(VENV)/.installed $(VENV)/axe/package/axe.min.js  ## hold every page against the rules of axe-core, which comes from npm
+	AXE=$(VENV)/axe/package/axe.min.js $(BIN)/python -m pytest -m accessibility tests/browser
 
 deploy-check: $(VENV)/.services  ## run the check of every folder of deploy/
 	@for check in deploy/*/check; do \
