@@ -25,6 +25,22 @@ def write_replicate(source: Path, target: Path, times: Mapping[str, int]) -> Non
             (target / name).write_text(repeated, encoding="utf-8")
 
 
+def write_drawn_documents(source: Path, target: Path, times: Mapping[str, int]) -> None:
+    """The same with documents, in the ECF, the RTTM and the runs: `times` says how often one stands there."""
+    (target / "runs").mkdir(parents=True)
+    (target / "sim.kwlist.xml").write_bytes((source / "sim.kwlist.xml").read_bytes())
+    for name in ["sim.ecf.xml", "sim.rttm", *(f"runs/{f.name}" for f in (source / "runs").iterdir())]:
+        lines = (source / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        (target / name).write_text("".join(copy for line in lines for copy in _lines(line, times)), encoding="utf-8")
+
+
+def _lines(line: str, times: Mapping[str, int]) -> list[str]:
+    found = next((document for document in times if re.search(rf"\b{re.escape(document)}\b", line)), None)
+    if found is None:
+        return [line]
+    return [re.sub(rf"\b{re.escape(found)}\b", f"{found}-{copy}", line) for copy in range(times[found])]
+
+
 def _copies(found: re.Match[str], times: Mapping[str, int]) -> str:
     query = found[1]
     number = times.get(query, 0)

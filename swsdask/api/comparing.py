@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from swsdask.api.arguments import Location, Runs, as_names
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from swsdask.comparison.compare import Samples
     from swsdask.comparison.gates import Gate
     from swsdask.measures.resampling import Samples as Observed
+    from swsdask.measures.resampling.documents import TrialCounts
     from swsdask.model.samples import Sample
+    from swsdask.model.trials import Reference
 else:
     pd = LateImport("pandas")
 
@@ -83,8 +85,9 @@ def compare(
     by: str | Iterable[str] = (),
     frame_shift: float | None = None,
     negate_scores: bool = False,
+    resample: Literal["queries", "documents"] = "queries",
     seed: int = 0,
-    replicates: int = 10_000,
+    replicates: int | None = None,
     level: float = 0.95,
     interval: Literal["percentile", "bca"] = "percentile",
     adjust: Literal["holm", "max-t"] = "holm",
@@ -115,10 +118,14 @@ def compare(
         Conditions, as for `score`; of an evaluation only.
     frame_shift, negate_scores : optional
         How runs are encoded, as for `score`.
+    resample : {"queries", "documents"}
+        What is drawn again: the queries; or the documents too, independently (of an evaluation only). Intervals of
+        queries alone say how sure a number is for other queries on the same documents. Tests that exchange systems
+        query by query are not defined (NaN) where documents are drawn.
     seed : int, default 0
         Another seed gives other replicates. The same seed gives the same bits for any order of systems and queries.
-    replicates : int, default 10000
-        How often queries are drawn again.
+    replicates : int, optional
+        How often they are drawn again. Default: 10000, with documents 1000.
     level : float, default 0.95
         The share of replicates in an interval.
     interval : {"percentile", "bca"}
@@ -160,7 +167,9 @@ def compare(
     from swsdask.measures.names import with_points
     from swsdask.render.outputs import is_result, read_outputs
 
-    how = Resampling(seed, replicates, level, interval, adjust)
+    if replicates is None:
+        replicates = 1000 if resample == "documents" else 10_000
+    how = Resampling(seed, replicates, level, interval, adjust, resample)
     _check(how, pair, baseline)
     gates = _gates(fail_if, pair, baseline)
     names, _ = with_points(as_names(measures), EvaluationSettings())
@@ -171,15 +180,20 @@ def compare(
     if isinstance(source, Result):
         if runs or as_names(by):
             raise SettingsError("A result has its runs and conditions: name runs and `by` when it is scored.")
+        if resample == "documents":
+            raise SettingsError("A result has no numbers by document: compare the archive, or the reference and runs.")
         result = source
+        n_documents: dict[str, int] = {}
         samples, n_queries = _samples(result, names)
     else:
         evaluation = source if isinstance(source, Evaluation) else open_evaluation(source)
         encoding = Encoding(frame_shift, negate_scores)
-        result, samples, n_queries = sample_evaluation(evaluation, names, runs, by, encoding, executor, progress)
+        result, samples, n_queries, n_documents = sample_evaluation(
+            evaluation, names, runs, by, encoding, executor, progress, documents=resample == "documents"
+        )
     systems = result.table["system"].unique().to_pylist()
     signature = str(result.manifest.get("signature", ""))
-    return compared(samples, n_queries, systems, how, pair, baseline, gates, signature)
+    return compared(samples, n_queries, systems, how, pair, baseline, gates, signature, n_documents=n_documents)
 
 
 def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) -> None:
@@ -189,6 +203,8 @@ def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) ->
         raise SettingsError(f"replicates is {how.replicates}; expected 1 or more.")
     if not 0 < how.level < 1:
         raise SettingsError(f"level is {how.level}; expected a number between 0 and 1, such as 0.95.")
+    if how.resample == "documents" and how.interval == "bca":
+        raise SettingsError("BCa intervals leave out one query at a time: where documents are drawn, take percentile.")
     if pair is not None and baseline is not None:
         raise SettingsError("Give two systems or a baseline, not both.")
 
@@ -210,25 +226,40 @@ def sample_evaluation(
     encoding: Encoding | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
-) -> tuple[Result, Samples, dict[str, int]]:
-    """The scores of an evaluation, what its measures are resampled from, and the queries of each condition."""
+    *,
+    documents: bool = False,
+) -> tuple[Result, Samples, dict[str, int], dict[str, int]]:
+    """The scores of an evaluation, what its measures are resampled from, and each condition's queries and documents.
+
+    The numbers of documents are there if they are drawn.
+    """
     from swsdask.api.scoring import score_observed
-    from swsdask.comparison.averages import needed_for, with_parts
+    from swsdask.comparison.averages import DIFFERENCES, needed_for, with_parts
     from swsdask.measures.names import family_name
-    from swsdask.measures.resampling import NAMES, Samples, refusal
+    from swsdask.measures.resampling import NAMES, Samples, document_refusal, refusal
 
     settings = evaluation.settings.evaluation
     if names is None:
         names = [name for name in DEFAULT_MEASURES if name not in NAMES or refusal(name, settings) is None]
     for name in with_parts(names):
         why = refusal(family_name(name), settings) if family_name(name) in NAMES else None
+        why = why or (document_refusal(name, settings) if documents else None)
         if why is not None:
             raise SettingsError(f"{name} cannot be resampled with {why}. Name other measures.")
-    observer = Samples(with_parts(names))
+    sampled = [name for name in with_parts(names) if name not in DIFFERENCES]
+    observer = Samples(sampled, _trials_of(evaluation) if documents else None)
     result = score_observed(
         evaluation, needed_for(names), runs, by, encoding, executor=executor, progress=progress, observer=observer
     )
-    return result, *_samples(result, names, observer)
+    return result, *_samples(result, names, observer), dict(observer.documents)
+
+
+def _trials_of(evaluation: Evaluation) -> Callable[[Reference], TrialCounts]:
+    """What gives, for a reference, the number of trials in documents that count so often."""
+    from swsdask.archive.reference import trial_counts
+
+    archive, settings = evaluation.archive, evaluation.settings.evaluation
+    return lambda reference: trial_counts(archive, settings, reference.segments, reference.group_of_document)
 
 
 def _samples(
@@ -244,7 +275,9 @@ def _samples(
         numbers = query_numbers(result, condition, needed_for(wanted))
         own: dict[str, Mapping[str, Sample] | None] = {name: numbers.averages(name) for name in with_parts(wanted)}
         if observed is not None:
-            own |= numbers.weighed(observed.found[condition], observed.queries[condition])
+            own |= numbers.weighed(
+                observed.found[condition], observed.queries[condition], observed.documents[condition]
+            )
         own |= {name: found for name in wanted if (found := numbers.differences(name, own))}
         samples[condition] = {measure: by_system for measure in wanted if (by_system := own.get(measure))}
         n_queries[condition] = len(numbers.queries)

@@ -149,7 +149,8 @@ def score_observed(
         of_runs = {system: [*own] for system, own in check_runs(held, settings.evaluation).items()}
         for system, note in _missing_loads(held, names):
             of_runs[system].append(note)
-        reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
+        apart = observer is not None and observer.apart
+        reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by], apart=apart)
         kept = kept_statistics(archive, reference) if cache else None
         results = None
         if cache and observer is None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -84,20 +85,26 @@ def parts(documents: pa.Table, queries: pa.Table, by: Sequence[Sequence[str]]) -
     return list(found.values())
 
 
-def group_documents(of: Sequence[Part], n_evaluated: int, n_others: int) -> tuple[np.ndarray, list[Bool]]:
+def group_documents(
+    of: Sequence[Part], n_evaluated: int, n_others: int, *, apart: bool = False
+) -> tuple[np.ndarray, list[Bool]]:
     """Documents in groups that no part cuts: int16 [n_evaluated + n_others], and each part's groups, bool [n_groups].
 
-    Documents that no part distinguishes are one group. The others, which the ECF does not have, are a group of their
-    own, which only parts of all documents hold, where any part is one of some documents, else in the only group there
-    is. Raises `SettingsError` for more groups than an int16 counts.
+    Documents that no part distinguishes are one group; `apart`, each is one of its own, by its code. The others,
+    which the ECF does not have, are a group of their own, which only parts of all documents hold, where any part is
+    one of some documents, else in the only group there is. Raises `SettingsError` for more groups than an int16
+    counts.
     """
     cuts = [part.documents for part in of if part.documents is not None]
-    if not cuts:
+    if apart:
+        distinct, group = np.reshape(cuts, (len(cuts), n_evaluated)).T.astype(bool), np.arange(n_evaluated)
+    elif not cuts:
         return np.zeros(n_evaluated + n_others, np.int16), [np.ones(1, bool) for _ in of]
-    distinct, group = np.unique(np.column_stack(cuts), axis=0, return_inverse=True)
+    else:
+        distinct, group = np.unique(np.column_stack(cuts), axis=0, return_inverse=True)
     unknown = len(distinct)
     if unknown > np.iinfo(np.int16).max:
-        raise SettingsError(f"the conditions cut the documents into {unknown} groups; at most 32767 are possible.")
+        raise SettingsError(f"the documents are cut into {unknown} groups; at most 32767 are possible.")
     columns = iter(np.vstack((distinct, np.zeros((1, len(cuts)), bool))).T)
     groups = [np.ones(unknown + 1, bool) if part.documents is None else next(columns) for part in of]
     return np.append(group, np.full(n_others, unknown)).astype(np.int16), groups
@@ -173,11 +180,14 @@ def _is_some(mask: Bool | None) -> bool:
 _NOT_COUNTED = np.iinfo(np.int64).min
 
 
-def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence[Sequence[str]] = ()) -> Reference:
+def build_reference(
+    archive: Archive, settings: EvaluationSettings, by: Sequence[Sequence[str]] = (), *, apart: bool = False
+) -> Reference:
     """The evaluated occurrences, the trials and the conditions: "all", then those of `by` (see `archive.reference`).
 
-    Raises `SettingsError` for an unknown key in `by`, a time in the settings that is no whole number of ticks, or an
-    operating point that the data cannot give.
+    `apart`: every document is a group of its own, so that statistics keep it apart. Raises `SettingsError` for an
+    unknown key in `by`, a time in the settings that is no whole number of ticks, or an operating point that the
+    data cannot give.
     """
     codes = Codes.of(archive.documents, archive.queries, archive.words)
     found, n_unevaluated = _evaluated_occurrences(archive, codes, settings)
@@ -189,10 +199,10 @@ def build_reference(archive: Archive, settings: EvaluationSettings, by: Sequence
             found = {name: column[segment >= 0] for name, column in (found | {"segment": segment}).items()}
     wanted = parts(archive.documents, archive.queries, by)
     n_others = len(codes.document_ids) - codes.n_evaluated
-    group_of_document, groups = group_documents(wanted, codes.n_evaluated, n_others + 1)
+    group_of_document, groups = group_documents(wanted, codes.n_evaluated, n_others + 1, apart=apart)
     shape = (len(codes.query_ids), len(groups[0]))
     targets = _targets(found, segments, group_of_document, shape, settings)
-    trials = _trials_of_groups(archive, codes, segments, group_of_document, settings)
+    trials = trial_counts(archive, settings, segments, group_of_document)
     conditions = tuple(
         Condition(
             name=part.name,
@@ -308,16 +318,17 @@ def _targets(
     return np.bincount(strata, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
 
 
-def _trials_of_groups(
-    archive: Archive, codes: Codes, segments: Segments | None, group_of_document: I16, settings: EvaluationSettings
-) -> Callable[[Bool], int]:
-    """What gives the number of trials of one query (Eq. 2's N) in some groups of documents, bool [n_groups]."""
+def trial_counts(
+    archive: Archive, settings: EvaluationSettings, segments: Segments | None, group_of_document: I16
+) -> Callable[[Bool | I64], int]:
+    """What gives the number of trials of one query (Eq. 2's N) where groups of documents count so often [n_groups]."""
+    evaluated = document_ids(archive.documents)
+    group = group_of_document[: len(evaluated)]
     if settings.trials == "virtual":
         count = trial_counter(archive.documents, settings.trials_per_second, settings.compat)
-        group = dict(zip(codes.document_ids[: codes.n_evaluated], group_of_document.tolist(), strict=False))
-        return lambda within: count({document for document, number in group.items() if within[number]})
-    trial_group = group_of_document[: codes.n_evaluated] if segments is None else group_of_document[segments.document]
-    return lambda within: int(np.count_nonzero(within[trial_group]))
+        return lambda times: count(Counter(dict(zip(evaluated, times[group].tolist(), strict=True))))
+    trial_group = group if segments is None else group_of_document[segments.document]
+    return lambda times: int(times[trial_group].sum())
 
 
 def _asked(queries: Bool | None, n_queries: int) -> Bool:

@@ -27,7 +27,8 @@ The ECF's own total is never used. Otherwise all arithmetic is exact: half ticks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -239,29 +240,35 @@ def audio_time(documents: pa.Table, compat: Compat) -> dict[str, int]:
     return dict(zip(ids, totals.tolist(), strict=True))
 
 
-def trial_counter(documents: pa.Table, trials_per_second: float, compat: Compat) -> Callable[[Collection[str]], int]:
-    """What gives N, the number of virtual trials of one query (Eq. 2), in some of the documents, by their ids."""
+def trial_counter(documents: pa.Table, trials_per_second: float, compat: Compat) -> Callable[[Counter[str]], int]:
+    """What gives N, the number of virtual trials of a query (Eq. 2), in documents that count so often, by their ids."""
     if compat in _COUNTERS:
         return _COUNTERS[compat](documents, trials_per_second)
     time = audio_time(documents, compat)
-    return lambda within: virtual_trials(trials_per_second, (time[document] for document in within))
+    return lambda times: virtual_trials(trials_per_second, (time[document] * n for document, n in times.items()))
 
 
-def _counter_of_kwseval(documents: pa.Table, trials_per_second: float) -> Callable[[Collection[str]], int]:
+def _counter_of_kwseval(documents: pa.Table, trials_per_second: float) -> Callable[[Counter[str]], int]:
     ids, excerpts = _sorted(documents)
     seconds = _ends_cut_at_the_next(excerpts) / TICKS_PER_SECOND - excerpts.start / TICKS_PER_SECOND
     rows = list(zip(excerpts.document.tolist(), (seconds * (excerpts.worth / 2)).tolist(), strict=True))
-    return lambda within: round(_added(each for number, each in rows if ids[number] in within) / trials_per_second)
+    named = [(ids[number], each) for number, each in rows]
+    return lambda times: round(_added(_repeated(named, times)) / trials_per_second)
 
 
-def _counter_of_stdeval(documents: pa.Table, trials_per_second: float) -> Callable[[Collection[str]], int]:
+def _counter_of_stdeval(documents: pa.Table, trials_per_second: float) -> Callable[[Counter[str]], int]:
     first = documents.filter(pc.equal(documents["channel"], _STDEVAL_CHANNEL))
     seconds = (first["end"].to_numpy() - first["start"].to_numpy()) / TICKS_PER_SECOND
     rows = list(zip(first["document"].to_pylist(), seconds.tolist(), strict=True))
-    return lambda within: round(trials_per_second * _added(each for document, each in rows if document in within))
+    return lambda times: round(trials_per_second * _added(_repeated(rows, times)))
 
 
-_COUNTERS: dict[Compat, Callable[[pa.Table, float], Callable[[Collection[str]], int]]] = {
+def _repeated(rows: Iterable[tuple[str, float]], times: Counter[str]) -> Iterator[float]:
+    """What documents have, each so often."""
+    return (each for document, each in rows for _ in range(times[document]))
+
+
+_COUNTERS: dict[Compat, Callable[[pa.Table, float], Callable[[Counter[str]], int]]] = {
     "kwseval": _counter_of_kwseval,
     "stdeval": _counter_of_stdeval,
 }

@@ -35,7 +35,13 @@ if TYPE_CHECKING:
 @click.option("--baseline", metavar="A", help="Compare each of the others with this system.")
 @click.option("--by", multiple=True, metavar="KEY[,KEY]", help="Conditions, as for `swsdask score`. Repeatable.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, help="Another seed, other replicates (0).")
-@click.option("--replicates", type=click.IntRange(1), default=10_000, help="How often queries are drawn (10000).")
+@click.option(
+    "--resample",
+    type=click.Choice(["queries", "documents"]),
+    default="queries",
+    help="What is drawn: queries, or documents as well.",
+)
+@click.option("--replicates", type=click.IntRange(1), help="How often they are drawn (10000; with documents 1000).")
 @click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, help="Of intervals.")
 @click.option("--interval", type=click.Choice(["percentile", "bca"]), default="percentile", help="How they are made.")
 @click.option("--adjust", type=click.Choice(["holm", "max-t"]), default="holm", help="How p of many pairs is adjusted.")
@@ -60,7 +66,8 @@ def compare(
     baseline: str | None,
     by: tuple[str, ...],
     seed: int,
-    replicates: int,
+    resample: Literal["queries", "documents"],
+    replicates: int | None,
     level: float,
     interval: Literal["percentile", "bca"],
     adjust: Literal["holm", "max-t"],
@@ -108,6 +115,7 @@ def compare(
             by=by,
             **encoded.arguments(),
             seed=seed,
+            resample=resample,
             replicates=replicates,
             level=level,
             interval=interval,

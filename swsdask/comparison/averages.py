@@ -12,11 +12,8 @@ import pyarrow.compute as pc
 
 from swsdask.model.measures import BALANCED, better, named
 from swsdask.model.results import Result
-from swsdask.model.samples import Among, Averages, Difference, Sample
+from swsdask.model.samples import AVERAGED, Among, Averages, Difference, Sample
 from swsdask.model.trials import F64
-
-AVERAGED = {"map": ("ap",), "mgap": ("gap",), "atwv": ("p_miss", "p_fa"), "otwv": ("otwv_p_miss", "otwv_p_fa")}
-"""Measures that average others by query: one, or P_miss and P_fa, which may average over different queries."""
 
 DIFFERENCES = {
     "loss_not_found": (None, "stwv"),
@@ -75,10 +72,11 @@ class QueryNumbers:
         return found or None
 
     def weighed(
-        self, samples: Mapping[str, Mapping[str, Sample]], queries: tuple[str, ...]
+        self, samples: Mapping[str, Mapping[str, Sample]], queries: tuple[str, ...], n_documents: int = 0
     ) -> dict[str, dict[str, Sample]]:
         """Samples of these `queries` by measure and system, weighed as all others; of defined numbers only."""
-        rows = np.searchsorted(np.array(self.queries, object), np.array(queries, object))
+        of_documents = len(self.queries) + np.arange(n_documents)
+        rows = np.append(np.searchsorted(np.array(self.queries, object), np.array(queries, object)), of_documents)
         found: dict[str, dict[str, Sample]] = {}
         for measure, by_system in samples.items():
             defined = {

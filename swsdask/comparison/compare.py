@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.comparison.gates import Gate, failures
-from swsdask.comparison.resampling import bootstrap_weights, left_out_weights, random_signs
+from swsdask.comparison.resampling import DOCUMENTS, bootstrap_weights, left_out_weights, random_signs
 from swsdask.comparison.significance import (
     bca_interval,
     holm,
@@ -48,10 +48,14 @@ class _Draws:
 
     how: Resampling
     n_queries: int
+    n_documents: int = 0
 
     @cached_property
     def weights(self) -> I32:
-        return bootstrap_weights(self.how.seed, self.how.replicates, self.n_queries)
+        drawn = bootstrap_weights(self.how.seed, self.how.replicates, self.n_queries)
+        if not self.n_documents:
+            return drawn
+        return np.vstack([drawn, bootstrap_weights(self.how.seed, self.how.replicates, self.n_documents, DOCUMENTS)])
 
     @cached_property
     def signs(self) -> I8:
@@ -109,12 +113,13 @@ def compare(
     gates: Iterable[Gate] = (),
     signature: str = "",
     pairs: Sequence[tuple[str, str]] = (),
+    n_documents: Mapping[str, int] | None = None,
 ) -> Comparison:
     """Intervals of all samples, the differences of all pairs, of one `pair`, or of all others and a `baseline`.
 
-    `pairs` names others. `n_queries` are the queries of each condition. `gates` are applied to every pair, the second
-    of which is the baseline. Raises `SettingsError` for an unknown system, for two equal ones, and for a gate without
-    values.
+    `pairs` names others. `n_queries` are the queries of each condition, `n_documents` its documents if they are
+    drawn. `gates` are applied to every pair, the second of which is the baseline. Raises `SettingsError` for an
+    unknown system, for two equal ones, and for a gate without values.
     """
     systems = sorted(systems)
     pairs = pairs or _pairs(systems, pair, baseline)
@@ -124,10 +129,13 @@ def compare(
     values: dict[tuple[str, str], dict[str, float]] = {}
     tested: dict[tuple[str, str], dict[tuple[str, str], tuple[float, float]]] = {}
     for condition, by_measure in samples.items():
-        draws = _Draws(how, n_queries[condition])
+        draws = _Draws(how, n_queries[condition], (n_documents or {}).get(condition, 0))
         if n_queries[condition] < FEW_QUERIES:
             few = counted(n_queries[condition], "queries")
             notes[condition, ""] = [f"{condition}: {few}; intervals and tests of so few say little."]
+        if 0 < draws.n_documents < FEW_QUERIES:
+            few = counted(draws.n_documents, "documents")
+            notes[condition, "documents"] = [f"{condition}: {few}; intervals and tests of so few say little."]
         for measure, by_system in by_measure.items():
             told = notes[condition, measure] = []
             resampled = {system: _Resampled(by_system[system], draws) for system in systems if system in by_system}

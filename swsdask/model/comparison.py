@@ -58,6 +58,7 @@ class Resampling:
     """How systems are compared: what a comparison depends on beside the scores.
 
     `interval` is "percentile" or "bca"; `adjust` is how p values of several pairs are adjusted, "holm" or "max-t".
+    `resample` is what is drawn: "queries", or "documents" as well.
     """
 
     seed: int = 0
@@ -65,6 +66,7 @@ class Resampling:
     level: float = 0.95
     interval: Literal["percentile", "bca"] = "percentile"
     adjust: Literal["holm", "max-t"] = "holm"
+    resample: Literal["queries", "documents"] = "queries"
 
 
 @dataclass(frozen=True)

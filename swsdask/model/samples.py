@@ -1,6 +1,7 @@
 """What resampling draws: measures of one system that can be computed with any weights of the queries.
 
-Weights are whole numbers, how often each query was drawn, by query in the order of their ids. Sums over queries run in
+Weights are whole numbers, how often each query was drawn, by query in the order of their ids; where documents are drawn
+too, theirs follow, likewise. Sums over queries run in
 that order, one addition after the other, and have the same bits everywhere.
 """
 
@@ -12,6 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from swsdask.model.trials import F64, I8, I32, I64, Bool
+
+AVERAGED = {"map": ("ap",), "mgap": ("gap",), "atwv": ("p_miss", "p_fa"), "otwv": ("otwv_p_miss", "otwv_p_fa")}
+"""Measures that average others by query: one, or P_miss and P_fa, which may average over different queries."""
 
 
 def weighted_sums(weights: I32 | I8, values: F64) -> F64:
@@ -37,7 +41,7 @@ class Sample(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Among:
-    """A sample of some of the queries only: `rows` are their places among all."""
+    """A sample of some of the queries only: `rows` are the places of its weights among all."""
 
     sample: Sample
     rows: I64

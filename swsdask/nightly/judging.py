@@ -98,7 +98,7 @@ def _tested(
     if not names:
         return None
     systems = list(dict.fromkeys(name for pair in pairs for name in pair))
-    _, samples, n_queries = sample_evaluation(both, names, systems, asked.by, progress=progress)
+    _, samples, n_queries, _ = sample_evaluation(both, names, systems, asked.by, progress=progress)
     return compare(samples, n_queries, systems, Resampling(), gates=gates, pairs=pairs)
 
 

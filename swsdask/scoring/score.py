@@ -38,6 +38,11 @@ class Observer(Protocol):
         """The statistics that it looks at."""
         ...
 
+    @property
+    def apart(self) -> bool:
+        """Whether it needs statistics that keep every document apart."""
+        ...
+
     def see(self, system: str, scored: Scored) -> None:
         """Take it. Called once per system."""
         ...

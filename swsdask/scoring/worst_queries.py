@@ -61,6 +61,7 @@ class WorstQueries:
     """
 
     needs = (Counts, HighestFalseAlarms, FoundTargets)
+    apart = False
 
     def __init__(self, queries: int, false_alarms: int) -> None:
         self._n_queries, self._n_false_alarms = queries, false_alarms

@@ -95,6 +95,17 @@ class Bins:
         parts = [type(self)(self.key[a:b] % _SPAN, self.sums[a:b]) for a, b in ends.reshape(-1, 2).tolist()]
         return reduce(type(self).merge, parts, self.none())
 
+    def weighed(self, layers: I64, times: I64) -> Self:
+        """Every bin so many times and in another layer, int64 [n_bins] both."""
+        kept = np.flatnonzero(times)
+        if not len(kept):
+            return self.none()
+        key = layers[kept] * _SPAN + self.key[kept] % _SPAN
+        order = np.argsort(key, kind="stable")
+        rows = kept[order]
+        distinct, first = np.unique(key[order], return_index=True)
+        return type(self)(distinct, np.add.reduceat(self.sums[rows] * times[rows, np.newaxis], first, axis=0))
+
     @classmethod
     def none(cls) -> Self:
         """No bins."""

@@ -155,6 +155,19 @@ class Counts:
             dropped={reason: dropped[reason] for reason in sorted(dropped)},
         )
 
+    def drawn(self, times: I64) -> Self:
+        """The counts with each group of documents so many times, int64 [n_groups]; all in one group."""
+        there = times > 0
+        return type(self)(
+            mapped=np.tensordot(self.mapped, times, axes=(1, 0))[:, np.newaxis],
+            unmapped=np.tensordot(self.unmapped, times, axes=(1, 0))[:, np.newaxis],
+            min_yes=self.min_yes[:, there].min(axis=1, initial=np.inf, keepdims=True),
+            max_no=self.max_no[:, there].max(axis=1, initial=-np.inf, keepdims=True),
+            lowest=self.lowest[:, there].min(axis=1, initial=np.inf, keepdims=True),
+            highest=self.highest[:, there].max(axis=1, initial=-np.inf, keepdims=True),
+            dropped=self.dropped,
+        )
+
     @property
     def has_decisions(self) -> bool:
         """Whether every trial has a decision."""

@@ -44,6 +44,14 @@ class ExactSums:
         begin, end = (int(used[0]), int(used[-1]) + 1) if len(used) else (-first, -first)
         return cls(first + begin, digits[..., begin:end].astype(np.uint32))
 
+    @classmethod
+    def carried(cls, first: int, digits: I64) -> Self:
+        """From int64 digits >= 0 of any size; the last one is 0 and takes what is carried."""
+        for place in range(digits.shape[2] - 1):
+            digits[..., place + 1] += digits[..., place] >> DIGIT
+            digits[..., place] &= 2**DIGIT - 1
+        return cls.of(first, digits)
+
     def merge(self, other: Self) -> Self:
         """The sums of both parts together."""
         first = min(self.first, other.first)
@@ -51,10 +59,13 @@ class ExactSums:
         digits = np.zeros((*self.digits.shape[:2], end - first + 1), np.int64)
         for part in (self, other):
             digits[..., part.first - first : part._end - first] += part.digits
-        for place in range(end - first):
-            digits[..., place + 1] += digits[..., place] >> DIGIT
-            digits[..., place] &= 2**DIGIT - 1
-        return self.of(first, digits)
+        return self.carried(first, digits)
+
+    def drawn(self, times: I64) -> Self:
+        """The sums with each group so many times, int64 [n_groups]; all in one group."""
+        digits = np.zeros((len(self.digits), 1, self.digits.shape[2] + 1), np.int64)
+        digits[:, 0, :-1] = np.tensordot(self.digits.astype(np.int64), times, axes=(1, 0))
+        return self.carried(self.first, digits)
 
     def total(self, strata: Bool) -> float:
         """The sum over some strata, bool [n_queries, n_groups], rounded once, to the nearest float."""
@@ -134,6 +145,10 @@ class Entropy:
     def merge(self, other: Self) -> Self:
         """The costs of both parts together."""
         return type(self)(self.target.merge(other.target), self.nontarget.merge(other.nontarget))
+
+    def drawn(self, times: I64) -> Self:
+        """The costs with each group of documents so many times, int64 [n_groups]; all in one group."""
+        return type(self)(self.target.drawn(times), self.nontarget.drawn(times))
 
 
 class _Scores(NamedTuple):

@@ -57,6 +57,11 @@ class Hits:
             np.concatenate([self.group, other.group])[order],
         )
 
+    def drawn(self, times: I64) -> Self:
+        """The hits with each group of documents so many times, int64 [n_groups]; all in one group."""
+        row = np.repeat(np.arange(len(self)), times[self.group])
+        return type(self)(self.score[row], self.query[row], np.zeros(len(row), np.int16))
+
     def __len__(self) -> int:
         return len(self.score)
 
@@ -190,3 +195,7 @@ class QueryLadder:
     def merge(self, other: Self) -> Self:
         """The trials of both parts together."""
         return type(self)(self.rungs, self.offsets, self.counts + other.counts)
+
+    def drawn(self, times: I64) -> Self:
+        """The trials with each group of documents so many times, int64 [n_groups]; all in one group."""
+        return type(self)(self.rungs, self.offsets, (self.counts @ times)[:, np.newaxis])

@@ -116,6 +116,11 @@ class QueryRanks(_Ranked):
             *_counted(parts.bounds, parts.query, parts.group, parts.score, reference.n_groups, reference, prepared)
         )
 
+    def drawn(self, times: I64) -> Self:
+        """The trials with each group of documents so many times, int64 [n_groups]; all in one group."""
+        counts, tied = ((column @ times)[:, np.newaxis] for column in (self.counts, self.tied))
+        return type(self)(self.rungs, self.offsets, counts, tied)
+
 
 class PooledRanks(_Ranked):
     """One ranking of the trials of all queries; a line for every layer of classes (`strata.class_layers`)."""

@@ -68,6 +68,17 @@ class StratumLadder:
         counts = np.concatenate([self.counts, other.counts])[order]
         return type(self)(self.rungs, cells[first], np.add.reduceat(counts, first) if len(first) else counts)
 
+    def drawn(self, times: I64) -> Self:
+        """The trials with each group of documents so many times, int64 [n_groups]; all in one group."""
+        stratum, slot = np.divmod(self.cells, len(self.rungs))
+        query, group = np.divmod(stratum, len(times))
+        counts = self.counts * times[group]
+        kept = counts > 0
+        cells, place = np.unique((query * len(self.rungs) + slot)[kept], return_inverse=True)
+        sums = np.zeros(len(cells), np.int64)
+        np.add.at(sums, place, counts[kept])
+        return type(self)(self.rungs, cells, sums)
+
 
 class StratumRanks(StratumLadder):
     """Trials of one system between the rungs of `PooledRanks`, those with the score of a rung apart.
@@ -125,6 +136,11 @@ class StratumMoments:
     def merge(self, other: Self) -> Self:
         """The moments of both parts together."""
         return type(self)(self.zoom, self.bins.merge(other.bins))
+
+    def drawn(self, times: I64) -> Self:
+        """The moments with each group of documents so many times, int64 [n_groups]; all in one group."""
+        query, group = np.divmod(self.bins.layer, len(times))
+        return type(self)(self.zoom, self.bins.weighed(query, times[group]))
 
 
 def stratum_bins(zoom: Zoom, bounds: I64, stratum: I64, score: F64) -> Bins:
@@ -184,3 +200,12 @@ class NontargetEnds:
             n_lowest += np.where(part.lowest == lowest, part.n_lowest, 0)
             n_highest += np.where(part.highest == highest, part.n_highest, 0)
         return type(self)(lowest, highest, n_lowest, n_highest)
+
+    def drawn(self, times: I64) -> Self:
+        """The ends with each group of documents so many times, int64 [n_groups]; all in one group."""
+        there = times > 0
+        lowest = self.lowest[:, there].min(axis=1, initial=np.inf, keepdims=True)
+        highest = self.highest[:, there].max(axis=1, initial=-np.inf, keepdims=True)
+        n_lowest = np.where(self.lowest == lowest, self.n_lowest, 0) @ times
+        n_highest = np.where(self.highest == highest, self.n_highest, 0) @ times
+        return type(self)(lowest, highest, n_lowest[:, np.newaxis], n_highest[:, np.newaxis])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
-from swsdask.model.trials import Reference, Trials
+from swsdask.model.trials import I64, Reference, Trials
 
 
 class Statistic(Protocol):
@@ -35,6 +35,15 @@ class Statistic(Protocol):
 
     def merge(self, other: Self) -> Self:
         """The statistic of both parts together."""
+        ...
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """A statistic with parts by group of documents, so that documents can be drawn again (`measures.resampling`)."""
+
+    def drawn(self, times: I64) -> Self:
+        """The statistic with each group of documents so many times, int64 [n_groups]; all in one group."""
         ...
 
 

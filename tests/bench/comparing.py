@@ -48,7 +48,7 @@ def rows(data: Data) -> Iterator[Row]:
 
 def ours_of(url: str) -> Callable[[], None]:
     """Intervals, and the tests of every pair."""
-    result, samples, n_queries = sample_evaluation(sws.open(url), MEASURES)
+    result, samples, n_queries, _ = sample_evaluation(sws.open(url), MEASURES)
     systems = result.table["system"].unique().to_pylist()
 
     def work() -> None:
@@ -59,7 +59,7 @@ def ours_of(url: str) -> Callable[[], None]:
 
 def theirs_of(url: str) -> Callable[[], None]:
     """Intervals alone."""
-    _, samples, n_queries = sample_evaluation(sws.open(url), MEASURES)
+    _, samples, n_queries, _ = sample_evaluation(sws.open(url), MEASURES)
     systems = [sample for by_system in samples["all"].values() for sample in by_system.values()]
     statistics = [_best(each) if isinstance(each, BestThreshold) else _average(each) for each in systems]
     queries = (np.arange(n_queries["all"]),)

@@ -15,12 +15,12 @@ import pytest
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.comparison.averages import needed_for, query_numbers
-from swsdask.comparison.resampling import bootstrap_weights
+from swsdask.comparison.resampling import DOCUMENTS, bootstrap_weights
 from swsdask.model.results import SCORES, Result
 from swsdask.simulate.evaluation import simulate
 from swsdask.simulate.files import write
 from swsdask.simulate.systems import SYSTEMS
-from tests.replicates import write_replicate
+from tests.replicates import write_drawn_documents, write_replicate
 from tests.results import MANIFEST
 
 SETTINGS = {"evaluation": {"operating_point": {"beta": 20.0}}}
@@ -49,7 +49,7 @@ def test_a_replicate_has_the_numbers_of_scoring_it(
 ) -> None:
     asked = {"evaluation": {"operating_point": {"beta": 20.0}, **chosen}}
     evaluation = sws.open(files, settings=asked)
-    result, by_condition, _ = sample_evaluation(evaluation, EVERY, str(files / "runs"))
+    result, by_condition, *_ = sample_evaluation(evaluation, EVERY, str(files / "runs"))
     samples = by_condition["all"]
     assert set(samples) == set(EVERY)
     queries = query_numbers(result, "all", ["n_target"]).queries
@@ -64,6 +64,48 @@ def test_a_replicate_has_the_numbers_of_scoring_it(
             if row["query"] is None and row["measure"] in EVERY:
                 number = found[row["measure"], row["system"]][replicate]
                 assert number == pytest.approx(row["value"], rel=1e-12, abs=1e-12), row
+
+
+DRAWABLE = [name for name in EVERY if name != "mgap"]
+
+
+@pytest.mark.parametrize(
+    ("replicates", "chosen"),
+    [
+        (5, {"compat": "none"}),
+        (2, {"compat": "kwseval", "no_targets": "exclude"}),
+        (2, {"trials": "segment", "average_precision": {"ties": "expected"}}),
+        (2, {"trials": "document"}),
+    ],
+)
+def test_a_replicate_of_documents_has_the_numbers_of_scoring_it(
+    files: Path, tmp_path: Path, replicates: int, chosen: dict[str, Any]
+) -> None:
+    """Documents and queries stand in the files as often as they were drawn."""
+    asked = {"evaluation": {"operating_point": {"beta": 20.0}, **chosen}}
+    evaluation = sws.open(files, settings=asked)
+    result, by_condition, _, n_documents = sample_evaluation(evaluation, DRAWABLE, str(files / "runs"), documents=True)
+    samples = by_condition["all"]
+    assert set(samples) == set(DRAWABLE)
+    queries = query_numbers(result, "all", ["n_target"]).queries
+    documents = sorted(set(evaluation.archive.documents["document"].to_pylist()))
+    assert n_documents == {"all": len(documents)}
+    drawn = bootstrap_weights(4, replicates, len(documents), DOCUMENTS)
+    weights = np.vstack([bootstrap_weights(4, replicates, len(queries)), drawn])
+    for by_system in samples.values():
+        for sample in by_system.values():
+            assert sample.replicates(np.ones_like(weights))[0] == pytest.approx(sample.value, nan_ok=True)
+    found = {(m, system): s.replicates(weights) for m, by_system in samples.items() for system, s in by_system.items()}
+    others = dict.fromkeys(set(re.findall('kwid="([^"]*)"', (files / "sim.kwlist.xml").read_text())) - {*queries}, 1)
+    for replicate in range(replicates):
+        half, target = tmp_path / f"{replicate}-documents", tmp_path / str(replicate)
+        write_drawn_documents(files, half, dict(zip(documents, drawn[:, replicate].tolist(), strict=True)))
+        write_replicate(half, target, others | dict(zip(queries, weights[:, replicate].tolist(), strict=False)))
+        again = sws.score(sws.open(target, settings=asked), DRAWABLE, runs=str(target / "runs"))
+        for row in again.table.to_pylist():
+            if row["query"] is None and row["measure"] in DRAWABLE:
+                number = found[row["measure"], row["system"]][replicate]
+                assert number == pytest.approx(row["value"], rel=1e-12, abs=1e-12, nan_ok=True), row
 
 
 def made(rows: list[tuple[str, str | None, str, float]], condition: str = "all") -> Result:
@@ -144,6 +186,20 @@ def test_any_executor_gives_the_same_bits(files: Path) -> None:
     assert set(tables[0][0]["measure"].to_pylist()) == set(EVERY)
 
 
+def test_documents_drawn_widen_intervals_and_leave_tests_by_query_undefined(files: Path) -> None:
+    evaluation, runs = sws.open(files, settings=SETTINGS), str(files / "runs")
+    found = sws.compare(evaluation, ["atwv", "loss_threshold"], runs=runs, resample="documents", replicates=60)
+    alone = sws.compare(evaluation, ["atwv", "loss_threshold"], runs=runs, replicates=60)
+    assert found.how.resample == "documents"
+    assert found.intervals["value"].tolist() == pytest.approx(alone.intervals["value"].tolist(), rel=1e-12)
+    wider = found.intervals["standard_error"] > alone.intervals["standard_error"]
+    assert wider[found.intervals["measure"] == "atwv"].all()
+    assert found.differences[["p_randomization", "p_sign", "p_wilcoxon"]].isna().all(axis=None)
+    assert found.differences["p_bootstrap"].between(0, 1).all()
+    with pytest.raises(sws.SettingsError, match="mgap cannot be resampled with documents drawn"):
+        sws.compare(evaluation, "mgap", runs=runs, resample="documents")
+
+
 def test_pair_and_baseline() -> None:
     result = averaged(THREE)
     (row,) = sws.compare(result, pair=("c", "a"), replicates=50).differences.to_dict("records")
@@ -199,6 +255,8 @@ def test_averages_over_different_queries() -> None:
         ({"seed": -1}, "seed is -1"),
         ({"replicates": 0}, "replicates is 0"),
         ({"level": 1.0}, "level is 1.0"),
+        ({"resample": "documents"}, "A result has no numbers by document"),
+        ({"resample": "documents", "interval": "bca"}, "where documents are drawn, take percentile"),
         ({"by": "oov"}, "A result has its runs and conditions"),
     ],
 )

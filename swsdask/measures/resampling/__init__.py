@@ -9,7 +9,7 @@ Not covered are conditions whose queries differ from system to system (KWSEval -
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -18,11 +18,13 @@ from swsdask.measures.averages import Population, counts_present_only
 from swsdask.measures.measure import Scored
 from swsdask.measures.names import family_name
 from swsdask.measures.resampling.calibration import ResampledAffine, ResampledCrossEntropy
+from swsdask.measures.resampling.documents import DocumentSample, TrialCounts, drawn_system
 from swsdask.measures.resampling.queries import drawn_queries
 from swsdask.measures.resampling.rankings import ResampledPooledPrecision
 from swsdask.measures.resampling.thresholds import ResampledMaximum, ResampledTwv
-from swsdask.model.samples import Sample
+from swsdask.model.samples import AVERAGED, Sample
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import Reference
 from swsdask.statistics.statistic import Statistic
 
 
@@ -63,20 +65,42 @@ def refusal(measure: str, settings: EvaluationSettings) -> str | None:
     return None
 
 
+def document_refusal(measure: str, settings: EvaluationSettings) -> str | None:
+    """Which settings keep a measure from being resampled by documents; None if none does."""
+    if counts_present_only(settings):
+        return f"compat={settings.compat}, no_targets={settings.no_targets}"
+    rule = settings.average_precision.rule(settings.trials)
+    if rule.order is not None:
+        return f"documents drawn and average_precision.ties={rule.order}"
+    if rule.duplicates is not None:
+        return f"documents drawn and average_precision.duplicates={rule.duplicates}"
+    if AVERAGED.get(measure) == ("gap",):
+        return "documents drawn: where replay starts is not kept by document"
+    return None
+
+
 class Samples:
     """Takes the samples of some measures of every system while systems are scored (a `scoring.score.Observer`).
 
     `found` has them by condition, measure and system, and `queries` the ids of the queries that each system's are
-    weighed by, by condition.
+    weighed by, by condition. With `trials`, of all measures, averages too, weighed by documents as well; `documents`
+    says how many.
     """
 
-    def __init__(self, measures: Iterable[str]) -> None:
+    def __init__(self, measures: Sequence[str], trials: Callable[[Reference], TrialCounts] | None = None) -> None:
         wanted = {family_name(measure) for measure in measures}
         self._families = [family for family in FAMILIES if not wanted.isdisjoint(family.names)]
         self._wanted: Collection[str] = wanted
         self.needs = tuple(dict.fromkeys(needed for family in self._families for needed in family.needs))
         self.found: dict[str, dict[str, dict[str, Sample]]] = defaultdict(lambda: defaultdict(dict))
         self.queries: dict[str, tuple[str, ...]] = {}
+        self.documents: dict[str, int] = defaultdict(int)
+        self._measures, self._trials = measures, trials
+
+    @property
+    def apart(self) -> bool:
+        """Whether statistics have to keep documents apart."""
+        return self._trials is not None
 
     def see(self, system: str, scored: Scored) -> None:
         """Take those of a system, in every condition."""
@@ -84,6 +108,13 @@ class Samples:
         for population in scored.populations:
             condition = population.condition.name
             self.queries[condition] = tuple(ids[drawn_queries(scored, population)])
+            if self._trials is not None:
+                trials = self._trials(scored.reference)
+                drawn = drawn_system(scored, population, self._measures, self._families, trials)
+                self.documents[condition] = len(drawn.documents)
+                for measure in self._measures:
+                    self.found[condition][measure][system] = DocumentSample(drawn, measure)
+                continue
             for family in self._families:
                 for measure, sample in family.samples(scored, population).items():
                     if family_name(measure) in self._wanted:

@@ -1,0 +1,170 @@
+"""Measures with weights of queries and of documents: a trial counts as its query times as its document was drawn.
+
+The statistics keep every document apart, as a group of its own. A replicate first makes of them those of its documents
+(`statistics.statistic.Drawable`), each as often as it was drawn, and so of the numbers of targets and of trials; what
+is left is an evaluation whose measures with weights of queries are those of `measures.resampling`. So a measure of a
+replicate is that of an evaluation in which queries and documents stand as often as they were drawn. Which queries are
+averaged follows from the targets in the documents drawn. The operating point is that of the evaluation. Documents that
+the ECF does not have are not drawn: they stay.
+
+What it takes: counts by query and document, 80 bytes each for every system, and 8 to 24 bytes for each of them and each
+score of a hit of the query, where rankings or thresholds by query are requested.
+
+Not covered are measures with statistics that do not keep documents apart: GAP, and AP with rules that order equal
+scores or rank events of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from swsdask.measures import select
+from swsdask.measures.average_precision import ap_of_queries, ranked_queries
+from swsdask.measures.averages import Population
+from swsdask.measures.measure import Scored
+from swsdask.measures.resampling.queries import drawn_queries, places
+from swsdask.model.samples import AVERAGED, Averages, Sample
+from swsdask.model.trials import F64, I32, I64, Bool, Condition
+from swsdask.statistics.counts import Counts
+from swsdask.statistics.statistic import Drawable
+
+if TYPE_CHECKING:
+    from swsdask.measures.resampling import Resampled
+
+TrialCounts = Callable[[Bool | I64], int]
+"""The number of trials of one query, from how often each group of documents counts."""
+
+
+@dataclass(eq=False)
+class DrawnSystem:
+    """Some measures of one system in one condition, for any weights of its queries and documents.
+
+    `queries` and `documents` are their numbers, in the order of their ids, as weights have them. The replicates of the
+    last weights are kept: all measures share the statistics of a replicate.
+    """
+
+    scored: Scored
+    population: Population
+    measures: Sequence[str]
+    families: Sequence[Resampled]
+    trials: TrialCounts
+    queries: I64
+    documents: I64
+    _last: tuple[I32, dict[str, F64]] | None = field(default=None, init=False)
+
+    def replicates(self, weights: I32) -> dict[str, F64]:
+        """The measures with the weights of each replicate, int32 [n_queries + n_documents, n_replicates]."""
+        if self._last is None or not np.array_equal(self._last[0], weights):
+            self._last = weights, self._replicates(weights)
+        return self._last[1]
+
+    @cached_property
+    def values(self) -> dict[str, F64]:
+        """The measures themselves, of one replicate that has everything once."""
+        return self._replicates(np.ones((len(self.queries) + len(self.documents), 1), np.int32))
+
+    def _replicates(self, weights: I32) -> dict[str, F64]:
+        found = {measure: np.full(weights.shape[1], np.nan) for measure in self.measures}
+        of_query, of_document = np.split(weights, [len(self.queries)])
+        for number in range(weights.shape[1]):
+            drawn = self._drawn(of_document[:, number], self.queries[of_query[:, number] == 0])
+            (population,) = drawn.populations
+            rows = places(self.queries, drawn.reference.n_queries)[drawn_queries(drawn, population)]
+            own = np.ascontiguousarray(of_query[rows, number : number + 1])
+            for measure, sample in self._samples(drawn, population).items():
+                found[measure][number] = sample.replicates(own)[0]
+        return found
+
+    def _drawn(self, weights: I32, absent: I64) -> Scored:
+        """The evaluation of some documents, all in one group, and of this condition only.
+
+        Queries that are `absent`, because they were not drawn, have no score that imputed trials could take.
+        """
+        reference, condition, settings = self.scored.reference, self.population.condition, self.scored.settings
+        times = condition.groups.astype(np.int64)
+        times[reference.group_of_document[self.documents]] = weights
+        targets = reference.targets @ times
+        queries = condition.queries if settings.no_targets == "false_alarms_only" else condition.queries & (targets > 0)
+        whole = np.ones(1, np.bool_)
+        statistics = self.scored.statistics.items()
+        counts = self.scored[Counts].drawn(times)
+        counts.lowest[absent] = np.inf
+        drawn = {kind: each.drawn(times) for kind, each in statistics if isinstance(each, Drawable)}
+        found = Scored(
+            {**drawn, Counts: counts},
+            replace(
+                reference,
+                targets=targets[:, np.newaxis],
+                class_of=np.zeros((reference.n_queries, 1), np.int32),
+                n_classes=1,
+                conditions=(Condition(condition.name, condition.asked, queries, whole, self.trials(times)),),
+            ),
+            settings,
+        )
+        found.weights = self.scored.weights
+        return found
+
+    def _samples(self, drawn: Scored, population: Population) -> dict[str, Sample]:
+        """What each measure is computed from with weights of queries."""
+        found: dict[str, Sample] = {}
+        for family in self.families:
+            found |= family.samples(drawn, population)
+        averaged = {measure: AVERAGED.get(measure, (measure,)) for measure in self.measures if measure not in found}
+        columns = _columns(drawn, population, {part for parts in averaged.values() for part in parts})
+        for measure, parts in averaged.items():
+            of_rates = len(parts) > 1
+            factors = (-1.0, -drawn.weights.beta) if of_rates else (1.0,)
+            found[measure] = Averages(float(of_rates), factors, np.array([columns[part] for part in parts]))
+        return {measure: found[measure] for measure in self.measures}
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentSample:
+    """One measure of a `DrawnSystem`."""
+
+    system: DrawnSystem
+    measure: str
+
+    @property
+    def value(self) -> float:
+        """The measure."""
+        return float(self.system.values[self.measure][0])
+
+    def replicates(self, weights: I32) -> F64:
+        """The measure with the weights of each replicate."""
+        return self.system.replicates(weights)[self.measure]
+
+
+def drawn_system(
+    scored: Scored,
+    population: Population,
+    measures: Sequence[str],
+    families: Sequence[Resampled],
+    trials: TrialCounts,
+) -> DrawnSystem:
+    """Some measures of one condition, with the documents that it has; those of no family are averages over queries."""
+    reference = scored.reference
+    ids = reference.document_ids[: reference.n_documents - reference.n_without_excerpts]
+    there = population.condition.groups[reference.group_of_document[: len(ids)]]
+    documents = sorted(np.flatnonzero(there).tolist(), key=lambda document: ids[document])
+    queries = drawn_queries(scored, population)
+    return DrawnSystem(scored, population, measures, families, trials, queries, np.array(documents, np.int64))
+
+
+def _columns(scored: Scored, population: Population, names: set[str]) -> dict[str, F64]:
+    """The numbers by query of some measures, in the order of the queries' ids."""
+    queries = drawn_queries(scored, population)
+    numbers = [values for family in select(sorted(names - {"ap"})) for values in family.values(scored)]
+    if "ap" in names:  # not from its family, which ranks all trials as well
+        numbers.append(ranked_queries(scored, population).by_query({"ap": ap_of_queries(scored, population)}))
+    columns: dict[str, F64] = {}
+    for values in numbers:
+        if values.queries is not None:
+            at = np.searchsorted(values.queries, queries)
+            columns |= {name: column[at] for name, column in values.columns.items() if name in names}
+    return columns
