@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from swsdask.alignment.document import document_places, document_trials
-from swsdask.alignment.places import Places, evaluated_places, evaluated_rows, groups_of, trials_of_highest
+from swsdask.alignment.places import Places, evaluated_places, evaluated_rows, groups_of, hits, trials_of_highest
 from swsdask.alignment.segment import segment_places, segment_trials
 from swsdask.alignment.virtual import rows_near_occurrences, virtual_trials
 from swsdask.model.schemas import INSIDE
@@ -89,6 +89,30 @@ def ranked_events(trials: Trials, reference: Reference) -> tuple[Trials, int]:
             return _with_further(trials, reference)
         case "first":
             return _first(trials, reference)
+
+
+def judged_events(trials: Trials, reference: Reference) -> tuple[Trials, I64, I64]:
+    """The events of a cell's aligned document trials, the rows of those that are judged, ascending, and their grades.
+
+    Of several detections of one judged document the one that is judged is the best, or the first where the rule says
+    so: that which would be the hit.
+    """
+    judgments = reference.judgments
+    if judgments is None:
+        raise ValueError("no documents were judged")
+    events, _ = ranked_events(trials, reference)
+    single = events if reference.ranking.duplicates == "first" else trials
+    detections, _ = _aligned(single)
+    if detections.document is None:
+        raise ValueError("the column `document` was not read")
+    document = detections.document[_rows(single)].astype(np.int64)
+    pairs = judgments.query, judgments.document
+    found, number = hits(single.query, document, pairs, reference.n_queries, reference.n_documents)
+    if events is not single:
+        judged = _rows(single)[found]
+        order = np.argsort(judged)
+        found, number = np.searchsorted(_rows(events), judged[order]), number[order]
+    return events, found, judgments.grade[number]
 
 
 def _without_further(trials: Trials, reference: Reference) -> tuple[Trials, int]:

@@ -16,10 +16,9 @@ from pydantic import BaseModel
 
 from swsdask.discovery.measures import home_of
 from swsdask.measures import MEASURES, select
-from swsdask.measures.names import family_name
 from swsdask.model.discovery_measures import DISCOVERY
 from swsdask.model.errors import SettingsError
-from swsdask.model.measures import TABLE, Description
+from swsdask.model.measures import TABLE, Description, parted
 from swsdask.model.settings import Settings, conf_directory, preset_names
 
 
@@ -101,7 +100,7 @@ def describe_measure(name: str) -> Description:
     """The row of a measure in `list_measures`. Raises `SettingsError` with the nearest name if there is none."""
     if not home_of(name):
         select([name])
-        name = family_name(name)
+        name = parted(name).family
     return next(row for row in (*TABLE, *DISCOVERY) if row.name == name)
 
 

@@ -18,7 +18,7 @@ from swsdask.archive.reference import build_reference
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.local import SerialExecutor
 from swsdask.formats.runs.encoding import Encoding
-from swsdask.measures import MEASURES, interpretation, select, with_points
+from swsdask.measures import MEASURES, RANKED, interpretation, select, with_points
 from swsdask.measures.measure import Measure
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import SettingsError, counted
@@ -53,7 +53,9 @@ def score(
         The evaluation that `open` returns, or the location of one to open with its own settings.
     measures : str, Measure, or iterable of these, optional
         Names of measures, and objects that follow the protocol `Measure`. A name may end in a point: ``twv@0.5`` is
-        TWV at the threshold 0.5, ``p_miss@0.001`` is P_miss at the false-alarm rate 0.001. Default: every measure.
+        TWV at the threshold 0.5, ``p_miss@0.001`` is P_miss at the false-alarm rate 0.001. Names of trec_eval and
+        ir_measures are read too: ``ndcg_cut_10``, ``P(rel=2)@5``. Default: every measure, or those that the setting
+        ``measures`` says.
     runs : path, URL, glob, iterable of these, or mapping, optional
         Files or directories with runs, or names of systems of the archive. A mapping gives the file of each system.
         Default: every run of the archive.
@@ -145,6 +147,7 @@ def score_observed(
         workers = stack.enter_context(working(settings, executor, rows, progress))
         archive, systems = stack.enter_context(with_runs(evaluation, given, workers, buckets, encoding))
         held = [run for run in archive.runs if run.system in systems]
+        weighed = any(family not in RANKED for family in families)
         notes = [*check_reference(archive.words, archive.segments, settings.evaluation)]
         of_runs = {system: [*own] for system, own in check_runs(held, settings.evaluation).items()}
         for system, note in _missing_loads(held, names):
@@ -183,7 +186,12 @@ def score_observed(
         curves=tables.curves,
         alignment=tables.alignment,
         manifest=manifest,
-        notes=(*evaluation.notes, *interpretation(reference, settings.evaluation), *notes, *joined(of_systems)),
+        notes=(
+            *evaluation.notes,
+            *interpretation(reference, settings.evaluation, costs=weighed),
+            *notes,
+            *joined(of_systems),
+        ),
     )
 
 
@@ -270,7 +278,7 @@ def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None,
     names, evaluation = with_points(
         None if given is None else [each for each in given if isinstance(each, str)], settings.evaluation
     )
-    families = [*select(names), *own]
+    families = [*select(names, RANKED if evaluation.measures == "ranked" else MEASURES), *own]
     taken = {name for family in MEASURES for name in family.names}
     for name in (name for family in own for name in family.names):
         if name in taken:

@@ -27,7 +27,7 @@ from swsdask.formats.runs.read import split_run
 from swsdask.formats.runs.resources import resources_of_runs
 from swsdask.model.errors import ArchiveError, Problems
 from swsdask.model.finding import FindRule
-from swsdask.model.schemas import RunPiece, RunSource
+from swsdask.model.schemas import SEGMENTS, RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
 
@@ -80,6 +80,11 @@ class MemoryArchive:
     def segments(self) -> pa.Table:
         """Who spoke when."""
         return self.tables.segments
+
+    @property
+    def judgments(self) -> pa.Table:
+        """Which documents were judged."""
+        return self.tables.judgments
 
     @cached_property
     def inputs(self) -> dict[str, str]:
@@ -213,9 +218,9 @@ def tables_in_memory(documents: Table, occurrences: Table, queries: Table | Iter
     """The tables of a reference in memory. Raises `InputError` with everything wrong with it."""
     problems = Problems()
     excerpts = read_documents(documents, problems)
-    listed, words, segments = read_occurrences(occurrences, queries, problems)
+    listed, words, judgments = read_occurrences(occurrences, queries, problems)
     problems.raise_if_any()
-    return ReferenceTables(excerpts, listed, words, segments)
+    return ReferenceTables(excerpts, listed, words, SEGMENTS.empty_table(), judgments)
 
 
 def sources_of(runs: Sequence[RunFile | TableRun]) -> list[RunSource]:

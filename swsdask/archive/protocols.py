@@ -89,6 +89,11 @@ class Archive(Protocol):
         ...
 
     @property
+    def judgments(self) -> pa.Table:
+        """Which documents were judged (`model.schemas.JUDGMENTS`)."""
+        ...
+
+    @property
     def runs(self) -> tuple[Run, ...]:
         """The runs, sorted by system."""
         ...

@@ -28,6 +28,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdask.alignment.document import document_targets
 from swsdask.alignment.kwseval_segments import Spoken, kwseval_segments
@@ -39,7 +40,7 @@ from swsdask.model.errors import SettingsError, counted
 from swsdask.model.finding import FindRule
 from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, asked_thresholds, weights
-from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Reference, Segments
+from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Judgments, Reference, Segments
 from swsdask.model.units import whole_ticks
 
 DOCUMENT_KEYS = {"source_type": "source_type", "document_language": "language"}
@@ -238,6 +239,7 @@ def build_reference(
         conditions=conditions,
         file_order=settings.compat == "mediaeval",
         impute=settings.impute if isinstance(settings.impute, float) else None,
+        judgments=_judgments(archive, codes, settings),
     )
     return replace(
         reference,
@@ -251,6 +253,26 @@ def queries_without_targets(reference: Reference) -> tuple[str, ...]:
     """The ids of the queries that have no target trial at all, in the order of the list."""
     empty = reference.targets.sum(axis=1) == 0
     return tuple(reference.query_ids[number] for number in np.flatnonzero(empty))
+
+
+def _judgments(archive: Archive, codes: Codes, settings: EvaluationSettings) -> Judgments | None:
+    """The judged trials; None where trials are no documents, or none was judged.
+
+    Raises `SettingsError` where measures of relevant grades are requested without judgments.
+    """
+    table = archive.judgments
+    if settings.trials != "document" or not len(table):
+        if settings.average_precision.levels:
+            raise SettingsError(
+                f"measures of grade {settings.average_precision.levels[0]} and above need graded judgments of "
+                "documents: qrels, or a column `grade` of occurrences where trials are documents."
+            )
+        return None
+    query = pc.index_in(table["query"], value_set=pa.array(codes.query_ids, pa.string())).to_numpy()
+    document = document_codes(codes.document_ids[: codes.n_evaluated], table["document"]).astype(np.int64)
+    rows = np.flatnonzero(document >= 0)
+    rows = rows[np.lexsort((document[rows], query[rows]))]
+    return Judgments(query[rows].astype(np.int32), document[rows], table["grade"].to_numpy()[rows])
 
 
 def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationSettings) -> tuple[dict[str, Any], int]:

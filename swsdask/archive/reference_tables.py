@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, reduce
 from operator import add
@@ -45,7 +45,7 @@ from swsdask.alignment.doubles import end_noise
 from swsdask.archive.protocols import Archive
 from swsdask.formats.reference.trec import read_judgments
 from swsdask.model.errors import Problems
-from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunSource
+from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, SEGMENTS, WORDS, RunSource
 from swsdask.model.settings import Compat
 from swsdask.model.trials import I8, I32, I64, UNKNOWN_DOCUMENT, Bool
 from swsdask.model.units import TICKS_PER_SECOND, DocumentCodes
@@ -59,21 +59,23 @@ class ReferenceTables:
     queries: pa.Table
     words: pa.Table
     segments: pa.Table
+    judgments: pa.Table = field(default_factory=JUDGMENTS.empty_table)
 
     @classmethod
     def of(cls, archive: Archive) -> Self:
         """Those of an archive. Parquet names the fields inside a map as it likes; here they have QUERIES' own names."""
         queries = archive.queries.cast(QUERIES.with_metadata(archive.queries.schema.metadata))
-        return cls(archive.documents, queries, archive.words, archive.segments)
+        return cls(archive.documents, queries, archive.words, archive.segments, archive.judgments)
 
     @cached_property
     def inputs(self) -> dict[str, str]:
         """Content hashes by role. They do not depend on the files' compression or layout."""
-        return {
+        hashes = {
             "ecf": table_hash(self.documents),
             "rttm": table_hash(self.words, self.segments),
             "queries": table_hash(self.queries),
         }
+        return hashes | ({"judgments": table_hash(self.judgments)} if len(self.judgments) else {})
 
 
 def table_hash(*tables: pa.Table) -> str:
@@ -122,6 +124,7 @@ def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
         queries=_table(QUERIES, ((name, name, []) for name in judged.queries)),
         words=_table(WORDS, ((name, 1, query, 0, TICKS_PER_SECOND, query, "lex") for query, name in judged.relevant)),
         segments=SEGMENTS.empty_table(),
+        judgments=judged.pairs,
     )
 
 

@@ -21,7 +21,7 @@ from swsdask.archive.versions import EvaluationManifest, manifest_name, opened, 
 from swsdask.model.errors import ArchiveError
 from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
-from swsdask.model.schemas import DOCUMENTS, FOUND_OCCURRENCES, QUERIES, SEGMENTS, WORDS
+from swsdask.model.schemas import DOCUMENTS, FOUND_OCCURRENCES, JUDGMENTS, QUERIES, SEGMENTS, WORDS
 
 EVALUATION: Kind[EvaluationManifest, StoredRun] = Kind(
     manifest=EvaluationManifest,
@@ -94,6 +94,13 @@ class StoredArchive:
         table, file = self._table("segments", SEGMENTS)
         check_spans(self.storage, file, table, ("start", "end"))
         return table
+
+    @cached_property
+    def judgments(self) -> pa.Table:
+        """Which documents were judged; archives of other references have no such table."""
+        return (
+            self._table("judgments", JUDGMENTS)[0] if "judgments" in self.manifest.tables else JUDGMENTS.empty_table()
+        )
 
     @cached_property
     def stored_runs(self) -> tuple[StoredRun, ...]:

@@ -7,7 +7,8 @@ highest manifest.
 
     manifest-00000001.json         one per committed version; the highest is the archive
     tables/NAME-WRITERTOKEN.parquet
-                                   documents, queries, words, segments, occurrences, runs; of term discovery phones,
+                                   documents, queries, words, segments, occurrences, runs, and judgments where there
+                                   are any; of term discovery phones,
                                    words, split, folds, within, speakers, systems, and each system's classes, fragments
     detections/CONTENT/FIRST-LAST-PART-WRITERTOKEN.parquet
                                    rows of the run with that content hash, of the buckets FIRST to LAST

@@ -63,6 +63,7 @@ def begin(
             "queries": tables.queries,
             "words": tables.words,
             "segments": tables.segments,
+            **({"judgments": tables.judgments} if len(tables.judgments) else {}),
         }
         blank = EvaluationManifest(
             version=0,

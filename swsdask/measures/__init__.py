@@ -11,10 +11,11 @@ from swsdask.measures.calibration import AffineCalibration, PavCalibration, Quer
 from swsdask.measures.cross_entropy import CrossEntropy
 from swsdask.measures.det import DetectionErrorTradeoff
 from swsdask.measures.gap import GeneralisedAveragePrecision
+from swsdask.measures.judged_retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.measures.losses import TwvLosses
 from swsdask.measures.measure import Curve, Measure, Scored
 from swsdask.measures.mediaeval_tool import MediaEvalTool
-from swsdask.measures.names import family_name, with_points
+from swsdask.measures.names import with_points
 from swsdask.measures.notes import interpretation, system_notes
 from swsdask.measures.optimum import OptimumTwv
 from swsdask.measures.precision_recall import PrecisionRecall
@@ -23,8 +24,19 @@ from swsdask.measures.ranked_retrieval import RankedRetrieval
 from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeightedValue, Totals
 from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, SupremumTwv, ThresholdTwv
 from swsdask.model.errors import SettingsError
+from swsdask.model.measures import parted
 
-__all__ = ["MEASURES", "curves", "interpretation", "select", "system_notes", "with_points"]
+__all__ = ["MEASURES", "RANKED", "curves", "interpretation", "select", "system_notes", "with_points"]
+
+RANKED: tuple[Measure, ...] = (
+    AveragePrecision(),
+    MeanAveragePrecision(),
+    RankedPrecision(),
+    RankedRetrieval(),
+    GradedRetrieval(),
+    JudgedRetrieval(),
+)
+"""The families of the rankings of queries, which no operating point and no decision bears upon."""
 
 MEASURES: tuple[Measure, ...] = (
     Totals(),
@@ -45,25 +57,22 @@ MEASURES: tuple[Measure, ...] = (
     PavCalibration(),
     MediaEvalTool(),
     PrecisionRecall(),
-    AveragePrecision(),
-    MeanAveragePrecision(),
-    RankedPrecision(),
-    RankedRetrieval(),
+    *RANKED,
     GeneralisedAveragePrecision(),
     ProcessingLoad(),
 )
 """Every family of measures, in canonical order."""
 
 
-def select(names: Sequence[str] | None) -> list[Measure]:
-    """The families that yield the named measures, in canonical order; all of them for None.
+def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES) -> list[Measure]:
+    """The families that yield the named measures, in canonical order; `otherwise` for None.
 
     A name may have a point (`twv@0.5`; see `points`). Raises `SettingsError` for an unknown name, with the nearest one.
     """
     if names is None:
-        return list(MEASURES)
+        return list(otherwise)
     known = [name for family in MEASURES for name in family.names]
-    asked = {family_name(name): name for name in names}
+    asked = {parted(name).family: name for name in names}
     for family, name in asked.items():
         if family not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)

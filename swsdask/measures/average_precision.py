@@ -76,18 +76,21 @@ groups. Queries are averaged as for MAP (`no_relevant`, `missing`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from math import fsum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdask.measures.averages import Population, Values
 from swsdask.measures.measure import Scored, kept
 from swsdask.measures.rankings import (
+    JUDGED,
     NEEDS,
     POOLED_NEEDS,
     Rankings,
@@ -97,9 +100,13 @@ from swsdask.measures.rankings import (
     query_rankings,
     steps,
 )
+from swsdask.model.measures import at_level, named_at
 from swsdask.model.retrieval import WITHOUT_ORDER, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.statistic import Statistic
+
+LEAST = 0.00001
+"""What lower values count as in a geometric mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,11 +137,18 @@ class RankedQueries:
         """The average of a column [n_queries]; NaN over no query."""
         if self.as_nan.any() or not self.n_averaged:
             return float(np.nan)
-        return fsum(column[self.ranked].tolist()) / self.n_averaged
+        return fsum(self._with_zeros(column)[self.averaged].tolist()) / self.n_averaged
+
+    def geometric_mean(self, column: F64) -> float:
+        """The geometric mean of a column [n_queries], values below `LEAST` counting as that; NaN over no query."""
+        counted = self._with_zeros(column)[self.averaged].tolist()
+        if self.as_nan.any() or not counted:
+            return math.nan
+        return math.exp(fsum(math.log(max(LEAST, each)) for each in counted) / len(counted))
 
     def by_query(self, columns: Mapping[str, F64]) -> Values:
         """Numbers of the condition's queries and of those averaged, by measure, from columns [n_queries]."""
-        return self.counts_by_query({name: np.where(self.as_zero, 0.0, column) for name, column in columns.items()})
+        return self.counts_by_query({name: self._with_zeros(column) for name, column in columns.items()})
 
     def counts_by_query(self, columns: Mapping[str, F64 | I64]) -> Values:
         """The same of numbers that queries have whether they count as zero or not."""
@@ -142,11 +156,15 @@ class RankedQueries:
         numbers = {name: column[listed].astype(np.float64) for name, column in columns.items()}
         return Values(self.population.condition.name, listed, numbers)
 
+    def _with_zeros(self, column: F64) -> F64:
+        """A column with 0 where a query counts as zero and has no number."""
+        return np.where(self.as_zero & np.isnan(column), 0.0, column)
+
 
 @kept
-def ranked_queries(scored: Scored, population: Population) -> RankedQueries:
-    """The queries that averages of the rankings of one condition count."""
-    options, rankings = scored.settings.average_precision, query_rankings(scored, population)
+def ranked_queries(scored: Scored, population: Population, level: int) -> RankedQueries:
+    """The queries that averages of the rankings of one condition count, if relevant grades begin at `level`."""
+    options, rankings = scored.settings.average_precision, query_rankings(scored, population, level)
     asked = population.asked
     relevant, retrieved = rankings.relevant > 0, rankings.retrieved > 0
     nobody = np.zeros_like(asked)
@@ -168,40 +186,41 @@ class AveragePrecision:
     """ap."""
 
     names: ClassVar[tuple[str, ...]] = ("ap",)
-    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *POOLED_NEEDS)))
+    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *POOLED_NEEDS, *JUDGED)))
 
     def values(self, scored: Scored) -> Iterator[Values]:
         """Overall and per query."""
         for population in scored.populations:
             pooled = average_precision(pooled_ranking(scored, population), scored.settings.average_precision)
             yield population.overall({"ap": float(pooled[0])})
-            yield ranked_queries(scored, population).by_query({"ap": ap_of_queries(scored, population)})
+            for level in scored.settings.average_precision.all_levels:
+                queries = ranked_queries(scored, population, level)
+                yield queries.by_query({at_level("ap", level): ap_of_queries(scored, population, level)})
 
 
 class MeanAveragePrecision:
     """map, and over how many queries; it needs no ranking of everything."""
 
     names: ClassVar[tuple[str, ...]] = ("map", "map_n_averaged", "map_n_no_relevant", "map_n_missing")
-    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+    needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
 
     def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
-        for population in scored.populations:
-            queries = ranked_queries(scored, population)
-            yield population.overall(
-                {
-                    "map": queries.mean(ap_of_queries(scored, population)),
-                    "map_n_averaged": queries.n_averaged,
-                    "map_n_no_relevant": queries.n_no_relevant,
-                    "map_n_missing": queries.n_missing,
-                }
-            )
+        for population, level in product(scored.populations, scored.settings.average_precision.all_levels):
+            queries = ranked_queries(scored, population, level)
+            numbers = {
+                "map": queries.mean(ap_of_queries(scored, population, level)),
+                "map_n_averaged": queries.n_averaged,
+                "map_n_no_relevant": queries.n_no_relevant,
+                "map_n_missing": queries.n_missing,
+            }
+            yield population.overall(named_at(level, numbers))
 
 
 @kept
-def ap_of_queries(scored: Scored, population: Population) -> F64:
+def ap_of_queries(scored: Scored, population: Population, level: int) -> F64:
     """AP of every query; NaN where nothing is relevant."""
-    return average_precision(query_rankings(scored, population), scored.settings.average_precision)
+    return average_precision(query_rankings(scored, population, level), scored.settings.average_precision)
 
 
 def average_precision(rankings: Rankings, options: AveragePrecisionSettings) -> F64:
@@ -234,21 +253,26 @@ def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple
     height = precision
     if options.integration == "trapezoid":
         height = np.where(np.isnan(before), precision, (before + precision) / 2)
-    products = (of.hits * height).tolist()
-    return np.array([fsum(products[begin:end]) for begin, end in pairwise(of.offsets.tolist())]), behind
+    return rounded_sums(of.hits * height, of.offsets), behind
+
+
+def rounded_sums(terms: NDArray[np.floating[Any]], offsets: I64) -> F64:
+    """The sums of terms[offsets[i] : offsets[i + 1]], each rounded once."""
+    values = terms.tolist()
+    return np.array([fsum(values[begin:end]) for begin, end in pairwise(offsets.tolist())], np.float64)
 
 
 class RankedPrecision:
     """r_precision, precision_at_rank@K, precision_at_recall@R."""
 
     names: ClassVar[tuple[str, ...]] = ("r_precision", "precision_at_rank@", "precision_at_recall@")
-    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+    needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
 
     def values(self, scored: Scored) -> Iterator[Values]:
         """Averages, and per query."""
         options = scored.settings.average_precision
-        for population in scored.populations:
-            rankings, queries = query_rankings(scored, population), ranked_queries(scored, population)
+        for population, level in product(scored.populations, options.all_levels):
+            rankings, queries = query_rankings(scored, population, level), ranked_queries(scored, population, level)
             by_rank = {"r_precision": rankings.relevant}
             by_rank |= {f"precision_at_rank@{rank}": np.full(len(rankings), rank) for rank in options.ranks}
             columns = {name: _precision_at_rank(rankings, rank, options.ties) for name, rank in by_rank.items()}
@@ -256,6 +280,7 @@ class RankedPrecision:
                 f"precision_at_recall@{recall!r}": precision
                 for recall, precision in zip(options.recalls, precisions_at_recalls(rankings, options), strict=True)
             }
+            columns = named_at(level, columns)
             yield population.overall({name: queries.mean(column) for name, column in columns.items()})
             yield queries.by_query(columns)
 

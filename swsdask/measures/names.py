@@ -13,7 +13,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.measures import names_in
+from swsdask.model.measures import at_level, names_in, parted
+from swsdask.model.retrieval import RELEVANT
 from swsdask.model.settings import EvaluationSettings
 
 
@@ -45,16 +46,52 @@ POINTS = {
     "recall_at_rank@": _RANKS,
     "success_at_rank@": _RANKS,
     "ap_at_rank@": _RANKS,
+    "reciprocal_rank_at_rank@": _RANKS,
+    "relative_precision_at_rank@": _RANKS,
+    "ndcg_at_rank@": _RANKS,
+    "exponential_ndcg_at_rank@": _RANKS,
+    "err_at_rank@": _RANKS,
+    "judged_at_rank@": _RANKS,
     "rbp@": Points("average_precision.persistences", "0.8", least=1e-9, most=1 - 1e-9),
     "precision_at_recall@": Points("average_precision.recalls", "0.5", 0, 1),
+    "precision_at_relevant@": Points("average_precision.multiples", "2.0", least=1e-9, most=1e6),
 }
 """By family."""
 
-_ELSEWHERE = {**names_in("trec_eval"), **names_in("ir_measures"), "RBP": "rbp@0.8"}
-"""Our measures by the names of trec_eval and ir_measures, up to where a point follows."""
+_TREC_EVAL = names_in("trec_eval")
+_IR_MEASURES = {
+    **names_in("ir_measures"),
+    "RBP": "rbp@0.8",
+    "SetF(beta=1.0)": "set_f1",
+    "nDCG(dcg='log2')": "ndcg",
+    "nDCG(dcg='log2')@": "ndcg_at_rank@",
+}
 
-_GRADED = re.compile(r"(nDCG|ndcg|ERR|Bpref|bpref|infAP|Judged|Compat|alpha_nDCG)\b.*|ndcg_.*|.*\(rel=(?!1\)).*")
-"""Measures that need more of a judgment than whether it is relevant."""
+_WITH_LEVEL = re.compile(r"(?P<open>[A-Za-z]+\((?:[^)]*, *)?)rel=(?P<level>[0-9]+)(?:, *)?(?P<close>[^)]*\)(?:@.*)?)")
+_LEVELLED = {
+    *("map", "map_n_averaged", "map_n_no_relevant", "map_n_missing", "ap", "r_precision", "precision_at_rank@"),
+    *("precision_at_recall@", "recall_at_rank@", "success_at_rank@", "ap_at_rank@", "reciprocal_rank", "rbp@"),
+    *("eleven_point_precision", "set_precision", "set_recall", "set_f1", "set_map", "gm_map", "n_retrieved"),
+    *(
+        "n_relevant",
+        "n_relevant_retrieved",
+        "bpref",
+        "gm_bpref",
+        "inferred_ap",
+        "binary_gain",
+        "precision_at_relevant@",
+    ),
+    *("relative_precision_at_rank@", "set_relative_precision", "reciprocal_rank_at_rank@", "utility"),
+    "n_nonrelevant_judged",
+}
+"""The families that take documents as relevant or not, from grade 1 on or from another."""
+
+_NOT_COMPUTED = re.compile(
+    r"(Accuracy|BPM|Compat|INS[TQ]|SDCG|NERR[0-9]+|(alpha_n?D?CG|n?ERR_IA|n?NRBP|(AP|P)_IA|StRecall)|"
+    r"(n?DCG|AP|P|R|RR|Rprec|RBP|Set[PRF]|SetAP|IPrec|Success|Bpref|infAP|ERR|Judged)\(.*\))(\(.*\))?(@.*)?"
+)
+"""What ir_measures writes that is none of our measures: of intents and user models, with other gains, or with documents
+that are judged only."""
 
 _POINT = re.compile(r"(?<=[@_=])([0-9.]+)\)?$")
 
@@ -62,21 +99,40 @@ _POINT = re.compile(r"(?<=[@_=])([0-9.]+)\)?$")
 def from_elsewhere(name: str) -> str:
     """Our name of a measure that is written as ir_measures writes it, `P@5`, or trec_eval, `P_5`; others as they are.
 
-    Raises `SettingsError` for measures of graded judgments.
+    Raises `SettingsError` for measures of ir_measures that are not computed here.
 
     Examples
     --------
-    >>> [from_elsewhere(name) for name in ("AP", "AP@10", "P(rel=1)@5", "map_cut_100", "RBP(p=0.5)", "atwv", "twv@0.5")]
-    ['map', 'ap_at_rank@10', 'precision_at_rank@5', 'ap_at_rank@100', 'rbp@0.5', 'atwv', 'twv@0.5']
+    >>> [from_elsewhere(name) for name in ("AP", "P(rel=2)@5", "ndcg_cut_100", "RBP(p=0.5)", "atwv", "twv@0.5")]
+    ['map', 'precision_at_rank(rel=2)@5', 'ndcg_at_rank@100', 'rbp@0.5', 'atwv', 'twv@0.5']
     """
-    if _GRADED.fullmatch(name):
-        raise SettingsError(f"measure {name!r}: a judgment is relevant or not here, its grade is not kept.")
-    if name in _ELSEWHERE:
-        return _ELSEWHERE[name]
-    plain = name.replace("(rel=1)", "")
-    point = _POINT.search(plain)
-    family = _ELSEWHERE.get(plain[: point.start()] if point else plain)
-    return name if family is None else f"{family}{point[1] if point else ''}"
+    plain, level = name.replace('"', "'"), RELEVANT
+    counted = _WITH_LEVEL.fullmatch(plain)
+    if counted is not None:
+        plain = re.sub(r", *(?=\))", "", f"{counted['open']}{counted['close']}").replace("()", "")
+        level = int(counted["level"])
+        plain = "NumRet(rel=1)" if plain == "NumRet" else plain
+    found = _named(plain)
+    if found is not None:
+        return at_level(found, level)
+    if _NOT_COMPUTED.fullmatch(name):
+        raise SettingsError(
+            f"measure {name!r} of ir_measures is not computed here. See `swsdask measures` for those that are."
+        )
+    return name
+
+
+def _named(name: str) -> str | None:
+    """Our name of a measure without a level, None if no other tool calls one so."""
+    whole = _IR_MEASURES.get(name) or _TREC_EVAL.get(name)
+    if whole is not None and not whole.endswith("@"):
+        return whole
+    point = _POINT.search(name)
+    if point is None:
+        return None
+    family = name[: point.start()]
+    ours = _IR_MEASURES.get(family) or _TREC_EVAL.get(family)
+    return None if ours is None or not ours.endswith("@") else f"{ours}{point[1]}"
 
 
 def family_name(measure: str) -> str:
@@ -96,13 +152,17 @@ def with_points(
         return None, settings
     written: list[str] = []
     points = {family.setting: dict.fromkeys(family.of(settings)) for family in POINTS.values()}
+    levels = dict.fromkeys(settings.average_precision.levels)
     for name in map(from_elsewhere, names):
-        family = family_name(name)
-        point = name.removeprefix(family)
+        family, level, point = parted(name)
+        if level != RELEVANT:
+            if family not in _LEVELLED or level < RELEVANT:
+                raise SettingsError(f"measure {name!r}: {family} does not depend on the grade that is relevant.")
+            levels[level] = None
         if family in POINTS and point:
             number = _number(name, point, family, POINTS[family])
             points[POINTS[family].setting][number] = None
-            written.append(f"{family}{number!r}")
+            written.append(at_level(f"{family}{number!r}", level))
         else:
             written.append(name)
     for family, (setting, example, *_) in POINTS.items():
@@ -110,7 +170,8 @@ def with_points(
             raise SettingsError(
                 f"measure {family!r}: no point is set. Request {family}{example}, or set {setting}=[{example}]."
             )
-    return written, _with(settings, {setting: tuple(found) for setting, found in points.items()})
+    chosen = {setting: tuple(found) for setting, found in points.items()}
+    return written, _with(settings, {**chosen, "average_precision.levels": tuple(levels)})
 
 
 def _with(settings: EvaluationSettings, values: Mapping[str, Any]) -> EvaluationSettings:

@@ -14,6 +14,7 @@ from swsdask.measures.measure import Scored
 from swsdask.measures.twv import decision_bounds
 from swsdask.model.errors import counted, listed
 from swsdask.model.results import Note
+from swsdask.model.retrieval import RELEVANT
 from swsdask.model.settings import EvaluationSettings, Weights, weights
 from swsdask.model.trials import Reference
 from swsdask.statistics.counts import Counts
@@ -23,19 +24,24 @@ from swsdask.statistics.onsets import onset_counts
 from swsdask.statistics.ranks import EventHits, EventQueryRanks, QueryRanks
 
 
-def interpretation(reference: Reference, settings: EvaluationSettings) -> tuple[str, ...]:
+def interpretation(reference: Reference, settings: EvaluationSettings, *, costs: bool = True) -> tuple[str, ...]:
     """What the settings mean on this evaluation: costs in plain words, the effective prior, who is left out.
+
+    Without `costs`, for measures that no operating point bears upon, only who is left out.
 
     Sources: the 2013 measures document, Eq. 12, 15-16, 19-20, 23 and 31.
     """
     whole = populations(reference)[0]
+    if not costs:
+        return tuple(_left_out(reference, settings))
     point = weights(reference, settings)
     return (
         *_costs(whole, point, settings),
         f"Beta = {point.beta:.6g}; effective prior P_tar = {point.effective_prior:.6g} (Eq. 23); Bayes threshold "
         f"-logit(P_tar) = {point.bayes_threshold:.6g} (Eq. 31): where scores are log-likelihood ratios, accepting what "
         "lies above it costs least.",
-        *_left_out(reference, whole, settings),
+        *_left_out(reference, settings),
+        *_undefined(reference, whole),
     )
 
 
@@ -55,7 +61,7 @@ def system_notes(scored: Scored) -> tuple[Note, ...]:
 def _averaged(scored: Scored) -> Iterator[Note]:
     if not (QueryRanks in scored or EventQueryRanks in scored):
         return
-    queries = ranked_queries(scored, scored.populations[0])
+    queries = ranked_queries(scored, scored.populations[0], RELEVANT)
     left_out = [
         f"{counted(number, 'queries')} without {what}"
         for number, what in ((queries.n_no_relevant, "targets"), (queries.n_missing, "trials"))
@@ -153,7 +159,7 @@ def _costs(whole: Population, point: Weights, settings: EvaluationSettings) -> I
     )
 
 
-def _left_out(reference: Reference, whole: Population, settings: EvaluationSettings) -> Iterator[str]:
+def _left_out(reference: Reference, settings: EvaluationSettings) -> Iterator[str]:
     without = [reference.query_ids[q] for q in np.flatnonzero(reference.targets.sum(axis=1) == 0)]
     if without:
         who = f"{counted(len(without), 'queries')} without target trials ({listed(without)})"
@@ -165,6 +171,9 @@ def _left_out(reference: Reference, whole: Population, settings: EvaluationSetti
             yield f"Averages of rankings alone count {who}, by average_precision.no_relevant."
     if reference.n_unevaluated:
         yield f"Not counted: {counted(reference.n_unevaluated, 'occurrences')} outside the evaluated excerpts."
+
+
+def _undefined(reference: Reference, whole: Population) -> Iterator[str]:
     if whole.n_target == 0:
         yield "No query has target trials: TWV and C_nxe are not defined."
     full = [reference.query_ids[q] for q in np.flatnonzero(whole.queries & (whole.nontargets <= 0))]

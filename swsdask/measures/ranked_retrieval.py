@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import product
 from math import fsum
 from typing import Any, ClassVar
 
@@ -39,22 +39,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdask.measures.average_precision import (
-    RankedQueries,
     ap_of_queries,
     hits_at_rank,
     over,
     precisions_at_recalls,
     ranked_queries,
+    rounded_sums,
 )
 from swsdask.measures.averages import Values
 from swsdask.measures.measure import Scored
-from swsdask.measures.rankings import NEEDS, Rankings, query_rankings
+from swsdask.measures.rankings import JUDGED, NEEDS, Rankings, query_rankings
+from swsdask.model.measures import named_at
 from swsdask.model.retrieval import WITHOUT_ORDER, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64
 from swsdask.statistics.statistic import Statistic
-
-LEAST_AP = 0.00001
-"""The AP that lower ones count as in a geometric mean."""
 
 _ELEVEN = tuple(tenths / 10 for tenths in range(11))
 
@@ -78,13 +76,13 @@ class RankedRetrieval:
         "n_relevant",
         "n_relevant_retrieved",
     )
-    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+    needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
 
     def values(self, scored: Scored) -> Iterator[Values]:
         """Averages and sums, and per query."""
         options = scored.settings.average_precision
-        for population in scored.populations:
-            rankings, queries = query_rankings(scored, population), ranked_queries(scored, population)
+        for population, level in product(scored.populations, options.all_levels):
+            rankings, queries = query_rankings(scored, population, level), ranked_queries(scored, population, level)
             retrieved = np.diff(rankings.hit_offsets)
             counts = {
                 "n_retrieved": rankings.retrieved,
@@ -93,11 +91,11 @@ class RankedRetrieval:
             }
             columns = {**_of_ranks(rankings, options), **_of_sets(rankings, retrieved)}
             means = {name: queries.mean(column) for name, column in columns.items()}
-            means["gm_map"] = _geometric_mean(ap_of_queries(scored, population), queries)
+            means["gm_map"] = queries.geometric_mean(ap_of_queries(scored, population, level))
             sums = {name: int(column[queries.averaged].sum()) for name, column in counts.items()}
-            yield population.overall({**means, **sums})
-            yield queries.by_query(columns)
-            yield queries.counts_by_query(counts)
+            yield population.overall(named_at(level, {**means, **sums}))
+            yield queries.by_query(named_at(level, columns))
+            yield queries.counts_by_query(named_at(level, counts))
 
 
 def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str, F64]:
@@ -134,14 +132,6 @@ def _of_sets(rankings: Rankings, retrieved: I64) -> dict[str, F64]:
     }
 
 
-def _geometric_mean(precisions: F64, queries: RankedQueries) -> float:
-    """The geometric mean of the queries that are averaged; NaN over no query."""
-    counted = precisions[queries.averaged].tolist()
-    if queries.as_nan.any() or not counted:
-        return math.nan
-    return math.exp(fsum(math.log(max(LEAST_AP, each)) for each in counted) / len(counted))
-
-
 def _powers(base: float, exponents: I64) -> F64:
     """base^exponent, for base < 1: by multiplication, which gives the same bits on every machine."""
     vanished = int(-745 / math.log(base)) + 2
@@ -151,8 +141,7 @@ def _powers(base: float, exponents: I64) -> F64:
 
 def _sums(terms: NDArray[np.floating[Any]], rankings: Rankings) -> F64:
     """The sums of terms of hits, of each ranking, each rounded once."""
-    values = terms.tolist()
-    return np.array([fsum(values[begin:end]) for begin, end in pairwise(rankings.hit_offsets.tolist())], np.float64)
+    return rounded_sums(terms, rankings.hit_offsets)
 
 
 def _where_relevant(column: F64 | np.ndarray[tuple[int], np.dtype[np.bool_]], rankings: Rankings) -> F64:

@@ -17,6 +17,7 @@ import numpy as np
 from swsdask.kernels.ladder import find_own_rungs
 from swsdask.measures.averages import Population
 from swsdask.measures.measure import Scored, kept
+from swsdask.model.retrieval import RELEVANT
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import class_layers, class_targets
 from swsdask.statistics.ladder import Hits
@@ -25,6 +26,9 @@ from swsdask.statistics.ranks import (
     EventPooledRanks,
     EventQueryRanks,
     HitPlaces,
+    JudgedRanks,
+    JudgedTies,
+    JudgedTrials,
     PooledRanks,
     QueryRanks,
     TiedRanks,
@@ -99,9 +103,17 @@ class Rankings:
         return self.in_front
 
 
+JUDGED: tuple[type[Statistic], ...] = (JudgedTrials, JudgedRanks, JudgedTies)
+"""The statistics that the rankings of judged documents are made of."""
+
+
 @kept
-def query_rankings(scored: Scored, population: Population) -> Rankings:
-    """The ranking of every query in the groups of documents of a condition."""
+def query_rankings(scored: Scored, population: Population, level: int) -> Rankings:
+    """The ranking of every query in the groups of documents of a condition, its targets those of a grade or above."""
+    return _target_rankings(scored, population) if level == RELEVANT else judged_rankings(scored, population).at(level)
+
+
+def _target_rankings(scored: Scored, population: Population) -> Rankings:
     reference = scored.reference
     ranks: QueryRanks = scored[EventQueryRanks] if EventHits in scored else scored[QueryRanks]
     hits = _hits(scored)
@@ -114,8 +126,103 @@ def query_rankings(scored: Scored, population: Population) -> Rankings:
         counts=ranks.counts[:, groups].sum(axis=1),
         tied=ranks.tied[:, groups].sum(axis=1),
         new=np.bincount(row, minlength=len(ranks.rungs)),
-        tied_in_front=_own_in_front(scored, population),
+        tied_in_front=_own_in_front(scored, population, HitPlaces, TiedRanks),
         relevant=reference.targets[:, groups].sum(axis=1),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRankings:
+    """The rankings of queries as the places of their judged trials.
+
+    `rankings` have all judged trials in place of hits: rows offsets[i] .. offsets[i + 1] of `rank`, from 1, and `grade`
+    are those of ranking i from the first to the last. `judged` are the grades of all that was judged, retrieved or not,
+    from the highest; those of ranking i are rows judged_offsets[i] .. judged_offsets[i + 1].
+    """
+
+    rankings: Rankings
+    rank: I64
+    grade: I64
+    judged: I64
+    judged_offsets: I64
+
+    @property
+    def offsets(self) -> I64:
+        """The judged trials of ranking i are offsets[i] .. offsets[i + 1]."""
+        return self.rankings.hit_offsets
+
+    @property
+    def retrieved(self) -> I64:
+        """The number of trials of each ranking."""
+        return self.rankings.retrieved
+
+    def n_judged(self, wanted: Bool) -> I64:
+        """How many of the rows of `judged` that are `wanted` each ranking has."""
+        return np.diff(np.append(0, np.cumsum(wanted))[self.judged_offsets])
+
+    def sums(self, wanted: Bool) -> I64:
+        """How many of the judged trials that are `wanted` each ranking has."""
+        return np.diff(np.append(0, np.cumsum(wanted))[self.offsets])
+
+    def before(self, wanted: Bool) -> I64:
+        """How many of the judged trials that are `wanted` are in front of each one in its ranking."""
+        sums = np.append(0, np.cumsum(wanted))
+        in_front: I64 = sums[:-1] - np.repeat(sums[self.offsets[:-1]], np.diff(self.offsets))
+        return in_front
+
+    def at(self, level: int) -> Rankings:
+        """The same rankings with the judged trials of grade `level` or above as hits, all others as false alarms."""
+        of, relevant = self.rankings, self.grade >= level
+        begin = np.append(0, np.cumsum(of.new))
+        sums = np.append(0, np.cumsum(relevant))
+        first = of.hit_offsets[of.number]
+        others_above = (begin[:-1] - first) - (sums[begin[:-1]] - sums[first])
+        others_through = (begin[1:] - first) - (sums[begin[1:]] - sums[first])
+        new = np.diff(sums[begin])
+        held = new > 0
+        return Rankings(
+            offsets=np.append(0, np.cumsum(held))[of.offsets],
+            new=new[held],
+            above=(of.above + others_above)[held],
+            through=(of.through + others_through)[held],
+            in_front=None if of.in_front is None else (self.rank - 1 - self.before(relevant))[relevant],
+            relevant=self.n_judged(self.judged >= level),
+            retrieved=of.retrieved,
+        )
+
+
+@kept
+def judged_rankings(scored: Scored, population: Population) -> JudgedRankings:
+    """The ranking of every query in the groups of documents of a condition, where documents are judged."""
+    reference, trials, ranks = scored.reference, scored[JudgedTrials], scored[JudgedRanks]
+    judgments, ties = reference.judgments, scored.settings.average_precision.ties
+    if judgments is None:
+        raise ValueError("no documents were judged")
+    groups = population.condition.groups
+    inside = groups[trials.group]
+    query, score, grade = trials.query[inside], trials.score[inside], trials.grade[inside]
+    row = find_own_rungs(query, score, ranks.offsets, ranks.rungs)
+    counted = np.flatnonzero(groups[reference.group_of_document[judgments.document]])
+    counted = counted[np.lexsort((-judgments.grade[counted], judgments.query[counted]))]
+    rankings = rankings_of(
+        offsets=ranks.offsets,
+        counts=ranks.counts[:, groups].sum(axis=1),
+        tied=ranks.tied[:, groups].sum(axis=1),
+        new=np.bincount(row, minlength=len(ranks.rungs)),
+        tied_in_front=_own_in_front(scored, population, JudgedTrials, JudgedTies),
+        relevant=np.bincount(judgments.query[counted], minlength=reference.n_queries),
+    )
+    if rankings.in_front is None:
+        ties = ties if ties == "best" else "worst"
+        within = -grade if ties == "best" else grade
+    else:
+        within = trials.place[inside]
+    return JudgedRankings(
+        rankings=rankings,
+        rank=rankings.false_alarms_in_front(ties) + rankings.hit_ranks,
+        grade=grade[np.lexsort((within, -score, query))],
+        judged=judgments.grade[counted],
+        judged_offsets=np.searchsorted(judgments.query[counted], np.arange(reference.n_queries + 1)),
     )
 
 
@@ -156,12 +263,17 @@ def _pooled_in_front(scored: Scored, population: Population, lines: Bool) -> I64
     return in_front[np.lexsort((number, -tie))]
 
 
-def _own_in_front(scored: Scored, population: Population) -> I64 | None:
-    """The false alarms of its own query and score in front of each hit: by query, hits from the first to the last."""
-    ties = scored.get(TiedRanks)
+def _own_in_front(
+    scored: Scored, population: Population, placed: type[HitPlaces], tied_ranks: type[TiedRanks]
+) -> I64 | None:
+    """The trials of its own query and score that are in front of each placed one, and not placed themselves.
+
+    By query, placed trials from the first to the last.
+    """
+    ties = scored.get(tied_ranks)
     if ties is None:
         return None
-    places = scored[HitPlaces]
+    places = scored[placed]
     chosen = population.condition.groups[places.group]
     score, query = places.score[chosen], places.query[chosen]
     number = ties.keys.own_keys(score, places.place[chosen], query)

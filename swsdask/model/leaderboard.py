@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,8 +22,17 @@ LEADERBOARD = (
 )
 """The columns of a leaderboard; those of a group stay side by side."""
 
+RETRIEVAL = (("map", "ndcg", "r_precision"), ("bpref", "reciprocal_rank"), ("n_relevant", "n_relevant_retrieved"))
+"""Those of rankings alone."""
+
 FACTS = {"n_queries": "queries", "n_target": "targets"}
 """Measures that are equal for all systems of a condition, and what they count."""
+
+
+def columns_of(measures: Collection[str]) -> list[list[str]]:
+    """The groups of columns of a leaderboard where all measures were requested, those that have numbers."""
+    chosen = LEADERBOARD if any(name in measures for group in LEADERBOARD for name in group) else RETRIEVAL
+    return [[name for name in group if name in measures] for group in chosen]
 
 
 @dataclass(frozen=True)

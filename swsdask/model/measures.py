@@ -1,18 +1,24 @@
 """The table of measures: one row for each name, with its heading, digits, order of merit and source.
 
 Rankings, tables, pages and documentation read it; a measure's formula is in `measures`, under the same name. A name
-that ends in "@" means one number at each point, such as `twv@0.5`.
+that ends in "@" means one number at each point, such as `twv@0.5`. `map(rel=2)` is MAP where documents are relevant
+from grade 2 on.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+from swsdask.model.retrieval import RELEVANT
+
+Column = TypeVar("Column")
 
 _COUNT, _RATE, _RARE, _SCORE = 0, 4, 6, 4
-_MEASURES, _THESIS = "2013 measures document, ", "thesis, "
+_MEASURES, _THESIS, _NDCG = "2013 measures document, ", "thesis, ", "Järvelin and Kekäläinen 2002"
 
 
 @dataclass(frozen=True)
@@ -220,11 +226,11 @@ TABLE = (
                 span="0 .."),
     Description("impute_score", "Imputed score", "The score of trials that the system did not give",
                 _SCORE, source=_MEASURES + "Eq. 42", printed="MediaEval: default"),
-    Description("ap", "AP", "Average precision", _RATE, +1, balanced=True, source=_THESIS + "5.2",
-                formula="(1 / R) sum over g of (H_g - H_(g-1)) Q_g", span="0 .. 1", printed="kws-assessment: AP"),
     Description("map", "MAP", "Mean average precision over queries", _RATE, +1, balanced=True, source=_THESIS + "5.2",
                 formula="mean over q of AP(q)", span="0 .. 1",
                 printed="KWSEval: MAP%; trec_eval: map; ir_measures: AP; kws-assessment: MAP"),
+    Description("ap", "AP", "Average precision", _RATE, +1, balanced=True, source=_THESIS + "5.2",
+                formula="(1 / R) sum over g of (H_g - H_(g-1)) Q_g", span="0 .. 1", printed="kws-assessment: AP"),
     Description("map_n_averaged", "Averaged", "Queries that MAP averages", _COUNT, span="0 ..",
                 printed="trec_eval: num_q; ir_measures: NumQ"),
     Description("map_n_no_relevant", "No targets", "Queries left out of MAP: without targets", _COUNT, span="0 .."),
@@ -275,6 +281,56 @@ TABLE = (
     Description("n_relevant_retrieved", "Relevant retrieved", "Targets in the rankings that are averaged",
                 _COUNT, +1, by_query=False, formula="sum over q of n", span="0 ..",
                 printed="trec_eval: num_rel_ret; ir_measures: NumRet(rel=1)"),
+    Description("reciprocal_rank_at_rank@", "MRR", "Reciprocal rank, 0 beyond a given rank, over queries",
+                _RATE, +1, formula="mean over q of [t_1 <= K] / t_1", span="0 .. 1", printed="ir_measures: RR@K"),
+    Description("ndcg", "nDCG", "Normalised discounted cumulative gain, averaged over queries", _RATE, +1,
+                balanced=True, source=_NDCG, formula="mean over q of DCG / ideal DCG", span="0 .. 1",
+                printed="trec_eval: ndcg; ir_measures: nDCG"),
+    Description("ndcg_at_rank@", "nDCG", "nDCG at a given rank, averaged over queries",
+                _RATE, +1, source=_NDCG, formula="mean over q of DCG_K / ideal DCG_K", span="0 .. 1",
+                printed="trec_eval: ndcg_cut_K; ir_measures: nDCG@K"),
+    Description("exponential_ndcg_at_rank@", "nDCG 2^g", "nDCG of gains 2^grade - 1 at a given rank, over queries",
+                _RATE, +1, source="Burges et al. 2005", span="0 .. 1",
+                printed="ir_measures: nDCG(dcg='exp-log2')@K"),
+    Description("err_at_rank@", "ERR", "Expected reciprocal rank down to a given rank, averaged over queries",
+                _RATE, +1, source="Chapelle et al. 2009",
+                formula="mean over q of sum over r <= K of s_r / r prod over i < r of (1 - s_i)",
+                span="0 .. 1", printed="ir_measures: ERR@K"),
+    Description("bpref", "bpref", "Preference of relevant over judged non-relevant documents, averaged over queries",
+                _RATE, +1, balanced=True, source="Buckley and Voorhees 2004",
+                formula="mean over q of 1/R sum over relevant of 1 - min(n, R) / min(N, R)", span="0 .. 1",
+                printed="trec_eval: bpref; ir_measures: Bpref"),
+    Description("gm_bpref", "GM bpref", "Geometric mean of bpref of queries", _RATE, +1, span="0 .. 1",
+                printed="trec_eval: gm_bpref"),
+    Description("inferred_ap", "infAP", "Average precision inferred from a judged sample, averaged over queries",
+                _RATE, +1, balanced=True, source="Yilmaz and Aslam 2006", span="0 .. 1",
+                printed="trec_eval: infAP; ir_measures: infAP"),
+    Description("judged_at_rank@", "Judged", "Share of judged documents among the first K, averaged over queries",
+                _RATE, formula="mean over q of J_K / min(K, N)", span="0 .. 1", printed="ir_measures: Judged@K"),
+    Description("ndcg_at_levels", "nDCG at levels", "Mean of nDCG at the ranks where ideal gain falls", _RATE, +1,
+                by_query=False, span="0 ..", printed="trec_eval: Rndcg"),
+    Description("ndcg_of_relevant", "nDCG of relevant", "Mean of nDCG at the ranks of relevant documents", _RATE, +1,
+                by_query=False, span="0 .. 1", printed="trec_eval: ndcg_rel"),
+    Description("normalised_gain", "G", "Gain discounted by how much more the ideal ranking has gained", _RATE, +1,
+                by_query=False, span="0 .. 1", printed="trec_eval: G"),
+    Description("binary_gain", "Binary G", "Relevant documents discounted by the others in front", _RATE, +1,
+                by_query=False, formula="mean over q of 1/R sum over i of 1 / log2(2 + t_i - i)", span="0 .. 1",
+                printed="trec_eval: binG"),
+    Description("precision_at_relevant@", "Precision at R times", "Precision at a multiple of the number of targets",
+                _RATE, +1, by_query=False, span="0 .. 1", printed="trec_eval: Rprec_mult_M"),
+    Description("relative_precision_at_rank@", "Rel. precision",
+                "Precision at a given rank over the highest possible one",
+                _RATE, +1, by_query=False, formula="mean over q of H_K / min(K, R)", span="0 .. 1",
+                printed="trec_eval: relative_P_K"),
+    Description("set_relative_precision", "Set rel. precision",
+                "Precision of all that was retrieved over the highest possible one", _RATE, +1, by_query=False,
+                formula="mean over q of n / min(N, R)", span="0 .. 1",
+                printed="trec_eval: set_relative_P; ir_measures: SetP(relative=True)"),
+    Description("utility", "Utility", "Relevant documents less others of all that was retrieved, averaged over queries",
+                _RATE, +1, by_query=False, formula="mean over q of 2 n - N", printed="trec_eval: utility"),
+    Description("n_nonrelevant_judged", "Non-relevant judged",
+                "Judged non-relevant documents in the rankings that are averaged", _COUNT, by_query=False, span="0 ..",
+                printed="trec_eval: num_nonrel_judged_ret"),
     Description("precision", "Precision", "Precision at the system's decisions, over all queries",
                 _RATE, +1, source=_THESIS + "Eq. 5.1-5.6", formula="H / A", span="0 .. 1"),
     Description("recall", "Recall", "Recall at the system's decisions, over all queries",
@@ -319,13 +375,51 @@ _STAND_IN = {"atwv": "mtwv"}
 """By measure, the one that replaces it for a system without it: runs without decisions have no ATWV."""
 
 
+_NAME = re.compile(r"([^(@]+)(?:\(rel=([0-9]+)\))?(?:(@)(.*))?")
+
+
+class Name(NamedTuple):
+    """The name of a measure in its parts: `twv@` of `twv@0.5`, the least relevant grade, and the point, "" for none."""
+
+    family: str
+    level: int
+    point: str
+
+
+def parted(measure: str) -> Name:
+    """The parts of a name.
+
+    Examples
+    --------
+    >>> tuple(parted("precision_at_rank(rel=2)@5")), tuple(parted("map"))
+    (('precision_at_rank@', 2, '5'), ('map', 1, ''))
+    """
+    found = _NAME.fullmatch(measure)
+    if found is None:
+        return Name(measure, RELEVANT, "")
+    family, level, at, point = found.groups("")
+    return Name(family + at, int(level or RELEVANT), point)
+
+
+def at_level(measure: str, level: int) -> str:
+    """The name of a measure where documents are relevant from a grade on: `precision_at_rank(rel=2)@5`."""
+    family, at, point = measure.partition("@")
+    return measure if level == RELEVANT else f"{family}(rel={level}){at}{point}"
+
+
+def named_at(level: int, columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Numbers by the names that their measures have where documents are relevant from a grade on."""
+    return {at_level(name, level): column for name, column in columns.items()}
+
+
 def describe(measure: str) -> Description:
     """The row of a measure. The heading of `twv@0.5` names its point; an unknown measure is described by its name."""
-    family, at, point = measure.partition("@")
-    if at and f"{family}@" in _BY_NAME:
-        row = _BY_NAME[f"{family}@"]
-        return replace(row, name=measure, heading=f"{row.heading} at {point}")
-    return _BY_NAME.get(measure) or Description(measure, measure, measure, _COUNT if measure.startswith("n_") else None)
+    family, level, point = parted(measure)
+    row = _BY_NAME.get(family)
+    if row is None:
+        return Description(measure, measure, measure, _COUNT if measure.startswith("n_") else None)
+    heading = f"{row.heading} at {point}" if point else row.heading
+    return replace(row, name=measure, heading=heading if level == RELEVANT else f"{heading}, grade {level}+")
 
 
 def names_in(tool: str) -> dict[str, str]:

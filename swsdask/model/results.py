@@ -14,7 +14,7 @@ import pyarrow as pa
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.late_import import LateImport
-from swsdask.model.leaderboard import LEADERBOARD, Board, board
+from swsdask.model.leaderboard import Board, board, columns_of
 from swsdask.model.measures import better, distinct_headings, named, written
 from swsdask.model.plots import Figures
 from swsdask.model.trials import F64, I64
@@ -223,8 +223,8 @@ class Result(Figures):
 
     def _repr_html_(self) -> str:
         """The leaderboard of every condition as tables of HTML, as notebooks show it."""
-        asked = self.asked or [name for group in LEADERBOARD for name in group]
         found = board(self.table, self.asked)
+        asked = self.asked or [name for group in columns_of(found.measures) for name in group]
         there = [name for name in asked if name in found.measures] or list(found.measures)
         tables = []
         for condition in found.conditions:

@@ -40,6 +40,9 @@ class RankRule:
 DEFAULT_RANKING = RankRule()
 
 
+RELEVANT = 1
+"""The grade from which a judged document is relevant, where a measure does not say otherwise."""
+
 WITHOUT_ORDER = ("group", "expected")
 """The rules that give equal scores no order."""
 
@@ -74,6 +77,13 @@ class AveragePrecisionSettings(BaseModel):
         The recalls R of precision_at_recall@R.
     persistences : tuple of float
         The persistences p of rbp@p.
+    levels : tuple of int
+        Grades L for which measures are computed again with only judgments of L and above as relevant: ``map(rel=2)``.
+    multiples : tuple of float
+        The multiples M of the number of relevant documents, of precision_at_relevant@M.
+    highest_grade : int
+        The grade of a document that satisfies every reader but one in 2^grade, in err_at_rank@K; higher ones count as
+        this one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
@@ -90,6 +100,14 @@ class AveragePrecisionSettings(BaseModel):
     recall_rounding: Literal["exact", "trec_eval"] = "exact"
     recalls: tuple[Annotated[float, Field(ge=0, le=1)], ...] = tuple(tenths / 10 for tenths in range(11))
     persistences: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = (0.8,)
+    levels: tuple[Annotated[int, Field(ge=2, le=10**9)], ...] = ()
+    multiples: tuple[Annotated[float, Field(gt=0, le=10**6)], ...] = ()
+    highest_grade: Annotated[int, Field(ge=1, le=50)] = 4
+
+    @property
+    def all_levels(self) -> tuple[int, ...]:
+        """The grades from which documents are relevant, the usual one first."""
+        return tuple(dict.fromkeys((RELEVANT, *self.levels)))
 
     def rule(self, trials: str) -> RankRule:
         """What statistics need, for a kind of trials."""

@@ -83,6 +83,16 @@ OCCURRENCES = pa.schema(
 FOUND_OCCURRENCES = OCCURRENCES.append(pa.field("speaker", pa.string(), nullable=False))
 """Occurrences found in an RTTM's words, and who spoke them."""
 
+JUDGMENTS = pa.schema(
+    [
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("document", pa.string(), nullable=False),
+        pa.field("grade", pa.int64(), nullable=False),
+    ]
+)
+"""One row per judged (query, document), sorted; no row where documents were not judged. A `grade` above 0 is relevant,
+0 is not, and one below 0 was to be judged and was not."""
+
 DETECTIONS = pa.schema(
     [
         pa.field("query", pa.int32(), nullable=False),

@@ -223,6 +223,8 @@ class EvaluationSettings(_Settings):
         The rules of rankings.
     gap : GapSettings
         The penalty function of GAP.
+    measures : {"all", "ranked"}
+        The measures that are scored where none are requested: all, or those of the rankings of queries.
 
     Examples
     --------
@@ -251,6 +253,7 @@ class EvaluationSettings(_Settings):
     operating_point: OperatingPoint = OperatingPoint()
     average_precision: AveragePrecisionSettings = AveragePrecisionSettings()
     gap: GapSettings = GapSettings()
+    measures: Literal["all", "ranked"] = "all"
 
     @field_validator("impute", mode="wrap")
     @classmethod

@@ -136,6 +136,15 @@ class Segments:
 
 
 @dataclass(frozen=True, eq=False)
+class Judgments:
+    """Judged trials: distinct pairs (query, document), sorted, and the `grade` of each (`model.schemas.JUDGMENTS`)."""
+
+    query: I32
+    document: I64
+    grade: I64
+
+
+@dataclass(frozen=True, eq=False)
 class Reference:
     """What was spoken and what a trial is: the same for every system, broadcast once per worker.
 
@@ -147,7 +156,8 @@ class Reference:
     takes time. The last `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were
     found but do not count. `segment` is the number of the segment that each occurrence is in, None where mid-points say
     it. `ranking` is how rankings treat equal scores. `file_order` is whether the order in the files of a run counts;
-    `impute` is the score of trials that a run leaves out, None: its lowest.
+    `impute` is the score of trials that a run leaves out, None: its lowest. `judgments` are those of document trials,
+    where there are any.
     """
 
     rule: AlignmentRule
@@ -175,6 +185,7 @@ class Reference:
     file_order: bool = False
     segment: I64 | None = None
     impute: float | None = None
+    judgments: Judgments | None = None
 
     @property
     def n_queries(self) -> int:

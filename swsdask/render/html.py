@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import counted
-from swsdask.model.leaderboard import LEADERBOARD, Board, board
+from swsdask.model.leaderboard import Board, board, columns_of
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.settings import matching_presets
@@ -137,7 +137,7 @@ def _section(
     found: Board, condition: str, drawn: list[dict[str, Any]], comparison: Comparison | None
 ) -> dict[str, Any]:
     systems = found.ranked(condition)
-    columns = [measure for group in LEADERBOARD for measure in group if measure in found.measures]
+    columns = [measure for group in columns_of(found.measures) for measure in group]
     bars = [measure for measure in BARS if measure in found.measures]
     best = {measure: _best(found, condition, measure) for measure in columns}
     tied = {measure: tied_with_best(comparison, condition, measure) for measure in columns}

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.errors import counted
-from swsdask.model.leaderboard import FACTS, LEADERBOARD, Board, board
+from swsdask.model.leaderboard import FACTS, Board, board, columns_of
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
 
@@ -30,16 +30,14 @@ def print_leaderboard(result: Result, console: Console | None = None, top: int |
 
     Of each condition the first `top` systems are shown; None: as many as a screen of the terminal has room for, or all
     if it is no terminal. The columns are the requested measures, or, if every measure was requested, those of
-    `model.leaderboard.LEADERBOARD`, and the other measures are named. A table that is wider than the terminal continues
+    `model.leaderboard.columns_of`, and the other measures are named. A table that is wider than the terminal continues
     below. Without `console` it is printed to stdout, in full width unless stdout is a terminal.
     """
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else _UNBOUNDED, highlight=False, markup=False, emoji=False)
     found = board(result.table, result.asked)
-    if result.asked is not None:
-        groups = [[measure] for measure in found.measures]
-    else:
-        groups = [[measure for measure in group if measure in found.measures] for group in LEADERBOARD]
+    asked = None if result.asked is None else [[measure] for measure in found.measures]
+    groups = asked or columns_of(found.measures)
     _print_line(console, "Signature", str(result.manifest.get("signature", "")))
     columns = {measure for group in groups for measure in group} | set(FACTS)
     _print_line(console, "Also scored", ", ".join(m for m in found.measures if m not in columns))

@@ -24,13 +24,13 @@ queries equal places are ordered by query.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from swsdask.alignment.trials import ranked_events
+from swsdask.alignment.trials import judged_events, ranked_events
 from swsdask.kernels.ladder import count_ranks
 from swsdask.model.retrieval import RankRule
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
@@ -58,7 +58,7 @@ class RankRungs:
     offsets: I64
 
 
-def query_rungs(hits: Hits, reference: Reference) -> RankRungs:
+def query_rungs(hits: Hits | HitPlaces, reference: Reference) -> RankRungs:
     """The rungs of every query, by its number."""
     every_query = np.arange(reference.n_queries)
     query = np.concatenate([hits.query, every_query])
@@ -248,24 +248,30 @@ class HitPlaces(_OfPlaces):
         return None if reference.ranking.order is None else ()
 
     @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
-        """The hits of one aligned cell."""
-        trials, _ = ranked_events(trials, reference)
-        if trials.hit is None:
+    def chosen(cls, trials: Trials, reference: Reference) -> tuple[Trials, I64, tuple[I64, ...]]:
+        """The events of one aligned cell, the rows of those that are placed, and further columns of these."""
+        events, _ = ranked_events(trials, reference)
+        if events.hit is None:
             raise ValueError("hits need aligned trials")
-        score = ranked(trials.score[trials.hit], reference.ranking)
-        return cls._sorted(
-            score, _places(trials, trials.hit, reference), trials.query[trials.hit], groups(trials, trials.hit)
-        )
+        return events, events.hit, ()
 
     @classmethod
-    def _sorted(cls, score: F64, place: I64, query: I32, group: I16) -> Self:
-        order = np.lexsort((group, query, place, score))
-        return cls(score[order], place[order], query[order], group[order])
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
+        """The hits of one aligned cell."""
+        events, rows, further = cls.chosen(trials, reference)
+        score = ranked(events.score[rows], reference.ranking)
+        place = _places(events, rows, reference)
+        return cls._sorted(score, place, events.query[rows], groups(events, rows), *further)
+
+    @classmethod
+    def _sorted(cls, *columns: Any) -> Self:
+        score, place, query, group, *further = columns
+        order = np.lexsort((*further, group, query, place, score))
+        return cls(*(column[order] for column in columns))
 
     def merge(self, other: Self) -> Self:
         """The hits of both parts together."""
-        names = ("score", "place", "query", "group")
+        names = [each.name for each in fields(self)]
         return self._sorted(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
 
@@ -361,6 +367,7 @@ class TiedRanks(_OfPlaces):
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (HitPlaces,)
+    placed: ClassVar[type[HitPlaces]] = HitPlaces
 
     keys: TieKeys
     own: I64
@@ -369,18 +376,18 @@ class TiedRanks(_OfPlaces):
     @classmethod
     def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> TieKeys | None:
         """The keys of a system's hits; None where no rule orders equal scores."""
-        return TieKeys.of(found[HitPlaces], reference.n_queries) if HitPlaces in found else None
+        if reference.ranking.order is None or cls.placed not in found:
+            return None
+        return TieKeys.of(found[cls.placed], reference.n_queries)
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: TieKeys) -> Self:
         """The false alarms of one aligned cell."""
-        trials, _ = ranked_events(trials, reference)
-        if trials.hit is None:
-            raise ValueError("false alarms need aligned trials")
+        trials, placed, _ = cls.placed.chosen(trials, reference)
         layer, n_layers = class_layers(reference)
         own = np.zeros((len(prepared.own), reference.n_groups), np.int64)
         pooled = np.zeros((len(prepared.pooled), n_layers), np.int64)
-        rows = np.delete(np.arange(len(trials)), trials.hit)
+        rows = np.delete(np.arange(len(trials)), placed)
         query, group = trials.query[rows], groups(trials, rows)
         score = ranked(trials.score[rows], reference.ranking)
         (row, key), (row_all, key_all) = prepared.in_front(score, _places(trials, rows, reference), query)
@@ -394,8 +401,54 @@ class TiedRanks(_OfPlaces):
         return type(self)(self.keys, self.own + other.own, self.pooled + other.pooled)
 
 
+@dataclass(frozen=True, eq=False)
+class JudgedTrials(HitPlaces):
+    """The judged trials of one system with their places, sorted by (score, place, query, group, grade).
+
+    Together with what `JudgedRanks` and `JudgedTies` count around them, they say the rank and the grade of every judged
+    trial in the ranking of its query, from which all measures of judged documents follow, whatever grade they take for
+    relevant.
+    """
+
+    grade: I64
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()] | None:
+        """None where no documents were judged."""
+        return None if reference.judgments is None else ()
+
+    @classmethod
+    def chosen(cls, trials: Trials, reference: Reference) -> tuple[Trials, I64, tuple[I64, ...]]:
+        """The events of one aligned cell, the rows of those that are judged, and their grades."""
+        events, rows, grade = judged_events(trials, reference)
+        return events, rows, (grade,)
+
+
+class JudgedRanks(EventQueryRanks):
+    """The ranking of every query, counted between the scores of its judged trials."""
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (JudgedTrials,)
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs | None:
+        """The rungs of every query; None where no documents were judged."""
+        return query_rungs(found[JudgedTrials], reference) if JudgedTrials in found else None
+
+
+class JudgedTies(TiedRanks):
+    """Trials that are not judged between judged ones of equal score."""
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (JudgedTrials,)
+    placed: ClassVar[type[HitPlaces]] = JudgedTrials
+
+
 def _places(trials: Trials, rows: I64, reference: Reference) -> I64:
-    """What comes first among equal scores: the place of some trials, not negative, distinct for distinct rows."""
+    """What comes first among equal scores: the place of some trials, not negative, distinct for distinct rows.
+
+    0 for all where no rule orders them.
+    """
+    if reference.ranking.order is None:
+        return np.zeros(len(rows), np.int64)
     detections = trials.detections
     if detections is None or detections.document is None or detections.start is None:
         raise ValueError("documents and starts of detections were not read")

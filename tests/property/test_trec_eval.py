@@ -30,9 +30,23 @@ MEASURES |= {f"success_at_rank@{rank}": f"success_{rank}" for rank in RANKS}
 MEASURES |= {f"ap_at_rank@{rank}": f"map_cut_{rank}" for rank in RANKS}
 MEASURES |= {"reciprocal_rank": "recip_rank", "eleven_point_precision": "11pt_avg", "set_map": "set_map"}
 MEASURES |= {"set_precision": "set_P", "set_recall": "set_recall", "set_f1": "set_F"}
-SUMS = {"n_retrieved": "num_ret", "n_relevant": "num_rel", "n_relevant_retrieved": "num_rel_ret"}
+MULTIPLES = (0.2, 0.7, 1.0, 2.0)
+MEASURES |= {f"ndcg_at_rank@{rank}": f"ndcg_cut_{rank}" for rank in RANKS}
+MEASURES |= {f"relative_precision_at_rank@{rank}": f"relative_P_{rank}" for rank in RANKS}
+MEASURES |= {f"precision_at_relevant@{multiple!r}": f"Rprec_mult_{multiple:.2f}" for multiple in MULTIPLES}
+MEASURES |= {"ndcg": "ndcg", "ndcg_at_levels": "Rndcg", "ndcg_of_relevant": "ndcg_rel", "normalised_gain": "G"}
+MEASURES |= {"binary_gain": "binG", "bpref": "bpref", "inferred_ap": "infAP", "utility": "utility"}
+MEASURES |= {"set_relative_precision": "set_relative_P"}
+SUMS = {
+    "n_nonrelevant_judged": "num_nonrel_judged_ret",
+    "n_retrieved": "num_ret",
+    "n_relevant": "num_rel",
+    "n_relevant_retrieved": "num_rel_ret",
+}
 CUT = ",".join(map(str, RANKS))
 ASKED = {"map", "gm_map", "Rprec", f"P.{CUT}", "iprec_at_recall", f"recall.{CUT}", f"success.{CUT}", f"map_cut.{CUT}"}
+ASKED |= {f"ndcg_cut.{CUT}", f"relative_P.{CUT}", f"Rprec_mult.{','.join(map(str, MULTIPLES))}", "gm_bpref"}
+ASKED |= {"ndcg", "Rndcg", "ndcg_rel", "G", "binG", "bpref", "infAP", "utility", "set_relative_P"}
 ASKED |= {"recip_rank", "11pt_avg", "set_map", "set_P", "set_recall", "set_F", *SUMS.values()}
 
 Judged = dict[str, dict[str, int]]
@@ -67,9 +81,9 @@ def same_as_trec_eval(
         for topic, own in theirs.items():
             if (topic, ours) in found:
                 assert found[topic, ours] == pytest.approx(own[name], abs=1e-12), (topic, ours)
-    if averaged:
-        logarithms = [own["gm_map"] for own in theirs.values()] + [math.log(1e-5)] * (averaged - len(theirs))
-        assert found[None, "gm_map"] == pytest.approx(math.exp(math.fsum(logarithms) / averaged), rel=1e-12)
+    for name in ("gm_map", "gm_bpref") if averaged else ():
+        logarithms = [own[name] for own in theirs.values()] + [math.log(1e-5)] * (averaged - len(theirs))
+        assert found[None, name] == pytest.approx(math.exp(math.fsum(logarithms) / averaged), rel=1e-12)
 
 
 def relevant(judged: Judged, topics: Iterable[str]) -> int:
@@ -83,10 +97,10 @@ def test_the_numbers_of_trec_eval(judged: Judged, ranked: Ranked, every_topic: b
         qrels, run = Path(folder, "q"), Path(folder, "r")
         qrels.write_text("".join(f"{q} 0 {d} {grade}\n" for q, own in judged.items() for d, grade in own.items()))
         run.write_text("".join(f"{q} Q0 {d} 1 {score!r} s\n" for q, own in ranked.items() for d, score in own.items()))
-        averaging = {"missing": "zero" if every_topic else "skip", "ranks": RANKS}
+        averaging = {"missing": "zero" if every_topic else "skip", "ranks": RANKS, "multiples": MULTIPLES}
         chosen = {"evaluation": {"average_precision": averaging}}
         evaluation = sws.open(qrels=qrels, collection=run, preset="trec", settings=chosen)
-        measures = ["map", "map_n_averaged", "gm_map", *SUMS, *list(MEASURES)[1:]]
+        measures = ["map", "map_n_averaged", "gm_map", "gm_bpref", *SUMS, *list(MEASURES)[1:]]
         result = sws.score(evaluation, measures, runs=run)
     found = {(row["query"], row["measure"]): row["value"] for row in result.table.to_pylist()}
     averaged = len(judged) if every_topic else len(judged.keys() & ranked.keys())
@@ -115,9 +129,9 @@ def test_three_hundred_runs_with_ties_negative_and_graded_judgments() -> None:
         for topic, own in ranked.items()
         for document, score in own.items()
     ]
-    chosen = {"evaluation": {"average_precision": {"ranks": RANKS}}}
+    chosen = {"evaluation": {"average_precision": {"ranks": RANKS, "multiples": MULTIPLES}}}
     evaluation = sws.open(qrels=judged, collection=rows, preset="trec", settings=chosen)
-    result = sws.score(evaluation, ["map", "gm_map", *SUMS, *list(MEASURES)[1:]], runs=rows)
+    result = sws.score(evaluation, ["map", "gm_map", "gm_bpref", *SUMS, *list(MEASURES)[1:]], runs=rows)
     found: dict[str, dict[tuple[str | None, str], float]] = {system: {} for system in systems}
     for row in result.table.to_pylist():
         found[row["system"]][row["query"], row["measure"]] = row["value"]

@@ -51,7 +51,13 @@ def test_judgments(tmp_path: Path) -> None:
     found = Problems()
     judged = read_judgments(write(tmp_path, "q.txt", QRELS), found)
     assert not len(found)
-    assert judged == (("7", "8"), ("D1", "D2", "D3"), (("7", "D1"), ("8", "D1")))
+    assert (judged.queries, judged.documents) == (("7", "8"), ("D1", "D2", "D3"))
+    assert judged.relevant == [("7", "D1"), ("8", "D1")]
+    assert judged.pairs.to_pydict() == {
+        "query": ["7", "7", "8", "8"],
+        "document": ["D1", "D2", "D1", "D3"],
+        "grade": [1, 0, 2, -1],
+    }
     table = "Query,note,document,relevance\n7,x,D1,1\n7,x,D2,0\n8,x,D1,2\n8,x,D3,-1\n"
     assert read_judgments(write(tmp_path, "q.csv", table), found) == judged
     assert not len(found)

@@ -15,7 +15,7 @@ NEITHER = set(
     "mtwv_rejected_threshold otwv_threshold c_default beta effective_prior bayes_threshold cxe_prior n_given_target "
     "n_imputed_target n_given_nontarget n_imputed_nontarget impute_score cnxe_gamma cnxe_delta best_f1_threshold "
     "map_n_averaged map_n_no_relevant map_n_missing mediaeval_threshold mediaeval_offset_threshold mediaeval_min_score "
-    "mediaeval_max_score n_retrieved n_relevant".split()
+    "mediaeval_max_score n_retrieved n_relevant judged_at_rank@ n_nonrelevant_judged".split()
 )
 """Measures without an order of merit. A new measure has a direction in `model.measures.TABLE` or is here."""
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 import swsdask as sws
-from swsdask.measures.names import from_elsewhere
+from swsdask.measures.names import from_elsewhere, with_points
 from swsdask.model.settings import EvaluationSettings
 from tests.rankings import Event, scored
 
@@ -120,16 +120,51 @@ ELSEWHERE = {
     "set_P": "set_precision",
     "Success@5": "success_at_rank@5",
     "success_5": "success_at_rank@5",
+    "AP(rel=2)": "map(rel=2)",
+    "AP(rel=2)@100": "ap_at_rank(rel=2)@100",
+    "P(rel=2)@5": "precision_at_rank(rel=2)@5",
+    "RR@10": "reciprocal_rank_at_rank@10",
+    "RR(rel=2)": "reciprocal_rank(rel=2)",
+    "RR(rel=2)@10": "reciprocal_rank_at_rank(rel=2)@10",
+    "RBP(p=0.5,rel=2)": "rbp(rel=2)@0.5",
+    "RBP(rel=2)": "rbp(rel=2)@0.8",
+    "IPrec(rel=2)@0.1": "precision_at_recall(rel=2)@0.1",
+    "NumRet(rel=2)": "n_relevant_retrieved(rel=2)",
+    "NumRel(rel=2)": "n_relevant(rel=2)",
+    "SetP(relative=True)": "set_relative_precision",
+    "SetP(rel=2)": "set_precision(rel=2)",
+    "SetAP(rel=2)": "set_map(rel=2)",
+    "Success(rel=2)@5": "success_at_rank(rel=2)@5",
+    "Bpref": "bpref",
+    "Bpref(rel=2)": "bpref(rel=2)",
+    "infAP": "inferred_ap",
+    "nDCG": "ndcg",
+    "nDCG@10": "ndcg_at_rank@10",
+    "nDCG(dcg='log2')@10": "ndcg_at_rank@10",
+    "nDCG(dcg='exp-log2')@10": "exponential_ndcg_at_rank@10",
+    "ERR@20": "err_at_rank@20",
+    "Judged@10": "judged_at_rank@10",
+    "ndcg": "ndcg",
+    "ndcg_cut_10": "ndcg_at_rank@10",
+    "Rndcg": "ndcg_at_levels",
+    "Rprec_mult_0.20": "precision_at_relevant@0.20",
     "p_miss@0.001": "p_miss@0.001",
     "twv@-0.5": "twv@-0.5",
 }
 
 
+NOT_HERE = "alpha_nDCG@10 ERR_IA@20 nERR_IA@20 NRBP nNRBP AP_IA P_IA@5 StRecall@10 Accuracy@20 BPM(T=1,max_rel=3)@10 "
+NOT_HERE += "Compat(p=0.8) INST(max_rel=3) INSQ(max_rel=3) SDCG(max_rel=3)@10 NERR8(max_rel=3)@10 RBP(p=0.8)@10 "
+NOT_HERE += "nDCG(judged_only=True)@10 P(judged_only=True)@5 SetF(beta=2.0) nDCG(gains={1:3})@5"
+
+
 def test_names_of_other_tools() -> None:
     assert {name: from_elsewhere(name) for name in ELSEWHERE} == ELSEWHERE
-    for name in ("nDCG@10", "P(rel=2)@5", "ERR@20", "ndcg_cut_10", "ndcg", "bpref", "infAP", "AP(rel=3)"):
-        with pytest.raises(sws.SettingsError, match="its grade is not kept"):
+    for name in NOT_HERE.split():
+        with pytest.raises(sws.SettingsError, match="not computed here"):
             from_elsewhere(name)
+    with pytest.raises(sws.SettingsError, match="does not depend on the grade"):
+        with_points(["ndcg(rel=2)"], EvaluationSettings())
 
 
 def test_a_score_by_names_of_other_tools() -> None:

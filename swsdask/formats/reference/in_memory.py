@@ -2,8 +2,10 @@
 
 - documents: `document`, `duration` or `end`, and optionally `channel` (absent: 1), `start` (absent: 0), `source_type`,
   `language`. A row is an evaluated excerpt, as in an ECF.
-- occurrences: `query`, `document`, `start`, `duration` or `end`, and optionally `channel`, `speaker`. A row is a place
-  where a query was spoken, as it is: no words are searched. Rows that are equal count once, with a note.
+- occurrences: `query`, `document`, `start`, `duration` or `end`, and optionally `channel`, `speaker`, `grade`. A row
+  is a place where a query was spoken, as it is: no words are searched. Rows that are equal count once, with a note.
+  With grades, whole numbers, a row of grade 0 or below is no occurrence, and where trials are documents, the highest
+  grade of a query in a document is its judgment.
 - queries: `query`, and optionally attributes in further columns, which conditions can be made of; or ids alone. Absent:
   the queries of the occurrences, sorted.
 
@@ -22,11 +24,12 @@ from numpy.typing import NDArray
 
 from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.reference.rttm import repeated
+from swsdask.formats.reference.trec import GRADE
 from swsdask.formats.runs.arrow import RowFaults, Rows, read_rows
 from swsdask.formats.runs.table import check_type
 from swsdask.formats.values import FormatError, shown
 from swsdask.model.errors import InputError, Problem, Problems
-from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS
+from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, WORDS
 from swsdask.model.trials import Bool
 from swsdask.model.units import document_fault, document_id, id_fault
 
@@ -53,7 +56,7 @@ def read_documents(table: Table, problems: Problems) -> pa.Table:
 def read_occurrences(
     table: Table, queries: Table | Iterable[str] | None, problems: Problems
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """The tables QUERIES, WORDS and SEGMENTS of occurrences; what is wrong is added to `problems`.
+    """The tables QUERIES, WORDS and JUDGMENTS of occurrences; what is wrong is added to `problems`.
 
     Every occurrence is one word, and the text of its query is that word.
     """
@@ -80,9 +83,34 @@ def read_occurrences(
         ],
         schema=WORDS,
     )
+    judgments = JUDGMENTS.empty_table()
+    if "grade" in columns:
+        grade = _grades(columns["grade"], problems)
+        query = pa.array(rows.query.ids, pa.string()).take(pa.array(rows.query.codes))
+        judgments = _judgments(query, document, grade)
+        words = words.filter(pa.array(grade > 0))
     said = {"rounded": str(int(rows.rounded.sum())), "repeated": str(repeated(words) or "")}
     words = words.replace_schema_metadata({name: value for name, value in said.items() if value})
-    return listed.set_column(1, QUERIES.field("text"), pa.array(tokens, pa.string())), words, SEGMENTS.empty_table()
+    return listed.set_column(1, QUERIES.field("text"), pa.array(tokens, pa.string())), words, judgments
+
+
+def _grades(column: pa.Array, problems: Problems) -> NDArray[np.int64]:
+    """The grades of occurrences; 0 for one that cannot be read."""
+    text = pc.fill_null(column.cast(pa.string()), "")
+    fine = pc.match_substring_regex(text, GRADE).to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(~fine).tolist():
+        problems.add("occurrences", row + 1, "a whole number as grade", shown(text[row].as_py()), "Correct the row.")
+    grades: NDArray[np.int64] = pc.if_else(pa.array(fine), text, "0").cast(pa.int64()).to_numpy()
+    return grades
+
+
+def _judgments(query: pa.Array, document: pa.Array, grade: NDArray[np.int64]) -> pa.Table:
+    """The highest grade of each query in each document."""
+    given = pa.table({"query": query, "document": document, "grade": grade})
+    highest = given.group_by(["query", "document"]).aggregate([("grade", "max")])
+    columns = [highest[name] for name in ("query", "document", "grade_max")]
+    found = pa.Table.from_arrays(columns, names=JUDGMENTS.names)
+    return found.sort_by([("query", "ascending"), ("document", "ascending")]).cast(JUDGMENTS)
 
 
 def _columns(table: Table, name: str, needed: Sequence[str]) -> dict[str, pa.Array]:

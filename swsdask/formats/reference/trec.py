@@ -1,8 +1,9 @@
 """TREC's runs (`query Q0 document rank score tag`) and judgments, the qrels (`query iteration document relevance`).
 
 Blanks separate. A run's name is its tag; rank, `Q0` and iteration say nothing, but a rank must be a whole number or
-`-`. Relevance is a whole number: above 0 is relevant, whatever the grade; what is not judged is not relevant. No pair
-of query and document may be there twice. A document's id is all of its name: it keeps directories and endings.
+`-`. Relevance is a whole number, the grade: above 0 is relevant, 0 is not, below 0 was to be judged and was not. What
+is not judged is not relevant. No pair of query and document may be there twice. A document's id is all of its name: it
+keeps directories and endings.
 
 A judgment can also be a row of a table with the columns `query`, `document` and `relevance`, others passed over: a
 table that has `score` too is a run as well.
@@ -24,21 +25,28 @@ from swsdask.formats.runs.table import Separated, first_line, with_even_blanks, 
 from swsdask.formats.sniff import Format, expect
 from swsdask.formats.values import FormatError, read_header, shown
 from swsdask.model.errors import Problems
-from swsdask.model.schemas import RunPiece
+from swsdask.model.schemas import JUDGMENTS, RunPiece
 from swsdask.model.units import id_fault, name_fault
 
 _RUN = {"query": 0, "document": 2, "rank": 3, "score": 4, "system": 5}
 _QRELS = {"query": 0, "document": 2, "relevance": 3}
 _RANK = "^([+-]?[0-9]{1,18}|-)$"
-_RELEVANCE = "^[+-]?[0-9]{1,18}$"
+GRADE = "^[+-]?[0-9]{1,18}$"
+"""A whole number that int64 holds."""
 
 
 class Judgments(NamedTuple):
-    """What was judged: queries and documents in the order of their ids, and the relevant pairs, sorted."""
+    """What was judged: queries and documents in the order of their ids, and the pairs as `model.schemas.JUDGMENTS`."""
 
     queries: tuple[str, ...]
     documents: tuple[str, ...]
-    relevant: tuple[tuple[str, str], ...]
+    pairs: pa.Table
+
+    @property
+    def relevant(self) -> list[tuple[str, str]]:
+        """The relevant pairs (query, document), sorted."""
+        found = self.pairs.filter(pc.greater(self.pairs["grade"], 0))
+        return list(zip(found["query"].to_pylist(), found["document"].to_pylist(), strict=True))
 
 
 def read_trec_run(file: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
@@ -60,11 +68,11 @@ def read_judgments(judged: str | pa.Table, problems: Problems) -> Judgments:
     once = _Once("a judgment once")
     queries: dict[str, None] = {}
     documents: dict[str, None] = {}
-    relevant: list[tuple[str, str]] = []
+    grades: dict[tuple[str, str], int] = {}
     before = problems.total
     with noted(problems):
         for batch in _file_batches(judged, problems) if isinstance(judged, str) else _table_batches(judged, problems):
-            good = _good(batch, "relevance", _RELEVANCE, "a whole number as relevance")
+            good = _good(batch, "relevance", GRADE, "a whole number as relevance")
             for line, fault in good.unread:
                 problems.add(file, line, fault.expected, fault.found, fault.remedy)
             once.take(good)
@@ -77,12 +85,18 @@ def read_judgments(judged: str | pa.Table, problems: Problems) -> Judgments:
                     problems.add(file, line, "a query and a document", wrong, "Use plain ids.")
                     continue
                 queries[query] = documents[document] = None
-                if grade > 0:
-                    relevant.append((query, document))
+                grades[query, document] = grade
         if not queries and problems.total == before:
             problems.add(file, 1, "at least one judgment", "none", "Give QUERY ITERATION DOCUMENT RELEVANCE.")
     once.note(file, problems)
-    return Judgments(tuple(sorted(queries)), tuple(sorted(documents)), tuple(sorted(set(relevant))))
+    return Judgments(tuple(sorted(queries)), tuple(sorted(documents)), judgments_table(grades))
+
+
+def judgments_table(grades: Mapping[tuple[str, str], int]) -> pa.Table:
+    """The table `model.schemas.JUDGMENTS` of the grades of pairs (query, document)."""
+    rows = [(*pair, grades[pair]) for pair in sorted(grades)]
+    columns = zip(*rows, strict=True) if rows else ((), (), ())
+    return pa.table([pa.array(column, each.type) for column, each in zip(columns, JUDGMENTS, strict=True)], JUDGMENTS)
 
 
 def _run_batches(file: str, problems: Problems, once: _Once, *, named: bool) -> Iterator[Batch]:

@@ -1,0 +1,263 @@
+"""Measures of judged documents: graded relevance, judged non-relevance, and what else trec_eval has of judgments.
+
+They have numbers where documents are judged (qrels, or occurrences with grades), of the ranking of each query. A
+judgment has a grade g: from 1 on the document is relevant, at 0 it is not, and below 0 it is of the pool that was to be
+judged, but was not. A document without judgment is not of the pool. The measures that take a document as relevant or
+not do so from grade 1 on, and once more from each grade L of `average_precision.levels`: `bpref(rel=2)`. In the ranking
+of a query with N trials and R relevant documents, r runs over ranks; i numbers the relevant documents that are
+retrieved, at the ranks t_i, and n_i are the judged non-relevant ones in front of the i-th. Averaged over the queries
+that MAP averages; equal scores are ordered as there, and where that rule gives no order, the lower grade comes first.
+
+- `ndcg`, `ndcg_at_rank@K`: DCG, the sum of max(g_r, 0) / log2(r + 1) over all ranks, or r <= K, divided by the same
+  of the ideal ranking, all relevant documents by descending grade. `exponential_ndcg_at_rank@K` has 2^g - 1 for g.
+- `err_at_rank@K`: the sum over r <= K of s_r / r times the product over q < r of 1 - s_q; a reader is satisfied by a
+  document with the probability s = (2^g - 1) / 2^G. G is `average_precision.highest_grade`, 4 as in gdeval; higher
+  grades count as G.
+- `bpref`: the sum over i of 1 - min(n_i, R) / min(M, R), divided by R; M are the judged non-relevant documents,
+  retrieved or not. `gm_bpref` is its geometric mean over queries, as `gm_map` is that of AP.
+- `inferred_ap`: the sum over i of 1 / t_i + p_i / t_i (i - 1 + e) / (i - 1 + n_i + 2 e), divided by R; p_i are the
+  documents of the pool in front of the i-th, e = .00001.
+- `judged_at_rank@K`: the share of judged documents among the first K, or among all N where there are fewer.
+- `ndcg_at_levels`: the mean of nDCG at the ranks where the ideal gain falls, the last of them R, and at N if it is more
+  than R + 1.
+- `ndcg_of_relevant`: the mean over relevant documents of the quotient of both sums down to the document's rank, or to N
+  where it is not retrieved.
+- `normalised_gain`: the sum of g_r / log2(2 + C_r - G_r) over the sum of all positive grades; G_r are the gains down
+  to rank r, C_r those of the ideal ranking, of which each counts 1 at least.
+- `binary_gain`: the sum of 1 / log2(2 + t_i - i), divided by R.
+- `precision_at_relevant@M`: the relevant documents among the first int(M R + .9), divided by that; M is one of
+  `average_precision.multiples`.
+- `relative_precision_at_rank@K`, `set_relative_precision`: relevant documents among the first K, or N, divided by
+  min(K, R) or min(N, R).
+- `reciprocal_rank_at_rank@K`: 1 / t_1 if t_1 <= K, else 0.
+- `utility`: 2 n - N, of n relevant documents that are retrieved.
+- `n_nonrelevant_judged`: judged non-relevant documents that are retrieved; over all queries their sum.
+
+Sources: trec_eval 9, of which all these have its numbers but for rounding; Järvelin and Kekäläinen, ACM TOIS 2002;
+Buckley and Voorhees, SIGIR 2004; Yilmaz and Aslam, CIKM 2006; Chapelle et al., CIKM 2009, as in TREC's gdeval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from swsdask.measures.average_precision import hits_at_rank, over, ranked_queries, rounded_sums
+from swsdask.measures.averages import Values
+from swsdask.measures.measure import Scored
+from swsdask.measures.rankings import JUDGED, NEEDS, JudgedRankings, Rankings, judged_rankings, query_rankings
+from swsdask.model.measures import named_at
+from swsdask.model.retrieval import RELEVANT, WITHOUT_ORDER, AveragePrecisionSettings
+from swsdask.model.trials import F64, I64
+from swsdask.statistics.statistic import Statistic
+
+_EPSILON = 0.00001
+
+
+class GradedRetrieval:
+    """ndcg and the other measures of grades."""
+
+    names: ClassVar[tuple[str, ...]] = (
+        "ndcg",
+        "ndcg_at_rank@",
+        "exponential_ndcg_at_rank@",
+        "err_at_rank@",
+        "judged_at_rank@",
+        "ndcg_at_levels",
+        "ndcg_of_relevant",
+        "normalised_gain",
+    )
+    needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
+
+    def values(self, scored: Scored) -> Iterator[Values]:
+        """Averages, and per query; nothing where no documents were judged."""
+        if scored.reference.judgments is None:
+            return
+        for population in scored.populations:
+            queries = ranked_queries(scored, population, RELEVANT)
+            columns = _graded(judged_rankings(scored, population), scored.settings.average_precision)
+            yield population.overall({name: queries.mean(column) for name, column in columns.items()})
+            yield queries.by_query(columns)
+
+
+class JudgedRetrieval:
+    """bpref and the other measures of relevant and judged non-relevant documents."""
+
+    names: ClassVar[tuple[str, ...]] = (
+        "bpref",
+        "gm_bpref",
+        "inferred_ap",
+        "binary_gain",
+        "precision_at_relevant@",
+        "relative_precision_at_rank@",
+        "set_relative_precision",
+        "reciprocal_rank_at_rank@",
+        "utility",
+        "n_nonrelevant_judged",
+    )
+    needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
+
+    def values(self, scored: Scored) -> Iterator[Values]:
+        """Averages and sums, and per query; nothing where no documents were judged."""
+        options = scored.settings.average_precision
+        if scored.reference.judgments is None:
+            return
+        for population in scored.populations:
+            judged = judged_rankings(scored, population)
+            for level in options.all_levels:
+                queries = ranked_queries(scored, population, level)
+                columns = _binary(judged, level)
+                columns |= _at_ranks(query_rankings(scored, population, level), options)
+                nonrelevant = judged.sums((judged.grade >= 0) & (judged.grade < level))
+                numbers = {name: queries.mean(column) for name, column in columns.items()}
+                numbers["gm_bpref"] = queries.geometric_mean(columns["bpref"])
+                numbers["n_nonrelevant_judged"] = int(nonrelevant[queries.averaged].sum())
+                yield population.overall(named_at(level, numbers))
+                yield queries.by_query(named_at(level, columns))
+                yield queries.counts_by_query(named_at(level, {"n_nonrelevant_judged": nonrelevant}))
+
+
+def _graded(judged: JudgedRankings, options: AveragePrecisionSettings) -> dict[str, F64]:
+    """The measures of grades, by name: one number for each ranking, NaN where nothing is relevant."""
+    gain, ideal = _Gains.of(judged, np.maximum(judged.grade, 0), np.maximum(judged.judged, 0))
+    satisfied, most = (
+        np.exp2(np.clip(grades, 0, options.highest_grade)) - 1.0 for grades in (judged.grade, judged.judged)
+    )
+    steep, steepest = _Gains.of(judged, satisfied, most)
+    columns = {"ndcg": _ratio(gain.down_to(None), ideal.down_to(None))}
+    for cut in options.ranks:
+        columns[f"ndcg_at_rank@{cut}"] = _ratio(gain.down_to(cut), ideal.down_to(cut))
+        columns[f"exponential_ndcg_at_rank@{cut}"] = _ratio(steep.down_to(cut), steepest.down_to(cut))
+    columns |= _expected_reciprocal_rank(judged, satisfied / 2.0**options.highest_grade, options)
+    for cut in options.ranks:
+        first = np.maximum(np.minimum(judged.retrieved, cut), 1)
+        columns[f"judged_at_rank@{cut}"] = over(judged.sums(judged.rank <= cut), first)
+    return columns | _along(judged, gain, ideal)
+
+
+class _Gains:
+    """Gains at ranks, those of ranking i at rows offsets[i] .. offsets[i + 1], and what they add to DCG."""
+
+    def __init__(self, gain: F64, rank: I64, offsets: I64) -> None:
+        self.gain, self.rank, self.offsets = gain, rank, offsets
+        ranks, place = np.unique(rank, return_inverse=True)
+        self.discounted: F64 = gain / np.array([math.log2(each + 1) for each in ranks.tolist()])[place]
+
+    @classmethod
+    def of(cls, judged: JudgedRankings, gain: F64 | I64, ideal: F64 | I64) -> tuple[_Gains, _Gains]:
+        """The gains of rankings, and of the ideal ones."""
+        offsets = judged.judged_offsets
+        rank = np.arange(1, len(ideal) + 1) - np.repeat(offsets[:-1], np.diff(offsets))
+        gains, ideals = gain.astype(np.float64), ideal.astype(np.float64)
+        return cls(gains, judged.rank, judged.offsets), cls(ideals, rank, offsets)
+
+    def down_to(self, cut: int | None) -> F64:
+        """DCG of each ranking, down to a rank."""
+        terms = self.discounted if cut is None else np.where(self.rank <= cut, self.discounted, 0.0)
+        return rounded_sums(terms, self.offsets)
+
+    def ranking(self, number: int) -> tuple[F64, I64, F64]:
+        """The positive gains of one ranking, their ranks, and DCG down to each, with 0 in front."""
+        rows = slice(self.offsets[number], self.offsets[number + 1])
+        gain = self.gain[rows]
+        some = gain > 0
+        return gain[some], self.rank[rows][some], np.append(0.0, np.cumsum(self.discounted[rows][some]))
+
+
+def _along(judged: JudgedRankings, gains: _Gains, ideals: _Gains) -> dict[str, F64]:
+    """The measures that compare a ranking with the ideal one rank by rank."""
+    n = len(judged.retrieved)
+    at_levels, of_relevant, normalised = np.full((3, n), np.nan)
+    for number in range(n):
+        ideal, _, best = ideals.ranking(number)
+        if not len(ideal):
+            continue
+        gain, rank, dcg = gains.ranking(number)
+        falls = np.append(np.flatnonzero(ideal[1:] < ideal[:-1]) + 1, len(ideal))
+        quotients = (dcg[np.searchsorted(rank, falls, "right")] / best[falls]).tolist()
+        if judged.retrieved[number] > len(ideal) + 1:
+            quotients.append(float(dcg[-1] / best[-1]))
+        at_levels[number] = math.fsum(quotients) / len(quotients)
+        reached = dcg[1:] / best[np.minimum(rank, len(ideal))]
+        missed = (len(ideal) - len(rank)) * (dcg[-1] / best[-1])
+        of_relevant[number] = (math.fsum(reached.tolist()) + missed) / len(ideal)
+        cost = np.append(0.0, np.cumsum(np.maximum(ideal, 1.0)))
+        paid = cost[np.minimum(rank, len(ideal))] + np.maximum(rank - len(ideal), 0) - np.cumsum(gain)
+        terms = [each / math.log2(2.0 + lost) for each, lost in zip(gain.tolist(), paid.tolist(), strict=True)]
+        normalised[number] = math.fsum(terms) / math.fsum(ideal.tolist())
+    return {"ndcg_at_levels": at_levels, "ndcg_of_relevant": of_relevant, "normalised_gain": normalised}
+
+
+def _expected_reciprocal_rank(
+    judged: JudgedRankings, satisfied: F64, options: AveragePrecisionSettings
+) -> dict[str, F64]:
+    terms = np.zeros(len(satisfied))
+    for begin, end in zip(judged.offsets[:-1].tolist(), judged.offsets[1:].tolist(), strict=True):
+        unsatisfied = np.append(1.0, np.cumprod(1.0 - satisfied[begin:end]))[:-1]
+        terms[begin:end] = satisfied[begin:end] * unsatisfied / judged.rank[begin:end]
+    relevant = judged.n_judged(judged.judged >= RELEVANT) > 0
+    return {
+        f"err_at_rank@{cut}": np.where(
+            relevant, rounded_sums(np.where(judged.rank <= cut, terms, 0.0), judged.offsets), np.nan
+        )
+        for cut in options.ranks
+    }
+
+
+def _binary(judged: JudgedRankings, level: int) -> dict[str, F64]:
+    """The measures of judged documents that are relevant or not, by name."""
+    relevant, other = judged.grade >= level, (judged.grade >= 0) & (judged.grade < level)
+    n_relevant = judged.n_judged(judged.judged >= level)
+    n_other = judged.n_judged((judged.judged >= 0) & (judged.judged < level))
+    bound = np.repeat(n_relevant, np.diff(judged.offsets))
+    least = np.repeat(np.minimum(n_relevant, n_other), np.diff(judged.offsets))
+    nonrelevant, pool, earlier = judged.before(other), judged.before(judged.grade < 0), judged.before(relevant)
+    preferred: F64 = 1.0 - np.minimum(nonrelevant, bound) / np.maximum(least, 1)
+    rank = judged.rank.astype(np.float64)
+    judged_before = earlier + nonrelevant
+    precision = (earlier + _EPSILON) / (judged_before + 2 * _EPSILON)
+    inferred = 1.0 / rank + (judged_before + pool) / rank * precision
+    others = [1.0 / math.log2(2 + each) for each in (judged.rank - 1 - earlier)[relevant].tolist()]
+    gain = np.zeros(len(relevant))
+    gain[relevant] = others
+    columns = {
+        name: over(rounded_sums(np.where(relevant, terms, 0.0), judged.offsets), n_relevant)
+        for name, terms in (("bpref", preferred), ("inferred_ap", inferred), ("binary_gain", gain))
+    }
+    retrieved = judged.sums(relevant)
+    columns["set_relative_precision"] = _where(n_relevant, retrieved, np.minimum(judged.retrieved, n_relevant))
+    columns["utility"] = (2 * retrieved - judged.retrieved).astype(np.float64)
+    return columns
+
+
+def _at_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str, F64]:
+    """The measures at ranks and at multiples of the number of relevant documents, by name."""
+    relevant, columns = rankings.relevant, dict[str, F64]()
+    for multiple in options.multiples:
+        rank = np.array([int(multiple * each + 0.9) for each in relevant.tolist()], np.int64)
+        hits = hits_at_rank(rankings, rank, options.ties)
+        columns[f"precision_at_relevant@{multiple!r}"] = _where(relevant, hits, rank)
+    first = np.zeros(len(rankings))
+    some = np.flatnonzero(np.diff(rankings.hit_offsets))
+    ties = "worst" if options.ties in WITHOUT_ORDER else options.ties
+    first[some] = 1.0 / (rankings.false_alarms_in_front(ties)[rankings.hit_offsets[some]] + 1)
+    for cut in options.ranks:
+        hits = hits_at_rank(rankings, np.full(len(rankings), cut), options.ties)
+        columns[f"relative_precision_at_rank@{cut}"] = _where(relevant, hits, np.minimum(relevant, cut))
+        inside = np.where(first >= 1.0 / cut, first, 0.0)
+        columns[f"reciprocal_rank_at_rank@{cut}"] = np.where(relevant > 0, inside, np.nan)
+    return columns
+
+
+def _ratio(sums: F64, ideal: F64) -> F64:
+    quotients = np.full(len(sums), np.nan)
+    np.divide(sums, ideal, out=quotients, where=ideal > 0)
+    return quotients
+
+
+def _where(relevant: I64, sums: F64 | I64, counts: I64) -> F64:
+    """Quotients, 0 where nothing is counted, NaN where nothing is relevant."""
+    return np.where(relevant > 0, over(sums, np.maximum(counts, 1)), np.nan)
