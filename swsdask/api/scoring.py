@@ -18,7 +18,7 @@ from swsdask.archive.reference import build_reference
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.local import SerialExecutor
 from swsdask.formats.runs.encoding import Encoding
-from swsdask.measures import MEASURES, RANKED, interpretation, select, with_points
+from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
 from swsdask.measures.measure import Measure
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import SettingsError, counted
@@ -154,6 +154,7 @@ def score_observed(
             of_runs[system].append(note)
         apart = observer is not None and observer.apart
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by], apart=apart)
+        require_judgments(names, reference)
         kept = kept_statistics(archive, reference) if cache else None
         results = None
         if cache and observer is None:
@@ -243,6 +244,7 @@ def plan(
             *joined(check_runs(held, settings.evaluation)),
         )
         reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
+        require_judgments(names, reference)
         listed = [name for family in families for name in family.names] if names is None else names
         lines = [
             manifest_of(archive, systems, settings, names, by)["signature"],

@@ -60,6 +60,7 @@ def write(
     *,
     outputs: str | Iterable[str] | None = None,
     mediaeval: Evaluation | None = None,
+    trec: bool = False,
     tde: bool = False,
 ) -> list[str]:
     """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a directory.
@@ -80,6 +81,9 @@ def write(
     mediaeval : Evaluation, optional
         The evaluation that was scored, if the lines of MediaEval's tool are to be written too: `score.out`, or one
         SYSTEM.score.out each. They are the tool's under `compat = "mediaeval"`.
+    trec : bool, default False
+        Whether to write SYSTEM.trec_eval.txt too: the lines of ``trec_eval -q``, which are the tool's under the preset
+        trec.
     tde : bool, default False
         Whether to write the files of the Zero Resource challenge's official tools too.
 
@@ -113,6 +117,10 @@ def write(
     official: Official | None = None
     if mediaeval is not None:
         official = _mediaeval(result, mediaeval)
+    elif trec:
+        from swsdask.render.trec_output import write_trec_output
+
+        official = partial(write_trec_output, result)
     elif tde:
         official = _tde(result)
     return write_outputs(result, directory, rank_correlations(result), official, chosen)

@@ -56,6 +56,7 @@ from swsdask.cli.options import (
 @click.option(
     "--mediaeval-output", is_flag=True, help="Also write score.out: the lines that MediaEval's tool prints (QUESST)."
 )
+@click.option("--trec-output", is_flag=True, help="Also write SYSTEM.trec_eval.txt: the lines of trec_eval -q.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show N systems; default: a screen of a terminal.")
 @format_option
 @click.option("--dry-run", is_flag=True, help="Check input and settings and print the plan; score nothing.")
@@ -74,6 +75,7 @@ def score(
     outputs: list[str] | None,
     alignment: bool,
     mediaeval_output: bool,
+    trec_output: bool,
     top: int | None,
     form: str,
     dry_run: bool,
@@ -93,6 +95,10 @@ def score(
         raise click.UsageError("--alignment goes with --out DIRECTORY, where alignment.parquet is written.")
     if mediaeval_output and out is None:
         raise click.UsageError("--mediaeval-output goes with --out DIRECTORY, where score.out is written.")
+    if trec_output and out is None:
+        raise click.UsageError("--trec-output goes with --out DIRECTORY, where SYSTEM.trec_eval.txt is written.")
+    if trec_output and mediaeval_output:
+        raise click.UsageError("--trec-output and --mediaeval-output: give one of them.")
     if dry_run and form == "json":
         raise click.UsageError("--dry-run prints the plan in words: leave --format json out.")
     where, runs = reference_and_runs(paths, given=bool(reference))
@@ -100,7 +106,7 @@ def score(
     if mediaeval_output and evaluation.settings.evaluation.trials != "document":
         raise click.UsageError("--mediaeval-output goes with document trials: --preset quesst2014, or trials=document.")
     asked: dict[str, Any] = {
-        "measures": _with_mediaeval(measures) if measures and mediaeval_output else measures,
+        "measures": _printed(measures, mediaeval=mediaeval_output, trec=trec_output),
         "runs": given or None,
         "by": by,
         **encoded.arguments(),
@@ -111,7 +117,8 @@ def score(
     with progress() as shown:
         result = sws.score(evaluation, **asked, alignment=alignment, buckets=buckets, cache=cache, progress=shown)
     if out is not None:
-        written = sws.write(result, out, outputs=outputs, mediaeval=evaluation if mediaeval_output else None)
+        tools = evaluation if mediaeval_output else None
+        written = sws.write(result, out, outputs=outputs, mediaeval=tools, trec=trec_output)
     if form == "json":
         from swsdask.render.outputs import scores_json
 
@@ -124,8 +131,14 @@ def score(
             print_written(out, written, result, outputs)
 
 
-def _with_mediaeval(names: list[str]) -> list[str]:
-    """The requested measures, and those that MediaEval's output needs."""
-    from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES
+def _printed(names: list[str] | None, *, mediaeval: bool, trec: bool) -> list[str] | None:
+    """The requested measures, and those that an official tool's output needs."""
+    if trec:
+        from swsdask.render.trec_output import NEEDED, OFFICIAL
 
-    return [*names, *(name for name in (*MEASURES, *TOOL_MEASURES) if name not in names)]
+        return list(OFFICIAL) if names is None else list(dict.fromkeys([*names, *NEEDED, "ap"]))
+    if mediaeval and names:
+        from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES
+
+        return list(dict.fromkeys([*names, *MEASURES, *TOOL_MEASURES]))
+    return names

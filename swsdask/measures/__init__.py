@@ -25,8 +25,18 @@ from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeighted
 from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, SupremumTwv, ThresholdTwv
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import parted
+from swsdask.model.trials import Reference
 
-__all__ = ["MEASURES", "RANKED", "curves", "interpretation", "select", "system_notes", "with_points"]
+__all__ = [
+    "MEASURES",
+    "RANKED",
+    "curves",
+    "interpretation",
+    "require_judgments",
+    "select",
+    "system_notes",
+    "with_points",
+]
 
 RANKED: tuple[Measure, ...] = (
     AveragePrecision(),
@@ -78,6 +88,17 @@ def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES)
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
             raise SettingsError(f"measure {name!r} is unknown. Nearest: {near[0]}. `swsdask measures` lists all.")
     return [family for family in MEASURES if not asked.keys().isdisjoint(family.names)]
+
+
+def require_judgments(names: Sequence[str] | None, reference: Reference) -> None:
+    """Raises `SettingsError` for a requested measure of judged documents where none was judged."""
+    judged = {name for family in (GradedRetrieval, JudgedRetrieval) for name in family.names}
+    for name in names or () if reference.judgments is None else ():
+        if parted(name).family in judged:
+            raise SettingsError(
+                f"measure {name!r} needs judged documents: qrels, or a column `grade` of occurrences where trials are "
+                "documents."
+            )
 
 
 def curves(scored: Scored) -> Iterator[Curve]:

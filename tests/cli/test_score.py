@@ -214,7 +214,7 @@ def test_measures_by_the_names_of_other_tools(swsdask: Call, files: Files) -> No
     assert found == {"precision_at_rank@5", "ap_at_rank@100", "atwv"}
     refused = swsdask("score", files.reference, files.run, "--measures", "nDCG@10")
     assert refused.code == 2
-    assert "its grade is not kept" in refused.err
+    assert "'ndcg_at_rank@10' needs judged documents" in refused.err
 
 
 def test_a_measure_with_its_threshold(swsdask: Call, files: Files) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import swsdask as sws
+from swsdask.cli import main
 
 CASE = Path(__file__).resolve().parents[1] / "cases" / "trec_eval" / "ids"
 RANKS = (1, 3, 5)
@@ -27,3 +28,43 @@ def test_printed_numbers(report: str, missing: str) -> None:
         name, topic, printed = line.split()
         ours = found[topic, "ap" if name == "map" and topic != "all" else NAMES[name]]
         assert f"{ours:.{len(printed.partition('.')[2])}f}" == printed, line
+
+
+GRADED = CASE.parent / "graded"
+ALL_TREC = [
+    "num_q",
+    "num_ret",
+    "num_rel",
+    "num_rel_ret",
+    "map",
+    "ap",
+    "gm_map",
+    "Rprec",
+    "bpref",
+    "recip_rank",
+    "infAP",
+]
+ALL_TREC += ["gm_bpref", "utility", "11pt_avg", "binG", "G", "ndcg", "ndcg_rel", "Rndcg", "set_P", "set_relative_P"]
+ALL_TREC += ["set_recall", "set_map", "set_F", "num_nonrel_judged_ret", *(f"success_{cut}" for cut in (1, 5, 10))]
+ALL_TREC += [f"iprec_at_recall_{recall!r}" for recall in RECALLS]
+ALL_TREC += [f"Rprec_mult_{fifths / 5!r}" for fifths in range(1, 11)]
+ALL_TREC += [
+    f"{family}_{cut}"
+    for family in ("P", "recall", "ndcg_cut", "map_cut", "relative_P")
+    for cut in (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+]
+
+
+@pytest.mark.parametrize(
+    ("expected", "measures", "missing"),
+    [("official.out", None, "skip"), ("complete.out", None, "zero"), ("all_trec.out", ",".join(ALL_TREC), "skip")],
+)
+def test_the_lines_of_the_tool(
+    tmp_path: Path, expected: str, measures: str | None, missing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--qrels", str(GRADED / "judgments.qrels"), str(GRADED / "run.trec"), "--preset", "trec", "--trec-output"]
+    given += ["--set", f"average_precision.missing={missing}", "--out", str(tmp_path)]
+    main(["score", *given, *(["--measures", measures] if measures else [])])
+    written = (tmp_path / "graded.trec_eval.txt").read_text()
+    assert written == (GRADED / expected).read_text()
+    assert "graded.trec_eval.txt" in capsys.readouterr().out

@@ -28,6 +28,7 @@ from swsdask.measures.average_precision import ap_of_queries, ranked_queries
 from swsdask.measures.averages import Population
 from swsdask.measures.measure import Scored
 from swsdask.measures.resampling.queries import drawn_queries, places
+from swsdask.model.retrieval import RELEVANT
 from swsdask.model.samples import AVERAGED, Averages, Sample
 from swsdask.model.trials import F64, I32, I64, Bool, Condition
 from swsdask.statistics.counts import Counts
@@ -161,7 +162,8 @@ def _columns(scored: Scored, population: Population, names: set[str]) -> dict[st
     queries = drawn_queries(scored, population)
     numbers = [values for family in select(sorted(names - {"ap"})) for values in family.values(scored)]
     if "ap" in names:  # not from its family, which ranks all trials as well
-        numbers.append(ranked_queries(scored, population).by_query({"ap": ap_of_queries(scored, population)}))
+        averaged = ranked_queries(scored, population, RELEVANT)
+        numbers.append(averaged.by_query({"ap": ap_of_queries(scored, population, RELEVANT)}))
     columns: dict[str, F64] = {}
     for values in numbers:
         if values.queries is not None:
