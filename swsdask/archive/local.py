@@ -119,6 +119,10 @@ def write_whole(path: str, content: pa.Buffer | bytes) -> None:
     raise FileNotFoundError(path)
 
 
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
+"""What a file system says that has no hard links."""
+
+
 def link_new(path: str, content: bytes) -> bool:
     """Write a file beside its place and link it there, which fails if the name is taken; whether it was written."""
     aside = _aside(path)
@@ -129,6 +133,8 @@ def link_new(path: str, content: bytes) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
         raise ArchiveError(
             f"{path}: this file system cannot create a file only if it does not exist: {error}."
         ) from None

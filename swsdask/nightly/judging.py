@@ -9,7 +9,7 @@ because settings or the release changed, its number of before is shown, and no g
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from swsdask.api.comparing import DEFAULT_MEASURES, sample_evaluation
@@ -19,7 +19,7 @@ from swsdask.archive.run_table import StoredRun
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.comparison.compare import compare
 from swsdask.comparison.gates import failures
-from swsdask.execution.executor import Progress
+from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES, refusal
 from swsdask.model.comparison import Comparison, Resampling
@@ -30,6 +30,9 @@ from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
 from swsdask.nightly.history import History, values_of
 from swsdask.nightly.settings import NightlyEvaluation
+
+Workers = Callable[[], Executor | None]
+"""What gives the executor of a night, None where each step chooses its own."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,12 @@ class Verdict:
 
 
 def judged(
-    asked: NightlyEvaluation, evaluation: Evaluation, past: History, due: Mapping[str, str], progress: Progress
+    asked: NightlyEvaluation,
+    evaluation: Evaluation,
+    past: History,
+    due: Mapping[str, str],
+    progress: Progress,
+    workers: Workers,
 ) -> tuple[Verdict, Result]:
     """Score the systems that are due, each with a reason, and their baselines; and compare them.
 
@@ -55,7 +63,9 @@ def judged(
     both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
     baselines = {system: _baseline(asked, both, past, system, why) for system, why in due.items()}
     wanted = [*due, *(name for name in baselines.values() if name is not None)]
-    result = score(both, asked.scored, runs=list(dict.fromkeys(wanted)), by=asked.by, progress=progress)
+    result = score(
+        both, asked.scored, runs=list(dict.fromkeys(wanted)), by=asked.by, executor=workers(), progress=progress
+    )
     leading = next(iter(board(result.table, asked.scored).by), "")
     values = _values(result)
     before = values_of(past.current())
@@ -63,7 +73,7 @@ def judged(
     by_value = [gate for gate in asked.parsed_gates if gate.p_below is None]
     failed = failures(by_value, pairs, values, {})
     p: dict[str, float] = {}
-    if pairs and (found := _tested(asked, both, pairs, leading, progress)) is not None:
+    if pairs and (found := _tested(asked, both, pairs, leading, progress, workers)) is not None:
         failed += found.failures
         of_leading = (row for row in found.difference_table.to_pylist() if row["measure"] == leading)
         p = {row["a"]: row["p_adjusted"] for row in of_leading if row["condition"] == "all"}
@@ -86,7 +96,12 @@ def judged(
 
 
 def _tested(
-    asked: NightlyEvaluation, both: Evaluation, pairs: Sequence[tuple[str, str]], leading: str, progress: Progress
+    asked: NightlyEvaluation,
+    both: Evaluation,
+    pairs: Sequence[tuple[str, str]],
+    leading: str,
+    progress: Progress,
+    workers: Workers,
 ) -> Comparison | None:
     """All pairs of the night, compared by the leading measure and those of gates with p; None where no test is needed.
 
@@ -98,11 +113,13 @@ def _tested(
     if not names:
         return None
     systems = list(dict.fromkeys(name for pair in pairs for name in pair))
-    _, samples, n_queries, _ = sample_evaluation(both, names, systems, asked.by, progress=progress)
+    _, samples, n_queries, _ = sample_evaluation(both, names, systems, asked.by, executor=workers(), progress=progress)
     return compare(samples, n_queries, systems, Resampling(), gates=gates, pairs=pairs)
 
 
-def report_of(asked: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress) -> Result | None:
+def report_of(
+    asked: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress, workers: Workers
+) -> Result | None:
     """The result of a night's report: the systems that moved, and their baselines. None where nothing moved.
 
     When and where they were scored is left out: a night that is published again has the same report.
@@ -115,7 +132,7 @@ def report_of(asked: NightlyEvaluation, evaluation: Evaluation, past: History, p
     both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
     names = [*due, *(move.baseline for move in past.last.moves if move.baseline is not None)]
     held = [name for name in dict.fromkeys(names) if name in both.systems]
-    result = score(both, asked.scored, runs=held, by=asked.by, progress=progress)
+    result = score(both, asked.scored, runs=held, by=asked.by, executor=workers(), progress=progress)
     return replace(result, manifest={name: said for name, said in result.manifest.items() if name != "run"})
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from typing import Any
 
 import pyarrow.compute as pc
@@ -25,14 +27,16 @@ from swsdask.api.runs import with_runs
 from swsdask.api.scoring import requested
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
-from swsdask.execution.executor import Progress, Unseen
+from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.execution.local import SerialExecutor
+from swsdask.execution.open import open_executor
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.nights import NEW, REPLACED, SETTINGS, VERSION, Record, Refused
+from swsdask.model.settings import build_settings
 from swsdask.nightly.board import is_published, publish
 from swsdask.nightly.history import History, commit_night, read_history, remove_unfinished
 from swsdask.nightly.inbox import Arrived, look, stamps_of
-from swsdask.nightly.judging import Verdict, judged, report_of, stored
+from swsdask.nightly.judging import Verdict, Workers, judged, report_of, stored
 from swsdask.nightly.lease import NightLease, night_lease
 from swsdask.nightly.settings import NightlyEvaluation
 
@@ -92,21 +96,22 @@ def run_night(asked: NightlyEvaluation, today: date, progress: Progress | None =
     """
     storage = Storage(asked.archive)
     storage.check_writable()
-    with night_lease(storage) as lease:
+    with night_lease(storage) as lease, ExitStack() as stack:
         told = _Renewing(lease, progress or Unseen())
+        workers = _workers(asked, told, stack)
         remove_unfinished(storage)
         past = read_history(storage)
         LOG.info("looking for runs", extra={"evaluation": asked.name, "phase": "look"})
         news = _news(asked, past)
         reference = stamps_of(asked.reference_places.values())
         is_known = bool(reference) and reference.items() <= past.stamps.items() and is_archive(asked.archive)
-        refused = _take_in(asked, news, told, with_reference=not is_known) if news or not is_known else []
+        refused = _take_in(asked, news, told, workers, with_reference=not is_known) if news or not is_known else []
         evaluation = _opened(asked)
         due = _due(asked, evaluation, past)
         known = {(each.url, each.problems) for each in past.refused.values()}
         record = past.last
         if due or any((each.url, each.problems) not in known for each in refused):
-            record, rows = _new_record(asked, evaluation, past, reference, news, refused, due, today, told)
+            record, rows = _new_record(asked, evaluation, past, reference, news, refused, due, today, told, workers)
             lease.check()
             if not commit_night(storage, record, rows):
                 raise ArchiveError(f"{asked.archive}: another process has committed night {record.number}.")
@@ -114,7 +119,7 @@ def run_night(asked: NightlyEvaluation, today: date, progress: Progress | None =
         if record is None or is_published(asked.out, record):
             return Outcome(asked)
         LOG.info("publishing", extra={"evaluation": asked.name, "phase": "publish"})
-        return Outcome(asked, record, publish(asked, past, report_of(asked, evaluation, past, told)))
+        return Outcome(asked, record, publish(asked, past, report_of(asked, evaluation, past, told, workers)))
 
 
 class _Renewing:
@@ -133,6 +138,22 @@ class _Renewing:
         """Advance in it."""
         self._lease.renew()
         self._shown.advance(rows)
+
+
+def _workers(asked: NightlyEvaluation, progress: Progress, stack: ExitStack) -> Workers:
+    """What gives the executor of a night: one for all steps, opened when the first needs it, closed with the stack.
+
+    None without a cluster: each step chooses by how much there is to do.
+    """
+
+    @cache
+    def opened() -> Executor | None:
+        if not asked.cluster:
+            return None
+        engine = build_settings(explicit=_explicit(asked)).engine
+        return stack.enter_context(open_executor(engine, progress=progress))
+
+    return opened
 
 
 def _news(asked: NightlyEvaluation, past: History) -> list[Arrived]:
@@ -160,14 +181,14 @@ def _read(asked: NightlyEvaluation) -> Evaluation:
 
 
 def _take_in(
-    asked: NightlyEvaluation, news: Sequence[Arrived], progress: Progress, *, with_reference: bool
+    asked: NightlyEvaluation, news: Sequence[Arrived], progress: Progress, workers: Workers, *, with_reference: bool
 ) -> list[Refused]:
     """Ingest what arrived. Where that fails, each run is validated alone, and those with problems are set aside.
 
     The reference is read `with_reference` only: then it must be that of the archive.
     """
     try:
-        _ingest(asked, news, progress, with_reference=with_reference)
+        _ingest(asked, news, progress, workers, with_reference=with_reference)
     except InputError:
         reference = _opened(asked) if is_archive(asked.archive) else _read(asked)
         refused = [found for arrived in news if (found := _refused(asked, arrived, reference)) is not None]
@@ -175,12 +196,14 @@ def _take_in(
             raise
         faulty = {each.url for each in refused}
         good = [each for each in news if each.url not in faulty]
-        _ingest(asked, good, progress, with_reference=with_reference)
+        _ingest(asked, good, progress, workers, with_reference=with_reference)
         return sorted(refused, key=lambda each: each.url)
     return []
 
 
-def _ingest(asked: NightlyEvaluation, news: Sequence[Arrived], progress: Progress, *, with_reference: bool) -> None:
+def _ingest(
+    asked: NightlyEvaluation, news: Sequence[Arrived], progress: Progress, workers: Workers, *, with_reference: bool
+) -> None:
     ingest(
         asked.archive,
         **(asked.reference_places if with_reference else {}),
@@ -190,6 +213,7 @@ def _ingest(asked: NightlyEvaluation, news: Sequence[Arrived], progress: Progres
         settings=_explicit(asked),
         replace_runs=True,
         change_settings=True,
+        executor=workers(),
         progress=progress,
     )
 
@@ -241,6 +265,7 @@ def _new_record(
     due: Mapping[str, str],
     today: date,
     progress: Progress,
+    workers: Workers,
 ) -> tuple[Record, list[dict[str, Any]]]:
     """The record and the rows of tonight."""
     number = 1 if past.last is None else past.last.number + 1
@@ -253,7 +278,7 @@ def _new_record(
     rows: list[dict[str, Any]] = []
     verdict = Verdict((), (), ())
     if due:
-        verdict, result = judged(asked, evaluation, past, due, progress)
+        verdict, result = judged(asked, evaluation, past, due, progress, workers)
         signatures = _signatures(asked, evaluation)
         rows = [
             {**row, "content": runs[row["system"]].content, "signature": signatures[row["system"]]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import threading
@@ -200,7 +201,7 @@ def test_unsafe_stores_are_refused_before_anything_is_written(
 
 def test_a_file_system_without_links_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*names: str) -> None:
-        raise PermissionError("no links here")
+        raise PermissionError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
     with pytest.raises(ArchiveError, match="cannot create a file only if it does not exist"):

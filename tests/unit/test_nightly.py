@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -20,9 +21,11 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import swsdask as sws
+from swsdask.archive import local
 from swsdask.archive import write as write_archive
 from swsdask.archive.storage import Storage
 from swsdask.cli import main
+from swsdask.execution.local import ThreadExecutor
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.model.nights import NEW, REPLACED, SETTINGS
 from swsdask.nightly import lease as leases
@@ -173,6 +176,54 @@ def test_a_clock_that_jumps_back_is_noted(three_nights: Path) -> None:
     assert record is not None
     assert record.date == last.date
     assert "The clock says 1999-01-01" in record.notes[0]
+
+
+def test_a_night_has_one_executor_on_a_cluster_and_none_without_news(
+    three_nights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    asked = asked.model_copy(update={"cluster": "threads"})
+    opened: list[int] = []
+    inner = ThreadExecutor.__init__
+    monkeypatch.setattr(ThreadExecutor, "__init__", lambda self, n: (opened.append(n), inner(self, n))[1])
+    assert run_night(asked, DAY).record is None
+    assert opened == []
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert [move.system for move in record.moves] == ["another"]
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize("operation", [0, 2, 5, 9, 14])
+def test_a_full_disk_is_told_and_the_next_night_ends_as_if_it_had_been_free(
+    three_nights: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], operation: int
+) -> None:
+    """From some write on the disk is full."""
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    file = str(three_nights / "nightly.toml")
+    before = files_of(three_nights / "archive/history")
+    writes: list[str] = []
+    for name in ("write_whole", "link_new", "replace"):
+        inner = getattr(local, name)
+
+        def full(path: str, content: bytes, inner: Any = inner) -> Any:
+            writes.append(path)
+            if len(writes) > operation:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+            return inner(path, content)
+
+        monkeypatch.setattr(local, name, full)
+    code = code_of([file, "-q"])
+    said = capsys.readouterr().err
+    assert (code, said.count("No space left on device"), said.count("\n")) == (2, 1, 1), said
+    assert "cannot be written" in said
+    assert files_of(three_nights / "archive/history").items() >= before.items()
+    monkeypatch.undo()
+    assert code_of([file, "-q"]) in (0, 5)
+    past = read_history(Storage(str(three_nights / "archive")))
+    assert "another" in past.standings
+    assert json.loads((three_nights / "board/latest.json").read_text())["night"] == len(past.nights) == 4
 
 
 def test_a_refused_run_stays_refused_until_it_changes(three_nights: Path) -> None:
