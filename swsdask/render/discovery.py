@@ -5,8 +5,6 @@ Figures show measures over folds as dots and ranges, class sizes and fragment le
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from markupsafe import Markup
 from swsdask.model.discovery_measures import ABOUT, COUNTS, ENDINGS, FAMILIES, SINGLE, WORDS
 from swsdask.model.errors import counted
 from swsdask.model.results import Result
-from swsdask.render.pages import TEMPLATES, environment, provenance, style
+from swsdask.render.pages import TEMPLATES, environment, provenance, script, style
 from swsdask.render.tables import COLOURS
 
 Marks = Mapping[str, Mapping[str, int]]
@@ -239,7 +237,6 @@ def page(result: Result) -> str:
     """The report as text."""
     found = Scores.of(result.table)
     manifest = result.manifest
-    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     marks = {system: {"number": at + 1, "colour": at % COLOURS} for at, system in enumerate(found.systems)}
     return (
         environment()
@@ -271,8 +268,7 @@ def page(result: Result) -> str:
             ),
             data={"faces": []},
             style=style() + Markup((TEMPLATES / "discovery.css").read_text(encoding="utf-8")),
-            script=Markup(script),
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            **script(),
         )
     )
 

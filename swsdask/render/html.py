@@ -6,13 +6,9 @@ reader's light or dark colours, and prints sharply.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections.abc import Sequence
 from typing import Any
-
-from markupsafe import Markup
 
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import counted
@@ -28,7 +24,7 @@ from swsdask.render.discovery import page as discovery_page
 from swsdask.render.ece import KINDS
 from swsdask.render.figures import figures
 from swsdask.render.losses import losses, worst_queries
-from swsdask.render.pages import TEMPLATES, environment, provenance, runs, style
+from swsdask.render.pages import environment, provenance, runs, script, style
 from swsdask.render.rank_correlation import compared
 from swsdask.render.retrieval import CURVES as PRECISION_RECALL
 from swsdask.render.retrieval import processing_load, retrieval
@@ -64,7 +60,6 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
     if result.manifest.get("kind") == "discovery":
         return discovery_page(result)
     template = environment().get_template("report.html.j2")
-    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     found = board(result.table, result.asked)
     drawn = figures(result.curves, found)
     calibrated = calibration(result.curves, found)
@@ -102,8 +97,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
         provenance=provenance(result.manifest),
         data={"faces": _faces(found, queries), "by_condition": by_condition(found), "by_query": queries},
         style=style(),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        **script(),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -52,6 +54,13 @@ def _all_visible(value: Any) -> Any:
 def style() -> Markup:
     """The style sheet of all pages."""
     return Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))
+
+
+def script() -> dict[str, Markup | str]:
+    """The script of pages with tables and figures, and the hash by which a content security policy lets it run."""
+    text = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.js", "downloads.js"))
+    hashed = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return {"script": Markup(text), "script_hash": hashed}
 
 
 _ELSEWHERE = ("signature", "swsdask", "runs", "notes")

@@ -216,3 +216,94 @@ def test_a_query_that_costs_much_leads_to_its_row(tmp_path: Path) -> None:
         tmp_path,
     )
     assert found == "true,middling,true"
+
+
+def test_systems_are_found_by_name_and_pinned_by_number(tmp_path: Path) -> None:
+    found = after(
+        """
+        const table = document.querySelector("table.leaderboard");
+        const names = () => [...table.tBodies[0].rows].filter((row) => !row.hidden)
+          .map((row) => row.cells[0].lastElementChild.textContent).join("+");
+        const [search, only] = ["systems", "pinned"].map((id) => document.getElementById(id));
+        search.value = "EA"; search.dispatchEvent(new Event("input"));
+        const filtered = names();
+        search.value = ""; search.dispatchEvent(new Event("input"));
+        table.querySelector("button.badge").click();
+        only.click();
+        const pinned = names(), drawn = document.querySelectorAll(".det .legend input:checked").length;
+        only.click();
+        return [filtered, pinned, drawn / document.querySelectorAll(".det").length, names().split("+").length].join();
+        """,
+        tmp_path,
+    )
+    assert found == "weak,middling,1,3"
+
+
+def test_queries_beside_a_chosen_system(tmp_path: Path) -> None:
+    found = after(
+        """
+        const section = document.getElementById("by-query");
+        const [system, less] = [".system", ".less"].map((selector) => section.querySelector(selector));
+        const at = () => [...section.querySelectorAll("th")].findIndex((heading) => heading.textContent === "ATWV");
+        const cell = () => Number(section.querySelector("tbody tr").cells[at()].dataset.value);
+        const choose = (select, value) => { select.value = value; select.dispatchEvent(new Event("change")); };
+        const first = cell();
+        choose(system, "1"); const second = cell();
+        choose(system, "0"); choose(less, "1");
+        return first !== second && cell() === first - second;
+        """,
+        tmp_path,
+    )
+    assert found == "true"
+
+
+SAVED = """
+    const saved = [];
+    URL.createObjectURL = (content) => { saved.push(content); return "#"; };
+    HTMLAnchorElement.prototype.click = function () { saved.at(-1).file = this.download; };
+    const press = (element, kind) =>
+      [...element.querySelectorAll("button")].find((button) => button.textContent === kind).click();
+"""
+
+
+def saved(script: str, folder: Path) -> str:
+    """What a script that ends in a promise finds."""
+    told = f"(async () => {{ {SAVED} {script} }})().then((found) => {{ document.title = found; }}); return 'waiting';"
+    return after(told, folder)
+
+
+def test_a_table_is_saved_with_all_its_digits(tmp_path: Path) -> None:
+    found = saved(
+        """
+        press(document.querySelector(".leaderboard").parentElement.nextElementSibling, "CSV");
+        await Promise.resolve();
+        await Promise.resolve();
+        const [heading, ...lines] =
+          (await saved[0].text()).trimEnd().split(String.fromCharCode(10)).map((line) => line.split(","));
+        const digits = lines.map((line) => line[heading.indexOf("ATWV")].length);
+        return [saved[0].file, heading[0], lines.length, lines[0][0],
+          lines.every((line) => line.length === heading.length), Math.max(...digits) > 10].join();
+        """,
+        tmp_path,
+    )
+    assert found == "leaderboard.csv,System,3,middling,true,true"
+
+
+def test_a_figure_is_saved_with_its_styles(tmp_path: Path) -> None:
+    found = saved(
+        """
+        const tools = document.querySelector(".plot .downloads");
+        press(tools, "SVG");
+        await Promise.resolve();
+        await Promise.resolve();
+        const text = await saved[0].text();
+        const parsed = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+        const curve = parsed.querySelector("path[stroke-width='2.2px']");
+        press(tools, "PNG");
+        while (saved.length < 2) await new Promise((done) => setTimeout(done, 20));
+        return [saved[0].file, parsed.localName, !text.includes("var(--"), curve.getAttribute("stroke").slice(0, 3),
+          saved[1].type, saved[1].size > 1000].join();
+        """,
+        tmp_path,
+    )
+    assert found == "detection-error-trade-off.svg,svg,true,rgb,image/png,true"

@@ -169,7 +169,7 @@ def test_only_the_pages_own_script_may_run() -> None:
     running = [text for attributes, text in seen.scripts if attributes.get("type") != "application/json"]
     assert len(running) == 1
     digest = base64.b64encode(hashlib.sha256(running[0].encode()).digest()).decode()
-    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     assert not any(name.startswith("on") for _, attributes in seen.elements for name in attributes)
 
 

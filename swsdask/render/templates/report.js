@@ -77,6 +77,40 @@
     });
   }));
 
+  /* Systems are found by a part of their names and pinned by their numbers, in every table and plot. */
+  const search = document.getElementById("systems");
+  if (search) {
+    const only = document.getElementById("pinned");
+    const pinned = new Set();
+    const rows = all("tbody th.name > .badge").map((badge) => {
+      const number = badge.textContent;
+      const name = badge.parentElement.textContent.trim().slice(number.length).trim();
+      const pin = make("button", { type: "button", className: badge.className, textContent: number, title: `Pin ${name}` });
+      pin.addEventListener("click", () => {
+        if (!pinned.delete(number)) pinned.add(number);
+        refresh();
+      });
+      badge.replaceWith(pin);
+      return { pin, number, row: pin.closest("tr"), name: name.toLowerCase() };
+    });
+    const boxes = all(".legend input").map((box) => ({ box, first: box.checked }));
+    const refresh = () => {
+      const wanted = search.value.toLowerCase();
+      const alone = only.checked && pinned.size > 0;
+      rows.forEach(({ pin, number, row, name }) => {
+        pin.setAttribute("aria-pressed", pinned.has(number));
+        row.hidden = !name.includes(wanted) || (alone && !pinned.has(number));
+      });
+      boxes.forEach(({ box, first }) => {
+        const checked = alone ? pinned.has(box.dataset.system) : first;
+        if (box.checked !== checked) box.click();
+      });
+    };
+    search.addEventListener("input", refresh);
+    only.addEventListener("change", refresh);
+    refresh();
+  }
+
   /* The nearest point of a curve tells its numbers; the two operating points go before. */
   const rate = (p) => `${Number((100 * p).toPrecision(4))} %`;
   const nearest = (figure, curves, x, y) => {
@@ -174,10 +208,14 @@
   const byQuery = document.getElementById("by-query");
   if (byQuery) {
     const cube = data.by_query;
-    const [system, measure, filter, count, more, table] =
-      [".system", ".measure", ".filter", ".count", ".more", "table"].map((selector) => byQuery.querySelector(selector));
+    const [system, less, measure, filter, count, more, table] =
+      [".system", ".less", ".measure", ".filter", ".count", ".more", "table"].map((selector) => byQuery.querySelector(selector));
     const LIMIT = 1000;
     let limit = LIMIT;
+    const difference = (m, s, at) => {
+      const value = cube.values[m][s][at];
+      return less.value === "" ? value : number(value) - number(cube.values[m][Number(less.value)][at]);
+    };
     const refresh = () => {
       const s = Number(system.value);
       const beside = s < 0;
@@ -188,8 +226,8 @@
       const found = cube.rows.map((name, at) => [name, at]).filter(([name]) => name.toLowerCase().includes(wanted));
       const rows = found.slice(0, limit).map(([name, at]) => ({
         name,
-        values: beside ? cube.systems.map((_, k) => cube.values[measure.value][k][at])
-          : cube.measures.map((m) => cube.values[m][s][at]),
+        values: beside ? cube.systems.map((_, k) => difference(measure.value, k, at))
+          : cube.measures.map((m) => difference(m, s, at)),
       }));
       draw(table, "Query", columns, rows);
       count.textContent = rows.length < cube.rows.length ? `${rows.length} of ${cube.rows.length} queries` : `${rows.length} queries`;
@@ -197,9 +235,10 @@
       more.textContent = `Show all ${found.length}`;
     };
     options(system, [...cube.systems.map((name, at) => [at, name]), [-1, "all, side by side"]]);
+    options(less, [["", "nothing"], ...cube.systems.map((name, at) => [at, name])]);
     measureOptions(measure, cube.measures);
     measure.value = ["atwv", "otwv"].find((m) => cube.measures.includes(m)) ?? cube.measures[0];
-    [system, measure].forEach((select) => select.addEventListener("change", refresh));
+    [system, less, measure].forEach((select) => select.addEventListener("change", refresh));
     filter.addEventListener("input", () => { limit = LIMIT; refresh(); });
     more.addEventListener("click", () => { limit = Infinity; refresh(); });
     refresh();
