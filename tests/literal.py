@@ -467,19 +467,25 @@ def _kwseval_segment(
     wanted = {
         (o.query, of_word[o.first]) for o in spoken if o.first in of_word and of_word.get(o.last) == of_word[o.first]
     }
-    held: dict[tuple[str, Segment], list[Detection]] = defaultdict(list)
-    for d in detections:
+
+    def holding(d: Detection) -> list[Segment]:
         middle = d.start / 10_000 + (d.end - d.start) / 10_000 / 2
         there = [s for s in made if (s.document, s.channel) == (d.document, d.channel)]
-        holding = [s for s in there if s.start / 10_000 <= middle <= s.end / 10_000]
-        if holding:
-            holding.sort(key=lambda s: (s.start, s.end))
-            held[d.query, _of_boundary(d.query, holding[:2], wanted)].append(d)
+        return [s for s in there if s.start / 10_000 <= middle <= s.end / 10_000]
+
+    first: dict[tuple[str, Segment], list[Detection]] = defaultdict(list)
+    for d in detections:
+        for segment in holding(d)[:1]:
+            first[d.query, segment].append(d)
+    held: dict[tuple[str, Segment], list[Detection]] = defaultdict(list)
+    for (query, _), group in first.items():
+        best = _best(group)
+        held[query, _of_boundary(query, holding(best), wanted)].append(best)
     return _of_segments(held, wanted)
 
 
 def _of_boundary(query: str, holding: Sequence[Segment], wanted: set[tuple[str, Segment]]) -> Segment:
-    """The earlier one of two segments, unless only the later one is a target."""
+    """The first one in the order of excerpts, unless only another one is a target."""
     targets = [segment for segment in holding if (query, segment) in wanted]
     return (targets or holding)[0]
 
@@ -772,12 +778,24 @@ class Part:
         best = min(self._thresholds(query), key=lambda at: (self._loss(query, self.above(at, query)), at))
         return min((t.score for t in self.above(best, query)), default=math.inf)
 
+    def _printed_threshold(self, query: str, best: Sequence[Trial]) -> float:
+        """The threshold of a query's optimum: KWSEval's sweep and lists, or the query's own."""
+        if self.rules.compat != "kwseval" or not self.candidates:
+            return self._optimum_threshold(query)
+        at = min(score for score in self.candidates if self.above(score, query) == best)
+        n_rejected = sum(t.hit and t.query == query for t in self.trials) - sum(t.hit for t in best)
+        found = []
+        for hit, number in ((True, n_rejected), (False, sum(not t.hit for t in best))):
+            scores = sorted(t.score for t in self.trials if t.query == query and t.hit == hit)
+            found += scores[number : number + 1]
+        return min(found) if len(found) == 2 and min(found) > at else max([*found, at])
+
     def of_query(self, query: str) -> dict[str, Any]:
         mine = [t for t in self.trials if t.query == query]
         yes = [t for t in mine if t.decision]
         made = self._counts([query], mine)
         best = self.above(self._optimum_threshold(query), query)
-        made["otwv_threshold"] = self._optimum_threshold(query)
+        made["otwv_threshold"] = self._printed_threshold(query, best)
         made["otwv_p_miss"], made["otwv_p_fa"] = self.p_miss(query, best), self.p_fa(query, best)
         made["otwv"] = self._twv(made["otwv_p_miss"], made["otwv_p_fa"])
         made |= dict.fromkeys(("p_miss", "p_fa", "atwv", "actual_threshold"), NAN)

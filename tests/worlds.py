@@ -14,7 +14,7 @@ from swsdask.model.settings import EvaluationSettings, asked_thresholds, build_s
 from swsdask.model.trials import AlignmentRule, Condition, Detections, Reference, Trials
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy
-from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
+from swsdask.statistics.ladder import AllScores, Hits, Ladder, QueryLadder
 from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments
 from swsdask.statistics.onsets import Onsets, PointsBefore
 from swsdask.statistics.ranks import HitPlaces, PooledRanks, QueryRanks, TiedRanks
@@ -119,6 +119,7 @@ def statistics(cells: Iterable[Sequence[Row]], reference: Reference, tree: int |
     kinds: tuple[Any, ...] = (
         Counts,
         Hits,
+        AllScores,
         Entropy,
         Moments,
         Overlap,
@@ -161,5 +162,6 @@ def with_thresholds(reference: Reference, asked: EvaluationSettings) -> Referenc
             **columns,
             "thresholds": asked_thresholds(reference, asked),
             "prior_log_odds": weights(reference, asked).prior_log_odds,
+            "every_score": asked.compat in ("kwseval", "stdeval"),
         }
     )

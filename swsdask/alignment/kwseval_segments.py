@@ -5,8 +5,9 @@
 - A record of zero length makes a speech segment of zero length, unless it lies inside another one.
 - A word lies in a segment iff it lies entirely inside the segment as it was made so far when a record of the word's own
   speaker was taken in; the last such record decides. A target's first and last word lie in the same segment.
-- A mid-point on the boundary of two segments belongs to the earlier one, unless only the later one is a target of the
-  query; mid-points of detections are computed in double precision.
+- A mid-point on the boundary of two segments belongs to the earlier one, but to the excerpt that is the first in the
+  ECF, unless only the other one is a target of the query: then the best detection of the segment goes there, and the
+  others count for nothing. Mid-points of detections are computed in double precision.
 - A detection counts by its mid-point alone, wherever it ends.
 
 Not imitated: KWSEval maps a detection on the boundary of two targets to both, and one on the boundary of a target that
@@ -77,7 +78,7 @@ def kwseval_segments(excerpts: Spans, records: Spoken, words: Spoken) -> tuple[S
         channel=channel.astype(np.int8),
         start=start.astype(np.int32),
         end=end.astype(np.int32),
-        boundary="earlier",
+        order=place[:-1],
     ), place[segment]
 
 

@@ -48,11 +48,12 @@ def segment_places(detections: Detections, reference: Reference, *, aligned: boo
     if reference.segments is None or d.document is None or d.channel is None or d.start is None or d.duration is None:
         raise ValueError("segment trials need segments, and documents, channels and times of detections")
     middle = 2 * (2 * d.start.astype(np.int64) + d.duration)
-    if reference.segments.boundary == "earlier":
+    like_kwseval = reference.segments.order is not None
+    if like_kwseval:
         middle += middle_noise(d.start, d.duration)
     held = _holding(reference.segments, d.document, d.channel, middle)
-    if reference.segments.boundary == "earlier":
-        held = _unless_only_the_later_is_a_target(held, d.query, middle, reference, reference.segments)
+    if like_kwseval:
+        held = _unless_only_another_is_a_target(held, d, middle, reference, reference.segments)
     return Places(
         of_detection=held,
         number=len(reference.segments.start),
@@ -131,41 +132,74 @@ def segment_of(segments: Segments, document: I32, channel: I8, start: I32, end: 
     return _holding(segments, document, channel, 2 * (start.astype(np.int64) + end))
 
 
+class _Holders(NamedTuple):
+    """The segment of every time: of the time edges[i] holder[2 i], of those up to the next edge holder[2 i + 1].
+
+    `edges` are the ascending ends of segments, in quarters of a tick, with the number of the track among the sorted
+    `tracks` in front; -1: none.
+    """
+
+    tracks: I64
+    edges: I64
+    holder: I64
+
+
+@lru_cache(maxsize=2)
+def _holders(segments: Segments) -> _Holders:
+    tracks, track = np.unique(_track(segments.document, segments.channel), return_inverse=True)
+    starts, ends = (track * _LIMIT + 4 * times.astype(np.int64) for times in (segments.start, segments.end))
+    edges = np.unique(np.concatenate([starts, ends]))
+    holder = np.full(2 * len(edges), -1, np.int64)
+    first, last = 2 * np.searchsorted(edges, starts), 2 * np.searchsorted(edges, ends)
+    order = np.arange(len(starts)) if segments.order is None else segments.order[::-1]
+    for number, begin, end in zip(order.tolist(), first[order].tolist(), last[order].tolist(), strict=True):
+        holder[begin : end + 1] = number
+    return _Holders(tracks, edges, holder)
+
+
 def _holding(segments: Segments, document: I32, channel: I8, middle: I64) -> I64:
     """The number of the segment that holds each time, given in quarters of a tick."""
-    tracks, track_of_segment = np.unique(_track(segments.document, segments.channel), return_inverse=True)
-    if not len(tracks):
-        return np.full(len(document), -1, np.int64)
+    tracks, edges, holder = _holders(segments)
     wanted = _track(document, channel)
-    track = np.minimum(np.searchsorted(tracks, wanted), len(tracks) - 1)
-    starts, ends = 4 * segments.start.astype(np.int64), 4 * segments.end.astype(np.int64)
+    track = np.searchsorted(tracks, wanted)
     at = track * _LIMIT + np.clip(middle, 0, _LIMIT - 1)
-    if segments.boundary == "later":
-        number = np.searchsorted(track_of_segment * _LIMIT + starts, at, "right") - 1
-    else:
-        number = np.searchsorted(np.maximum.accumulate(track_of_segment * _LIMIT + ends), at)
-        number = np.where(number < len(starts), number, -1)
-    there = (number >= 0) & (tracks[track] == wanted) & (track_of_segment[number] == track)
-    there &= (middle >= starts[number]) & (middle <= ends[number])
-    return np.where(there, number, -1)
+    before = np.searchsorted(edges, at, "right") - 1
+    there = (np.append(tracks, -1)[track] == wanted) & (before >= 0)
+    found: I64 = np.where(there, np.append(holder, -1)[2 * before + (np.append(edges, -1)[before] != at)], -1)
+    return found
 
 
-def _unless_only_the_later_is_a_target(
-    held: I64, query: I32, middle: I64, reference: Reference, segments: Segments
+def _unless_only_another_is_a_target(
+    held: I64, detections: Detections, middle: I64, reference: Reference, segments: Segments
 ) -> I64:
-    """The later segment for mid-points on a boundary where it is a target of the query and the earlier one is not."""
-    last = len(segments.start) - 1
-    rows = np.flatnonzero((held >= 0) & (held < last))
-    rows = rows[middle[rows] == 4 * segments.end[held[rows]].astype(np.int64)]
-    earlier, later = held[rows], held[rows] + 1
+    """The other segment of mid-points on a boundary, where only that one is a target of the query.
+
+    The best detection that a segment holds goes there, and takes the others with it.
+    """
     track = _track(segments.document, segments.channel)
-    touch = (track[earlier] == track[later]) & (segments.end[earlier] == segments.start[later])
+    starts, ends = 4 * segments.start.astype(np.int64), 4 * segments.end.astype(np.int64)
     target_query, target = targets_of_segments(reference, segments)
     targets = target_query.astype(np.int64) << 32 | target
-    own = query[rows].astype(np.int64) << 32
-    moved = touch & np.isin(own | later, targets) & ~np.isin(own | earlier, targets)
-    held[rows[moved]] += 1
-    return held
+    own = detections.query.astype(np.int64) << 32
+    found = held.copy()
+    free = np.flatnonzero(held >= 0)
+    free = free[~np.isin(own[free] | held[free], targets)]
+    for step in (1, -1):
+        rows, other = free, held[free] + step
+        while len(rows):
+            inside = (other >= 0) & (other < len(track))
+            rows, other = rows[inside], other[inside]
+            both = (track[other] == track[held[rows]]) & (starts[other] <= middle[rows]) & (middle[rows] <= ends[other])
+            rows, other = rows[both], other[both]
+            moved = np.isin(own[rows] | other, targets)
+            found[rows[moved]] = other[moved]
+            rows, other = rows[~moved], other[~moved] + step
+    trial = own | held
+    rows = np.flatnonzero(np.isin(trial, trial[found != held]))
+    rows = rows[np.lexsort((-detections.score[rows], trial[rows]))]
+    _, first, size = np.unique(trial[rows], return_index=True, return_counts=True)
+    found[rows] = np.repeat(found[rows[first]], size)
+    return found
 
 
 def _track(document: I32, channel: I8) -> I64:

@@ -238,6 +238,7 @@ def build_reference(
         n_classes=n_classes,
         conditions=conditions,
         file_order=settings.compat == "mediaeval",
+        every_score=settings.compat in ("kwseval", "stdeval"),
         impute=settings.impute if isinstance(settings.impute, float) else None,
         judgments=_judgments(archive, codes, settings),
     )

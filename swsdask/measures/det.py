@@ -6,8 +6,10 @@ spread evenly; every vertex itself is exact. Curves:
 
 - "det": rates averaged over queries (2013 measures document, Eq. 4-5).
 - "det_pooled": all queries that averages count as one set of trials (see `measures.rates`, and its QUIRK about |Q|).
-  Its false alarms are those of these queries, also where NIST's tools count more, and there is no curve where N_nt is
-  negative.
+  There is no curve where N_nt is negative.
+
+QUIRK, under `compat = "kwseval"` and `"stdeval"`: "det_pooled" counts the false alarms of the queries that averages
+leave out, as NIST's tools do (KWSEval -P), and ends at the lowest score of all queries.
 
 Read off the averaged curve, linearly between vertices:
 
@@ -27,6 +29,7 @@ from swsdask.measures.measure import Curve, Scored
 from swsdask.measures.rates import pooled_rates
 from swsdask.measures.sweep import NEEDS, threshold_sweep
 from swsdask.model.trials import F64
+from swsdask.statistics.ladder import AllScores
 from swsdask.statistics.statistic import Statistic
 
 
@@ -34,7 +37,7 @@ class DetectionErrorTradeoff:
     """eer, p_miss@P_FA."""
 
     names: ClassVar[tuple[str, ...]] = ("eer", "p_miss@")
-    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+    needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, AllScores)
 
     def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
@@ -54,7 +57,14 @@ def curves(scored: Scored) -> Iterator[Curve]:
         at = sweep.vertices
         threshold, name = sweep.thresholds[at], population.condition.name
         yield Curve(name, "det", threshold, sweep.p_fa[at], sweep.p_miss[at])
-        p_miss, p_fa = pooled_rates(scored, population, sweep.hits[at], sweep.false_alarms[at])
+        hits, false_alarms = sweep.hits[at], sweep.false_alarms[at]
+        if (every := scored.get(AllScores)) is not None:
+            strata = population.asked[:, np.newaxis] & population.condition.groups
+            scores = every.score[strata[every.query, every.group]]
+            if len(scores) and scores[0] < threshold[-1]:
+                threshold, hits = np.append(threshold, scores[0]), np.append(hits, hits[-1])
+            false_alarms = len(scores) - np.searchsorted(scores, threshold) - hits
+        p_miss, p_fa = pooled_rates(scored, population, hits, false_alarms)
         yield Curve(name, "det_pooled", threshold, np.where(np.signbit(p_fa), np.nan, p_fa), p_miss)
 
 

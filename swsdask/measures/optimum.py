@@ -9,22 +9,30 @@ best.
 QUIRK, under `compat = "kwseval"`: KWSEval cannot reject everything. Of other queries' higher scores one will do, so it
 only shows in the query that has the highest score of all: there that score is looked at instead, even if only false
 alarms have it. Without trials nothing is defined. (With queries without targets, KWSEval's OTWV depends on the order of
-a hash table; ours does not. The thresholds of queries that it prints are of the whole run, not the query's own.)
+a hash table; ours does not.)
+
+QUIRK, under `compat = "kwseval"`: `otwv_threshold` of a query is KWSEval's. Its sweep stops at the lowest score of the
+whole condition, t, that gives the query's optimum; then it looks up scores of the query: m, the lowest accepted hit,
+and f, the non-target with a number in ascending order, from 0, that is the count of accepted false alarms. Both may be
+missing. The threshold is the lower of m and f where both are above t, else the highest of m, f and t.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from swsdask.kernels.ladder import find_own_rungs
 from swsdask.measures.averages import Population, Values, ratio
 from swsdask.measures.measure import Scored, kept
 from swsdask.measures.rates import has_trials, undefined_without
 from swsdask.measures.sweep import QUERY_NEEDS, QuerySweep, query_sweep, twv
-from swsdask.model.trials import F64, I64, Bool
-from swsdask.statistics.counts import Counts
+from swsdask.model.trials import F64, I32, I64, Bool
+from swsdask.statistics.counts import Counts, members
+from swsdask.statistics.ladder import AllScores, Hits
 from swsdask.statistics.statistic import Statistic
 
 _HAIR = 1e-9
@@ -34,7 +42,7 @@ class OptimumTwv:
     """otwv, its error rates, and per query its threshold."""
 
     names: ClassVar[tuple[str, ...]] = ("otwv", "otwv_p_miss", "otwv_p_fa", "otwv_threshold")
-    needs: ClassVar[tuple[type[Statistic], ...]] = QUERY_NEEDS
+    needs: ClassVar[tuple[type[Statistic], ...]] = (*QUERY_NEEDS, AllScores)
 
     def values(self, scored: Scored) -> Iterator[Values]:
         """Overall; per query with the threshold."""
@@ -54,7 +62,7 @@ class OptimumTwv:
                 "otwv": twv(p_miss_of, p_fa_of, beta),
                 "otwv_p_miss": p_miss_of,
                 "otwv_p_fa": p_fa_of,
-                "otwv_threshold": sweep.thresholds[best],
+                "otwv_threshold": sweep.thresholds[best] if reject_all else _looked_up(scored, population, best),
             }
             yield population.by_query({name: column * defined for name, column in columns.items()})
 
@@ -103,6 +111,59 @@ def best_rows(scored: Scored, population: Population, reject_all: bool) -> I64:
         losses = [n_miss * miss + n_fa * alarm for n_miss, n_fa in counts]
         best[q] = tied[losses.index(min(losses))]
     return best
+
+
+def _looked_up(scored: Scored, population: Population, best: I64) -> F64:
+    """The thresholds that KWSEval prints for the optimum of queries, NaN for those that averages leave out."""
+    sweep = query_sweep(scored, population)
+    strata = members(population.condition) & population.queries[:, np.newaxis]
+    every, hits = (_by_query(scored[kind], strata) for kind in (AllScores, Hits))
+    nontargets = every.without(hits)
+    ascending = np.sort(every.score)
+    n_hits, n_false_alarms = sweep.hits[best], sweep.false_alarms[best]
+    rejected = every.at(every.counts - n_hits - n_false_alarms - 1)
+    lowest = np.append(ascending, np.nan)[np.searchsorted(ascending, np.nan_to_num(rejected, nan=-np.inf), "right")]
+    hit, nontarget = hits.at(hits.counts - n_hits), nontargets.at(n_false_alarms)
+    highest = np.fmax(np.fmax(hit, nontarget), lowest)
+    return np.where((hit > lowest) & (nontarget > lowest), np.minimum(hit, nontarget), highest)
+
+
+@dataclass(frozen=True, eq=False)
+class _OwnScores:
+    """The scores of every query, ascending: those of query q are score[offsets[q] : offsets[q + 1]]."""
+
+    score: F64
+    query: I32
+    offsets: I64
+
+    @property
+    def counts(self) -> I64:
+        """How many scores each query has."""
+        return np.diff(self.offsets)
+
+    def at(self, number: I64) -> F64:
+        """The score of every query with a number, from 0; NaN where there is none."""
+        inside = (number >= 0) & (number < self.counts)
+        found = np.full(len(number), np.nan)
+        found[inside] = self.score[self.offsets[:-1][inside] + number[inside]]
+        return found
+
+    def without(self, some: _OwnScores) -> _OwnScores:
+        """What is left without some of the scores."""
+        first = find_own_rungs(some.query, some.score, self.offsets, self.score)
+        again = np.arange(len(first)) - np.searchsorted(first, first)
+        left = np.ones(len(self.score), np.bool_)
+        left[first + again] = False
+        offsets = np.append(0, np.cumsum(left))[self.offsets]
+        return _OwnScores(self.score[left], self.query[left], offsets)
+
+
+def _by_query(scores: Hits, strata: Bool) -> _OwnScores:
+    """Those of some scores that are in some strata, by query."""
+    inside = np.flatnonzero(strata[scores.query, scores.group])
+    rows = inside[np.argsort(scores.query[inside], kind="stable")]
+    query = scores.query[rows]
+    return _OwnScores(scores.score[rows], query, np.searchsorted(query, np.arange(len(strata) + 1)))
 
 
 def _weighed(counts: I64, totals: I64, weight: float) -> F64:

@@ -125,14 +125,14 @@ class AlignmentRule:
 class Segments:
     """Segment trials' segments, sorted by (document, channel, start): they tile every excerpt.
 
-    A time on the `boundary` of two belongs to the later or the earlier one.
+    A time that several hold belongs to the one that is the first of them in `order`, int64; None: to the latest.
     """
 
     document: I32
     channel: I8
     start: I32
     end: I32
-    boundary: Literal["later", "earlier"] = "later"
+    order: I64 | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +155,9 @@ class Reference:
     `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. `replay` is how GAP
     takes time. The last `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were
     found but do not count. `segment` is the number of the segment that each occurrence is in, None where mid-points say
-    it. `ranking` is how rankings treat equal scores. `file_order` is whether the order in the files of a run counts;
-    `impute` is the score of trials that a run leaves out, None: its lowest. `judgments` are those of document trials,
-    where there are any.
+    it. `ranking` is how rankings treat equal scores. `file_order` is whether the order in the files of a run counts,
+    `every_score` whether scores are looked up in the list of all (`statistics.ladder.AllScores`). `impute` is the score
+    of trials that a run leaves out, None: its lowest. `judgments` are those of document trials, where there are any.
     """
 
     rule: AlignmentRule
@@ -183,6 +183,7 @@ class Reference:
     n_without_excerpts: int = 0
     n_unevaluated: int = 0
     file_order: bool = False
+    every_score: bool = False
     segment: I64 | None = None
     impute: float | None = None
     judgments: Judgments | None = None
@@ -208,7 +209,7 @@ class Reference:
         return np.where(condition.queries, counts, 0)
 
 
-RULES = ("thresholds", "prior_log_odds", "replay", "ranking", "file_order", "impute")
+RULES = ("thresholds", "prior_log_odds", "replay", "ranking", "file_order", "every_score", "impute")
 """The fields of a reference that shape only the statistics that follow them; each of the others shapes all."""
 
 

@@ -35,7 +35,7 @@ class Hits:
     group: I16
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()] | None:
         """Nothing is needed."""
         return ()
 
@@ -44,12 +44,16 @@ class Hits:
         """The hits of one aligned cell."""
         if trials.hit is None:
             raise ValueError("hits need aligned trials")
-        score, query, group = trials.score[trials.hit] + 0.0, trials.query[trials.hit], groups(trials, trials.hit)
+        return cls._of(trials, trials.hit)
+
+    @classmethod
+    def _of(cls, trials: Trials, rows: I64) -> Self:
+        score, query, group = trials.score[rows] + 0.0, trials.query[rows], groups(trials, rows)
         order = np.lexsort((group, query, score))
         return cls(score[order], query[order], group[order])
 
     def merge(self, other: Self) -> Self:
-        """The hits of both parts together."""
+        """The rows of both parts together."""
         order = merge_order(self.score, self.query, self.group, other.score, other.query, other.group)
         return type(self)(
             np.concatenate([self.score, other.score])[order],
@@ -64,6 +68,26 @@ class Hits:
 
     def __len__(self) -> int:
         return len(self.score)
+
+
+class AllScores(Hits):
+    """The multiset of one system's trials, hits and others, in the columns and the order of `Hits`.
+
+    Made only where `Reference.every_score`: NIST's tools look scores up in the list of all of them.
+    """
+
+    aligned: ClassVar[bool] = False
+    follows: ClassVar[tuple[str, ...]] = ("every_score",)
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()] | None:
+        """None where the scores between those of hits need not be known."""
+        return () if reference.every_score else None
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
+        """The trials of one cell."""
+        return cls._of(trials, np.arange(len(trials)))
 
 
 @dataclass(frozen=True, eq=False)

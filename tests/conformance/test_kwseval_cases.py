@@ -19,13 +19,15 @@ CASES: dict[str, dict[str, Any]] = {
     "filters": {"text_filters": ["charsplit", "notascii", "deletehyphens"]},
     "inc": {"no_targets": "false_alarms_only"},
     "no-yes": {},
+    "optimum": {},
     "segments": {"trials": "segment"},
+    "segments-order": {"trials": "segment"},
     "threshold": {},
     "words": {},
 }
 MORE = "otwv_p_fa otwv_p_miss otwv - - stwv_p_miss stwv - map%".split()
 OF_QUERY = "n_target n_hit n_correct_nondetection n_false_alarm n_miss atwv p_fa p_miss".split()
-MORE_OF_QUERY = "otwv_p_fa otwv_p_miss otwv - - stwv_p_miss stwv - ap%".split()
+MORE_OF_QUERY = "otwv_p_fa otwv_p_miss otwv otwv_threshold - stwv_p_miss stwv - ap%".split()
 
 
 def compare(values: dict[str, float], names: list[str], cells: list[str], with_inc: bool) -> None:
@@ -52,6 +54,23 @@ def test_printed_numbers(own_cases: Path, case: str) -> None:
             compare(found[query], names, cells, with_inc)
         else:
             assert cells[0] in ("", "0")
+
+
+@pytest.mark.parametrize(("curve", "file"), [("det", "expected.det.dat"), ("det_pooled", "expected.pooled.dat")])
+def test_points_of_the_error_tradeoff(own_cases: Path, curve: str, file: str) -> None:
+    """Two of the queries have no targets: the pooled curve counts their false alarms."""
+    lines = (own_cases / "kwseval/optimum" / file).read_text().splitlines()
+    printed = {
+        float(score): (float(p_miss), float(p_fa))
+        for score, _, _, p_miss, p_fa, *_ in (line.split() for line in lines if line and not line.startswith("#"))
+    }
+    rows = scored(own_cases / "kwseval/optimum").curves.to_pylist()
+    points = {row["threshold"]: (row["y"], row["x"]) for row in rows if row["curve"] == curve}
+    assert points.pop(math.inf) == (1, 0)
+    assert min(points) == min(printed)
+    assert len(points) > 5
+    for threshold, point in points.items():
+        assert point == pytest.approx(printed[threshold], rel=1e-12)
 
 
 def test_inc_counts_a_query_without_targets_where_the_system_detects_it(own_cases: Path) -> None:

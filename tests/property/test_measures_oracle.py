@@ -146,6 +146,15 @@ def test_losses_add_up(world: World, point: dict[str, float], compat: str) -> No
             assert min(parts[:3]) >= -1e-12 * (1 + abs(found["mtwv"]))
 
 
+def looked_up(rows: list[tuple[float, int, bool]], at: float) -> float:
+    """The threshold that KWSEval prints for a query with its optimum at `at`."""
+    hits, others = (sorted(score for score, _, mapped in rows if mapped == wanted) for wanted in (True, False))
+    number = sum(score < at for score in hits)
+    n_false_alarms = sum(score >= at for score in others)
+    found = [*hits[number : number + 1], *others[n_false_alarms : n_false_alarms + 1]]
+    return min(found) if len(found) == 2 and min(found) > at else max([*found, at])
+
+
 @settings(max_examples=150)
 @given(worlds(), st.sampled_from(POINTS), st.sampled_from(["none", "kwseval"]))
 def test_otwv(world: World, point: dict[str, float], compat: str) -> None:
@@ -165,10 +174,11 @@ def test_otwv(world: World, point: dict[str, float], compat: str) -> None:
             for threshold in thresholds:
                 own = min((s for s, _, _ in part.rows[q] if s >= threshold), default=math.inf)
                 miss, alarm = part.query_rates(q, above(threshold))
-                losses.append((miss + beta * alarm, own))
-            loss, threshold = best(losses)
+                losses.append((miss + beta * alarm, threshold, own))
+            loss, at, threshold = min(losses)
             name = reference.query_ids[q]
-            assert scored[part.name, name, "otwv_threshold"] == threshold
+            printed = looked_up(part.rows[q], at) if compat == "kwseval" else threshold
+            assert scored[part.name, name, "otwv_threshold"] == printed
             assert close(scored[part.name, name, "otwv"], 1 - loss)
             miss, alarm = part.query_rates(q, above(threshold))
             misses, alarms = misses + miss, alarms + alarm

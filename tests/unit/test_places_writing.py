@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -225,12 +226,15 @@ def test_a_commit_that_the_disk_fails_after_is_told(tmp_path: Path, monkeypatch:
 
 def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    process = os.fork()
-    if not process:
-        with temporary_folder() as folder:
-            (folder / "rows").write_bytes(b"x")
-            os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(process, 0)
+    code = (
+        "import os\n"
+        "from swsdask.places.writing import temporary_folder\n"
+        "with temporary_folder() as folder:\n"
+        "    (folder / 'rows').write_bytes(b'x')\n"
+        "    os.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)}, check=False)
+    assert killed.returncode == -signal.SIGKILL
     (left,) = tmp_path.iterdir()
     other = tmp_path / "swsdask-kernels-1"
     other.mkdir()

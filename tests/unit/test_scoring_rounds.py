@@ -12,7 +12,7 @@ from swsdask.scoring.detections import CellTask, Round, rounds
 from swsdask.scoring.rounds import merge
 from swsdask.scoring.score import runs_of, score_archive
 from swsdask.statistics.counts import Counts
-from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
+from swsdask.statistics.ladder import AllScores, Hits, Ladder, QueryLadder
 from swsdask.statistics.onsets import Onsets, PointsBefore
 from tests import engines
 
@@ -42,7 +42,7 @@ def test_what_is_needed_and_all_it_comes_after_in_as_few_rounds_as_there_can_be(
 
 def test_every_threshold_measure_takes_two_rounds() -> None:
     order = rounds(needed for family in select(["atwv", "mtwv", "otwv", "eer"]) for needed in family.needs)
-    assert [set(of) for of in order] == [{Counts, Hits}, {Ladder, QueryLadder}]
+    assert [set(of) for of in order] == [{Counts, Hits, AllScores}, {Ladder, QueryLadder}]
     assert [any(s.aligned for s in of) for of in order] == [True, False]
 
 
