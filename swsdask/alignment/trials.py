@@ -50,13 +50,15 @@ def make_trials(
     """The trials of one system in one cell.
 
     `detections` has at least the columns that `trial_columns` names. Unaligned trials are the same in the same order,
-    without decisions and outcomes. Scores of trials are never -0.0; those of `Trials.detections` may be, where the
-    order of files counts. `scores` is the range of scores of the whole run, `source` where the rows come from.
-    Raises `InputError` for detections outside the evaluated excerpts if the rule is to refuse them.
+    without decisions and outcomes; there are none where the groups of trials depend on the alignment. Scores of trials
+    are never -0.0; those of `Trials.detections` may be, where the order of files counts. `scores` is the range of
+    scores of the whole run, `source` where the rows come from. Raises `InputError` for detections outside the evaluated
+    excerpts if the rule is to refuse them.
     """
     if reference.rule.arithmetic != "exact" and detections.inside is not None:
         inside = np.isin(detections.inside, INSIDE[reference.rule.arithmetic])
         detections = replace(detections, inside=inside.astype(np.int8))
+    aligned = aligned or reference.groups_by_alignment
     if detections.position is not None:
         plain = replace(detections, score=detections.score + 0.0)
         trials = _trials(plain, reference, scores, aligned=aligned, source=source)

@@ -47,11 +47,14 @@ def virtual_trials(
     rows = evaluated_rows(detections, reference, source)
     hit, occurrence = _mapped(detections, rows, reference, scores) if aligned else (None, None)
     kept = slice(None) if rows is None else rows
+    group = groups_of(detections.document, kept, reference)
+    if group is not None and reference.group_of_occurrence is not None:
+        group[hit] = reference.group_of_occurrence[occurrence]
     return Trials(
         query=detections.query[kept],
         score=detections.score[kept],
         decision=detections.decision[kept] if aligned and detections.decision is not None else None,
-        group=groups_of(detections.document, kept, reference),
+        group=group,
         row=rows,
         hit=hit,
         occurrence=occurrence,

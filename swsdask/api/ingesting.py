@@ -14,6 +14,7 @@ from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest as ingest_files
 from swsdask.execution.executor import Executor, Progress
 from swsdask.formats.runs.encoding import Encoding
+from swsdask.model.errors import SettingsError
 
 
 def ingest(
@@ -23,6 +24,8 @@ def ingest(
     ecf: Location | None = None,
     rttm: Location | None = None,
     queries: Location | None = None,
+    lexicon: Location | None = None,
+    vocabulary: Location | None = None,
     qrels: Location | None = None,
     runs: Runs = None,
     preset: str | None = None,
@@ -47,6 +50,8 @@ def ingest(
         A directory with one ECF, one RTTM and one query list. A new archive needs a reference.
     ecf, rttm, queries : path or URL, optional
         The three files of a reference, instead of `reference`.
+    lexicon, vocabulary : path or URL, optional
+        What says more of the queries, see `open`. The archive keeps what they say.
     qrels : path or URL, optional
         Judgments of documents, instead of a reference, see `open`. The documents of the archive are those that were
         judged and those of `runs`; later runs may have no others.
@@ -103,13 +108,15 @@ def ingest(
     layers = layers if kept is None else layers.over(kept)
     resolved = layers.settings()
     given = reference is not None or any((ecf, rttm, queries))
+    if not given and (lexicon is not None or vocabulary is not None):
+        raise SettingsError("lexicon and vocabulary go with the files of a reference: they say more of its queries.")
     judged = None if qrels is None else judged_files(qrels, runs, (reference, ecf, rttm, queries))
     given_runs = named_runs(runs, judged=layers.judged)
     layout = Layout(buckets=buckets, codec=codec)
     with working(resolved, executor, rows_about(run_files(given_runs)), progress) as workers:
         return ingest_files(
             os.fspath(archive),
-            reference_files(reference, ecf, rttm, queries) if given else judged,
+            reference_files(reference, ecf, rttm, queries, lexicon, vocabulary) if given else judged,
             run_files(given_runs, Encoding(frame_shift, negate_scores)),
             resolved.evaluation,
             replace=replace_runs,

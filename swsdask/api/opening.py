@@ -173,6 +173,8 @@ def open(  # noqa: A001
     queries: Location | Table | Iterable[str] | None = None,
     documents: Table | None = None,
     occurrences: Table | None = None,
+    lexicon: Location | None = None,
+    vocabulary: Location | None = None,
     qrels: Location | Judged | None = None,
     collection: Runs = None,
     preset: str | None = None,
@@ -194,6 +196,10 @@ def open(  # noqa: A001
         have channel, start, source_type and language. `occurrences` has query, document, start and duration (or end),
         and may have channel and speaker. Times are in seconds. `queries` is then a table with the column query, whose
         further columns are attributes, or an iterable of ids; default: the queries of the occurrences.
+    lexicon, vocabulary : path or URL, optional
+        A pronunciation lexicon, and a text such as that of training: how many phones each query of the files has, and
+        whether it is out of vocabulary, become attributes of the queries, of which conditions can be made. An archive
+        keeps these attributes: give the files when it is made.
     qrels : path, URL, DataFrame or mapping, optional
         Judgments of documents, instead of a reference: TREC's, a table with query, document and relevance, or
         ``{query: {document: relevance}}``.
@@ -249,21 +255,32 @@ def open(  # noqa: A001
     """
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
     if source is not None and qrels is None and is_archive(os.fspath(source)):
+        if lexicon is not None or vocabulary is not None:
+            raise SettingsError("An archive keeps what a lexicon says: give lexicon and vocabulary when it is made.")
         archive = open_archive(os.fspath(source), version, verify=verify)
         evaluation = Evaluation.of(archive, Settled.of_archive(layers, archive.kept))
         untold = (NO_HASHES,) if archive.verification == "no hashes" else ()
         return replace(evaluation, notes=(*evaluation.notes, *untold))
     settled = Settled.of_files(layers)
     if qrels is not None:
-        judged = judged_files(qrels, collection, (source, ecf, rttm, queries, version))
+        judged = judged_files(qrels, collection, (source, ecf, rttm, queries, lexicon, vocabulary, version))
         return Evaluation.of(MemoryArchive(read_reference(judged), (), {}), settled)
     if version is not None:
         raise SettingsError(f"version={version} needs an archive; {source} is not one.")
     if documents is not None or occurrences is not None:
-        if documents is None or occurrences is None or isinstance(queries, str | os.PathLike) or source or ecf or rttm:
+        if (
+            documents is None
+            or occurrences is None
+            or isinstance(queries, str | os.PathLike)
+            or source
+            or ecf
+            or rttm
+            or lexicon
+            or vocabulary
+        ):
             raise SettingsError("Give documents and occurrences together, and no files of a reference beside them.")
         return Evaluation.of(MemoryArchive(tables_in_memory(documents, occurrences, queries), (), {}), settled)
-    files = reference_files(source, ecf, rttm, queries)
+    files = reference_files(source, ecf, rttm, queries, lexicon, vocabulary)
     return Evaluation.of(MemoryArchive(read_reference(files), (), {}), settled, files)
 
 
@@ -287,12 +304,17 @@ def reference_files(
     ecf: Location | None,
     rttm: Location | None,
     queries: Location | Table | Iterable[str] | None,
+    lexicon: Location | None = None,
+    vocabulary: Location | None = None,
 ) -> ReferenceFiles:
     """The files of a reference, by its folder or by name. Raises `SettingsError` unless it is one or the other."""
     if queries is not None and not isinstance(queries, str | os.PathLike):
         raise SettingsError("queries in memory go with documents and occurrences in memory.")
     if source is not None and not any((ecf, rttm, queries)):
-        return find_reference(os.fspath(source))
-    if source is None and ecf and rttm and queries:
-        return ReferenceFiles(readable(ecf), readable(rttm), readable(queries))
-    raise SettingsError("Give a reference directory, or all three of ecf, rttm and queries.")
+        files = find_reference(os.fspath(source))
+    elif source is None and ecf and rttm and queries:
+        files = ReferenceFiles(readable(ecf), readable(rttm), readable(queries))
+    else:
+        raise SettingsError("Give a reference directory, or all three of ecf, rttm and queries.")
+    said = {"lexicon": lexicon, "vocabulary": vocabulary}
+    return replace(files, **{name: readable(file) for name, file in said.items() if file is not None})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 from swsdask.api.arguments import Location, Runs, as_names, named_runs
@@ -12,9 +12,10 @@ from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import rows_to_score, with_runs, working
 from swsdask.archive.check_runs import check_reference, check_runs, collection_statistics
-from swsdask.archive.kept_statistics import kept_statistics
+from swsdask.archive.conditions import OF_RUNS
+from swsdask.archive.kept_statistics import KeptStatistics, kept_statistics
 from swsdask.archive.protocols import Run
-from swsdask.archive.reference import build_reference
+from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.local import SerialExecutor
 from swsdask.formats.runs.encoding import Encoding
@@ -24,7 +25,9 @@ from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Note, Result, joined
 from swsdask.model.settings import Settings
-from swsdask.scoring.kept_results import kept_results
+from swsdask.model.trials import Reference
+from swsdask.scoring.kept_results import KeptResults, kept_results
+from swsdask.scoring.rounds import Tables, one_table
 from swsdask.scoring.score import Observer, score_archive
 
 Measures = str | Measure | Iterable[str | Measure] | None
@@ -61,8 +64,9 @@ def score(
         Default: every run of the archive.
     by : str or iterable of str, optional
         Conditions to score separately, in addition to the whole evaluation. Each is a key, or several keys joined by
-        commas: a query attribute such as ``language`` or ``oov``, ``source_type``, ``document_language``,
-        ``query_pattern:REGEX`` or ``document_pattern:REGEX``.
+        commas: a query attribute such as ``language`` or ``oov``, a computed key such as ``n_words``, ``n_true``,
+        ``source_type``, ``talker`` or ``duration``, ``query_pattern:REGEX`` or ``document_pattern:REGEX``. Numbers are
+        divided otherwise by ``n_words:quartiles`` and ``n_true:1/5/20``, values joined by ``source_type:bnews+cts``.
     frame_shift : float, optional
         Seconds per frame, for tables whose times are frame numbers, such as those of Kaldi's kws-search.
     negate_scores : bool, default False
@@ -153,35 +157,49 @@ def score_observed(
         for system, note in _missing_loads(held, names):
             of_runs[system].append(note)
         apart = observer is not None and observer.apart
-        reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by], apart=apart)
+        keys = [key.split(",") for key in by]
+        references = build_references(archive, settings.evaluation, keys, held, apart=apart)
+        reference = references[0][0]
         require_judgments(names, reference)
-        kept = kept_statistics(archive, reference) if cache else None
-        results = None
-        if cache and observer is None:
-            results = kept_results(archive, reference, settings.evaluation, families, names)
-        tables = score_archive(
-            archive,
-            systems,
-            reference,
-            families,
-            settings,
-            workers,
-            measures=names,
-            alignment=alignment,
-            progress=progress,
-            observer=observer,
-            kept=kept,
-            results=results,
-        )
-        faults = [each.files.fault for each in (kept, results) if each is not None and each.files.fault is not None]
+        if len(references) > 1 and observer is not None:
+            raise SettingsError(f"by {OF_RUNS}: every run divides the queries in its own way, so none can be compared.")
+        kept: list[KeptStatistics] = []
+        results: list[KeptResults] = []
+
+        def scored(reference: Reference, runs_of_it: Sequence[Run]) -> Tables:
+            counted_before = kept_statistics(archive, reference) if cache else None
+            computed_before = None
+            if cache and observer is None:
+                computed_before = kept_results(archive, reference, settings.evaluation, families, names)
+            kept.extend([] if counted_before is None else [counted_before])
+            results.extend([] if computed_before is None else [computed_before])
+            return score_archive(
+                archive,
+                [run.system for run in runs_of_it],
+                reference,
+                families,
+                settings,
+                workers,
+                measures=names,
+                alignment=alignment,
+                progress=progress,
+                observer=observer,
+                kept=counted_before,
+                results=computed_before,
+            )
+
+        tables = one_table([scored(*each) for each in references], systems)
+        caches = [*(each.files for each in kept), *(each.files for each in results)]
+        faults = [files.fault for files in caches if files.fault is not None]
         if faults:
             notes.append(f"What was computed is not kept in the archive, and is computed again next time: {faults[0]}")
         of_systems = {system: (*of_runs[system], *own) for system, own in tables.notes.items()}
         manifest = manifest_of(archive, systems, settings, names, by)
         manifest["collection"] = collection_statistics(archive.queries, reference)
         manifest |= circumstances(began, workers, archive.verification, evaluation.overridden, of_systems)
-        manifest["run"]["statistics"] = None if kept is None else {"kept": kept.used, "counted": kept.counted}
-        manifest["run"]["results"] = None if results is None else {"kept": results.used, "computed": results.computed}
+        of_statistics = {"kept": sum(each.used for each in kept), "counted": sum(each.counted for each in kept)}
+        of_results = {"kept": sum(each.used for each in results), "computed": sum(each.computed for each in results)}
+        manifest["run"] |= {"statistics": of_statistics if kept else None, "results": of_results if results else None}
     return Result(
         table=tables.scores,
         curves=tables.curves,
@@ -243,14 +261,16 @@ def plan(
             *check_reference(archive.words, archive.segments, settings.evaluation),
             *joined(check_runs(held, settings.evaluation)),
         )
-        reference = build_reference(archive, settings.evaluation, [key.split(",") for key in by])
-        require_judgments(names, reference)
+        references = build_references(archive, settings.evaluation, [key.split(",") for key in by], held)
+        require_judgments(names, references[0][0])
         listed = [name for family in families for name in family.names] if names is None else names
         lines = [
             manifest_of(archive, systems, settings, names, by)["signature"],
             *(f"{run.system}: {counted(run.rows, 'detections')}" for run in held),
             *(
-                f"{c.name}: {counted(int(c.queries.sum()), 'queries')}, {counted(c.n_trials, 'trials')} each"
+                f"{'' if len(references) == 1 else ', '.join(run.system for run in runs_of_it) + ', '}{c.name}: "
+                f"{counted(int(c.queries.sum()), 'queries')}, {counted(c.n_trials, 'trials')} each"
+                for reference, runs_of_it in references
                 for c in reference.conditions
             ),
             f"measures: {', '.join(listed)}",

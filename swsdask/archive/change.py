@@ -39,6 +39,8 @@ class Kind(Generic[AnyManifest, Entry]):
         The files of an entry.
     entry, source, parts : str
         What an entry is called, what the archive is made of, and what makes that up.
+    later : tuple of str
+        The roles of inputs that archives of earlier releases lack.
     """
 
     manifest: type[AnyManifest]
@@ -50,6 +52,7 @@ class Kind(Generic[AnyManifest, Entry]):
     entry: str
     source: str
     parts: str
+    later: tuple[str, ...] = ()
 
     def entries(self, storage: Storage, manifest: AnyManifest) -> dict[str, Entry]:
         """The entries of a version by system."""
@@ -57,7 +60,8 @@ class Kind(Generic[AnyManifest, Entry]):
 
     def check_same_inputs(self, storage: Storage, there: Mapping[str, str], ours: Mapping[str, str]) -> None:
         """Raise `ArchiveError` if an archive was made of other inputs than `ours`."""
-        different = [role for role in ours if there.get(role) != ours[role]]
+        known = [role for role in ours if role in there or role not in self.later]
+        different = [role for role in known if there.get(role) != ours[role]]
         if different:
             raise ArchiveError(
                 f"{storage.url}: expected the {self.source} that this archive was made with; found one that differs "

@@ -22,6 +22,7 @@ from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.formats.reference.in_memory import read_documents, read_occurrences
 from swsdask.formats.reference.queries import read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
+from swsdask.formats.reference.vocabulary import described
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import split_run
 from swsdask.formats.runs.resources import resources_of_runs
@@ -210,6 +211,8 @@ def read_reference(files: ReferenceFiles | JudgedFiles) -> ReferenceTables:
     documents = read_ecf(files.ecf, problems)
     queries = read_queries(files.queries, problems)
     words, segments = read_rttm(files.rttm, problems, spoken_encoding(queries, files.queries, files.rttm))
+    if files.lexicon or files.vocabulary:
+        queries = described(queries, files.lexicon, files.vocabulary, problems)
     problems.raise_if_any()
     return ReferenceTables(documents, queries, words, segments)
 

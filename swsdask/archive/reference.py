@@ -6,24 +6,13 @@ Which occurrences are evaluated: those whose first word lies inside one excerpt 
 inclusive (KWSEval). Under `compat = "stdeval"` all occurrences, even in documents that the ECF does not have, or with
 `outside = "drop"` (STDEval -E) those that lie entirely inside one excerpt. For document trials only documents of the
 ECF count. Segment trials under `compat = "kwseval"`: `alignment.kwseval_segments`.
-
-Conditions: the parts of an evaluation that are averaged on their own, as requested by keys.
-
-A key is the name of a query attribute (among them `language` and `oov` where the list gives them), `source_type` or
-`document_language` (all excerpts of a document must agree), `query_pattern:REGEX` or `document_pattern:REGEX` (found
-anywhere in the id). Every value of a key that occurs makes a condition `key=value`, a pattern makes `query~REGEX` or
-`document~REGEX`; joined keys make every combination, `a=1&b=2` in the order of the keys. An id without the attribute,
-or with the empty value, is in no condition of that key.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -33,163 +22,82 @@ import pyarrow.compute as pc
 from swsdask.alignment.document import document_targets
 from swsdask.alignment.kwseval_segments import Spoken, kwseval_segments
 from swsdask.alignment.segment import Spans, segment_targets, tile
+from swsdask.archive.conditions import OF_RUNS, Divides, Evaluated, available, grouped, is_of_runs, parts
 from swsdask.archive.encode import Codes
-from swsdask.archive.protocols import Archive
+from swsdask.archive.protocols import Archive, Run
 from swsdask.archive.reference_tables import document_codes, document_ids, trial_counter
-from swsdask.model.errors import SettingsError, counted
+from swsdask.model.errors import SettingsError
 from swsdask.model.finding import FindRule
 from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, asked_thresholds, weights
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Judgments, Reference, Segments
 from swsdask.model.units import whole_ticks
 
-DOCUMENT_KEYS = {"source_type": "source_type", "document_language": "language"}
-"""The keys of documents, and their columns in `model.schemas.DOCUMENTS`."""
-
-QUERY_PATTERN = "query_pattern:"
-DOCUMENT_PATTERN = "document_pattern:"
-
-ALL = "all"
+_NOT_COUNTED = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """A named part of an evaluation: bool [n_queries] and bool [n_documents]; None: all, unknown documents as well.
+class _Spoken:
+    """The evaluated occurrences, their columns by name, and what is found on the way to them."""
 
-    `by_query_pattern`: nothing but patterns of query ids makes it.
-    """
-
-    name: str
-    queries: Bool | None
-    documents: Bool | None
-    by_query_pattern: bool = False
-
-
-def parts(documents: pa.Table, queries: pa.Table, by: Sequence[Sequence[str]]) -> list[Part]:
-    """The whole, named "all", then the parts that each entry of `by` (joined keys) makes, in order of values.
-
-    Raises `SettingsError` for an unknown key, naming the valid ones, for a document whose excerpts differ in a key, for
-    a pattern that is no regular expression and for a pattern that nothing matches.
-    """
-    keys = _Keys(documents, queries)
-    found = {ALL: Part(ALL, None, None)}
-    for entry in by:
-        for combination in product(*(keys.parts(key) for key in entry)):
-            part = Part(
-                "&".join(each.name for each in combination),
-                _both([each.queries for each in combination]),
-                _both([each.documents for each in combination]),
-                by_query_pattern=bool(combination) and all(each.by_query_pattern for each in combination),
-            )
-            if combination and _is_some(part.queries) and _is_some(part.documents):
-                found.setdefault(part.name, part)
-    return list(found.values())
-
-
-def group_documents(
-    of: Sequence[Part], n_evaluated: int, n_others: int, *, apart: bool = False
-) -> tuple[np.ndarray, list[Bool]]:
-    """Documents in groups that no part cuts: int16 [n_evaluated + n_others], and each part's groups, bool [n_groups].
-
-    Documents that no part distinguishes are one group; `apart`, each is one of its own, by its code. The others,
-    which the ECF does not have, are a group of their own, which only parts of all documents hold, where any part is
-    one of some documents, else in the only group there is. Raises `SettingsError` for more groups than an int16
-    counts.
-    """
-    cuts = [part.documents for part in of if part.documents is not None]
-    if apart:
-        distinct, group = np.reshape(cuts, (len(cuts), n_evaluated)).T.astype(bool), np.arange(n_evaluated)
-    elif not cuts:
-        return np.zeros(n_evaluated + n_others, np.int16), [np.ones(1, bool) for _ in of]
-    else:
-        distinct, group = np.unique(np.column_stack(cuts), axis=0, return_inverse=True)
-    unknown = len(distinct)
-    if unknown > np.iinfo(np.int16).max:
-        raise SettingsError(f"the documents are cut into {unknown} groups; at most 32767 are possible.")
-    columns = iter(np.vstack((distinct, np.zeros((1, len(cuts)), bool))).T)
-    groups = [np.ones(unknown + 1, bool) if part.documents is None else next(columns) for part in of]
-    return np.append(group, np.full(n_others, unknown)).astype(np.int16), groups
-
-
-class _Keys:
-    def __init__(self, documents: pa.Table, queries: pa.Table) -> None:
-        self.query_ids = queries["query"].to_pylist()
-        self.document_ids = document_ids(documents)
-        self.attributes = [dict(pairs) for pairs in queries["attributes"].to_pylist()]
-        self.documents = documents
-
-    def parts(self, key: str) -> list[Part]:
-        """The parts that one key makes."""
-        if key.startswith(QUERY_PATTERN):
-            regex = key.removeprefix(QUERY_PATTERN)
-            matching = _matching(regex, self.query_ids, key)
-            return [Part(f"query~{regex}", matching, None, by_query_pattern=True)]
-        if key.startswith(DOCUMENT_PATTERN):
-            regex = key.removeprefix(DOCUMENT_PATTERN)
-            return [Part(f"document~{regex}", None, _matching(regex, self.document_ids, key))]
-        if key in DOCUMENT_KEYS:
-            return _by_value(self._of_documents(key), lambda value, there: Part(f"{key}={value}", None, there))
-        values = [attributes.get(key, "") for attributes in self.attributes]
-        if not any(values):
-            raise self._unknown(key)
-        return _by_value(values, lambda value, there: Part(f"{key}={value}", there, None))
-
-    def _of_documents(self, key: str) -> list[str]:
-        found: dict[str, str] = {}
-        columns = (self.documents[name].to_pylist() for name in ("document", DOCUMENT_KEYS[key]))
-        for document, value in zip(*columns, strict=True):
-            if found.setdefault(document, value) != value:
-                raise SettingsError(
-                    f"condition key {key!r}: excerpts of document {document!r} have {found[document]!r} and {value!r}. "
-                    f"A condition takes whole documents: give all excerpts of a document one {key}, or use "
-                    f"{DOCUMENT_PATTERN}REGEX."
-                )
-        return list(found.values())
-
-    def _unknown(self, key: str) -> SettingsError:
-        names = sorted({name for attributes in self.attributes for name in attributes} | set(DOCUMENT_KEYS))
-        near = difflib.get_close_matches(key, names, n=1, cutoff=0.0)
-        known = ", ".join([*names, f"{QUERY_PATTERN}REGEX", f"{DOCUMENT_PATTERN}REGEX"])
-        return SettingsError(f"condition key {key!r} is unknown. Nearest: {near[0]}. Known: {known}.")
-
-
-def _by_value(values: Sequence[str], part: Callable[[str, Bool], Part]) -> list[Part]:
-    column = np.array(values, object)
-    return [part(value, column == value) for value in sorted(set(values) - {""})]
-
-
-def _matching(regex: str, ids: Sequence[str], key: str) -> Bool:
-    try:
-        pattern = re.compile(regex)
-    except re.error as error:
-        raise SettingsError(f"condition key {key!r}: not a regular expression: {error}.") from None
-    matching = np.array([pattern.search(identifier) is not None for identifier in ids], bool)
-    if not matching.any():
-        raise SettingsError(f"condition key {key!r}: none of the {counted(len(ids), 'ids')} matches.")
-    return matching
-
-
-def _both(masks: Sequence[Bool | None]) -> Bool | None:
-    given = [mask for mask in masks if mask is not None]
-    return np.logical_and.reduce(given) if given else None
-
-
-def _is_some(mask: Bool | None) -> bool:
-    return mask is None or bool(mask.any())
-
-
-_NOT_COUNTED = np.iinfo(np.int64).min
+    codes: Codes
+    found: Mapping[str, Any]
+    speaker: Sequence[str]
+    n_unevaluated: int
+    segments: Segments | None
 
 
 def build_reference(
     archive: Archive, settings: EvaluationSettings, by: Sequence[Sequence[str]] = (), *, apart: bool = False
 ) -> Reference:
-    """The evaluated occurrences, the trials and the conditions: "all", then those of `by` (see `archive.reference`).
+    """The evaluated occurrences, the trials and the conditions: "all", then those of `by` (see `archive.conditions`).
 
     `apart`: every document is a group of its own, so that statistics keep it apart. Raises `SettingsError` for an
     unknown key in `by`, a time in the settings that is no whole number of ticks, or an operating point that the
     data cannot give.
     """
+    return _reference(archive, _spoken(archive, settings), settings, by, {}, apart=apart)
+
+
+def build_references(
+    archive: Archive,
+    settings: EvaluationSettings,
+    by: Sequence[Sequence[str]],
+    runs: Sequence[Run],
+    *,
+    apart: bool = False,
+) -> list[tuple[Reference, list[Run]]]:
+    """The references of some runs, as `build_reference`, each with its runs: one for all, unless they say of queries
+    what conditions are made of.
+    """
+    if not is_of_runs(archive.queries, by):
+        return [(build_reference(archive, settings, by, apart=apart), list(runs))]
+    spoken = _spoken(archive, settings)
+    silent = [run.system for run in runs if not _oov_counts(run)]
+    if silent:
+        raise SettingsError(f"condition key {OF_RUNS!r}: no {OF_RUNS} in the runs of {', '.join(silent)}.")
+    alike: dict[tuple[tuple[str, str], ...], list[Run]] = {}
+    for run in runs:
+        alike.setdefault(tuple(sorted(_oov_counts(run).items())), []).append(run)
+    return [
+        (_reference(archive, spoken, settings, by, dict(counts), apart=apart), same) for counts, same in alike.items()
+    ]
+
+
+def requestable(archive: Archive, settings: EvaluationSettings) -> list[tuple[str, Divides, list[str]]]:
+    """The keys that `by` can have, patterns aside: what each divides, and its conditions."""
+    spoken = _spoken(archive, settings)
+    runs = [counts for run in archive.runs if (counts := _oov_counts(run))]
+    return available(_evaluated(archive, spoken, settings, runs[0] if runs else {}))
+
+
+def _oov_counts(run: Run) -> dict[str, str]:
+    """What a run says of queries, by query."""
+    start = f"{OF_RUNS}."
+    return {name.removeprefix(start): value for name, value in run.attributes.items() if name.startswith(start)}
+
+
+def _spoken(archive: Archive, settings: EvaluationSettings) -> _Spoken:
     codes = Codes.of(archive.documents, archive.queries, archive.words)
     found, n_unevaluated = _evaluated_occurrences(archive, codes, settings)
     speaker = found.pop("speaker")
@@ -198,12 +106,44 @@ def build_reference(
         segments, segment = _segments(archive, codes, found, speaker, settings)
         if segment is not None:
             found = {name: column[segment >= 0] for name, column in (found | {"segment": segment}).items()}
-    wanted = parts(archive.documents, archive.queries, by)
+    return _Spoken(codes, found, speaker, n_unevaluated, segments)
+
+
+def _evaluated(
+    archive: Archive, spoken: _Spoken, settings: EvaluationSettings, oov_counts: Mapping[str, str]
+) -> Evaluated:
+    """What conditions are made of."""
+    n_queries = len(spoken.codes.query_ids)
+    one_group = np.zeros(len(spoken.codes.document_ids), np.int16)
+    targets = _targets(spoken.found, spoken.segments, one_group, None, (n_queries, 1), settings)
+    return Evaluated(
+        documents=archive.documents,
+        queries=archive.queries,
+        segments=archive.segments,
+        occurrences={**spoken.found, "speaker": spoken.speaker} if settings.trials == "virtual" else None,
+        n_true=targets[:, 0],
+        document_ids=spoken.codes.document_ids,
+        counts_empty=settings.no_targets == "false_alarms_only",
+        oov_counts=oov_counts,
+    )
+
+
+def _reference(
+    archive: Archive,
+    spoken: _Spoken,
+    settings: EvaluationSettings,
+    by: Sequence[Sequence[str]],
+    oov_counts: Mapping[str, str],
+    *,
+    apart: bool = False,
+) -> Reference:
+    codes, found, segments = spoken.codes, spoken.found, spoken.segments
+    wanted = parts(_evaluated(archive, spoken, settings, oov_counts), by)
     n_others = len(codes.document_ids) - codes.n_evaluated
-    group_of_document, groups = group_documents(wanted, codes.n_evaluated, n_others + 1, apart=apart)
-    shape = (len(codes.query_ids), len(groups[0]))
-    targets = _targets(found, segments, group_of_document, shape, settings)
-    trials = trial_counts(archive, settings, segments, group_of_document)
+    groups = grouped(wanted, codes.n_evaluated, n_others + 1, found["document"], apart=apart)
+    shape = (len(codes.query_ids), len(groups.of_parts[0]))
+    targets = _targets(found, segments, groups.of_document, groups.of_occurrence, shape, settings)
+    trials = trial_counts(archive, settings, segments, groups.of_document)
     conditions = tuple(
         Condition(
             name=part.name,
@@ -212,8 +152,9 @@ def build_reference(
             groups=within,
             n_trials=trials(within),
             by_query_pattern=part.by_query_pattern,
+            of_occurrences=part.occurrences is not None,
         )
-        for part, within in zip(wanted, groups, strict=True)
+        for part, within in zip(wanted, groups.of_parts, strict=True)
     )
     class_of, n_classes = _classes(conditions, targets)
     reference = Reference(
@@ -229,10 +170,11 @@ def build_reference(
         document_ids=codes.document_ids,
         ranking=settings.average_precision.rule(settings.trials),
         n_without_excerpts=n_others,
-        n_unevaluated=n_unevaluated,
+        n_unevaluated=spoken.n_unevaluated,
         **found,
         segments=segments,
-        group_of_document=group_of_document,
+        group_of_document=groups.of_document,
+        group_of_occurrence=groups.of_occurrence,
         targets=targets,
         class_of=class_of,
         n_classes=n_classes,
@@ -323,13 +265,14 @@ def _outside(segments: Segments | None, settings: EvaluationSettings) -> Literal
 
 
 def _targets(
-    found: dict[str, Any],
+    found: Mapping[str, Any],
     segments: Segments | None,
     group_of_document: I16,
+    group_of_occurrence: I16 | None,
     shape: tuple[int, int],
     settings: EvaluationSettings,
 ) -> I64:
-    """How many target trials a query has in a group of documents, int64 [n_queries, n_groups]."""
+    """How many target trials a query has in a group, int64 [n_queries, n_groups]."""
     query: I32 = found["query"]
     document: I32 | I64 = found["document"]
     if settings.trials == "document":
@@ -337,7 +280,8 @@ def _targets(
     elif segments is not None:
         query, segment = segment_targets(segments, **found)
         document = segments.document[segment]
-    strata = query.astype(np.int64) * shape[1] + group_of_document[document]
+    group = group_of_document[document] if group_of_occurrence is None else group_of_occurrence
+    strata = query.astype(np.int64) * shape[1] + group
     return np.bincount(strata, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
 
 

@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 
 from swsdask.alignment.doubles import end_noise
 from swsdask.archive.protocols import Archive
+from swsdask.formats.reference.rttm import GENDERS
 from swsdask.formats.reference.trec import read_judgments
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, SEGMENTS, WORDS, RunSource
@@ -69,12 +70,18 @@ class ReferenceTables:
 
     @cached_property
     def inputs(self) -> dict[str, str]:
-        """Content hashes by role. They do not depend on the files' compression or layout."""
+        """Content hashes by role. They do not depend on the files' compression or layout.
+
+        What is known of talkers is a role of its own, where it is known: archives of earlier releases do not have it.
+        """
+        said = dict(self.segments.schema.metadata or {})
+        genders = said.pop(GENDERS.encode(), None)
         hashes = {
             "ecf": table_hash(self.documents),
-            "rttm": table_hash(self.words, self.segments),
+            "rttm": table_hash(self.words, self.segments.replace_schema_metadata(said)),
             "queries": table_hash(self.queries),
         }
+        hashes |= {} if genders is None else {GENDERS: xxhash.xxh3_128_hexdigest(genders)}
         return hashes | ({"judgments": table_hash(self.judgments)} if len(self.judgments) else {})
 
 

@@ -18,6 +18,7 @@ from swsdask.archive.run_table import StoredRun, read_runs_table, write_runs_tab
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import StoredFile, Verification, check_range, check_spans, read_table, verification
 from swsdask.archive.versions import EvaluationManifest, manifest_name, opened, versions
+from swsdask.formats.reference.rttm import GENDERS
 from swsdask.model.errors import ArchiveError
 from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
@@ -33,6 +34,7 @@ EVALUATION: Kind[EvaluationManifest, StoredRun] = Kind(
     entry="a run of",
     source="reference",
     parts="ECF, RTTM and queries",
+    later=(GENDERS,),
 )
 
 

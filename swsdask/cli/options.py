@@ -165,11 +165,13 @@ corpus_options = _together(
 
 @dataclass(frozen=True)
 class Reference:
-    """--ecf, --rttm, --queries, --qrels."""
+    """--ecf, --rttm, --queries, --lexicon, --vocabulary, --qrels."""
 
     ecf: str | None
     rttm: str | None
     queries: str | None
+    lexicon: str | None
+    vocabulary: str | None
     qrels: str | None
 
     def __bool__(self) -> bool:
@@ -186,6 +188,8 @@ reference_options = _together(
     click.option("--ecf", metavar="FILE", help="What was evaluated: an ECF."),
     click.option("--rttm", metavar="FILE", help="What was spoken: an RTTM."),
     click.option("--queries", metavar="FILE", help="What was searched: a kwlist or termlist."),
+    click.option("--lexicon", metavar="FILE", help="Words and their phones: n_phones and oov of queries, for --by."),
+    click.option("--vocabulary", metavar="FILE", help="A text or list of words: which queries are oov, for --by."),
     click.option(
         "--qrels",
         metavar="FILE",

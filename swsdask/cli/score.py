@@ -35,7 +35,8 @@ from swsdask.cli.options import (
     "--by",
     multiple=True,
     metavar="KEY[,KEY]",
-    help="Conditions: a query attribute, source_type, document_language, query_pattern:REGEX, ... Repeatable.",
+    help="Conditions: a query attribute, n_words, n_true, source_type, talker, query_pattern:REGEX, ...; "
+    "`swsdask show ARCHIVE` lists them. Repeatable.",
 )
 @encoding_options
 @engine_options

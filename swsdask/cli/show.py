@@ -17,6 +17,9 @@ from swsdask.model.errors import counted
 from swsdask.model.layers import KEPT_NONE
 from swsdask.model.units import TICKS_PER_SECOND
 
+MOST_LEVELS = 8
+"""How many conditions of a key are listed."""
+
 
 @click.command("show")
 @click.argument("archive", metavar="ARCHIVE")
@@ -24,7 +27,8 @@ from swsdask.model.units import TICKS_PER_SECOND
 @click.option("--versions", is_flag=True, help="List all versions with what each changed.")
 @click.option("--diff", type=int, nargs=2, metavar="A B", help="What version B has that version A has not.")
 def show(archive: str, version: int | None, versions: bool, diff: tuple[int, int] | None) -> None:
-    """Show what an ARCHIVE contains: documents, queries, words, and every run with what was dropped or rounded.
+    """Show what an ARCHIVE contains: documents, queries, words, the conditions that --by can have, and every run with
+    what was dropped or rounded.
 
     Of term discovery: the corpus, and every system with its classes and fragments.
     """
@@ -78,7 +82,7 @@ def _print(table: Table) -> None:
 def _show_detections(archive: str, version: int | None) -> None:
     from swsdask.api.manifest import differences
     from swsdask.archive.check_runs import collection_statistics
-    from swsdask.archive.reference import build_reference
+    from swsdask.archive.reference import build_reference, requestable
     from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
     from swsdask.archive.store import open_archive
     from swsdask.model.errors import counted
@@ -103,6 +107,10 @@ def _show_detections(archive: str, version: int | None) -> None:
         relevant = f"{held['relevant_oov_events']:,} relevant, {counted(held['oov_occurrences'], 'occurrences')}"
         events = counted(held["oov_events"], "events")
         click.echo(f"  out of vocabulary: {counted(held['oov_queries'], 'queries')}, {events}: {relevant}")
+    click.echo("  conditions (--by):")
+    for key, divides, levels in requestable(opened, settings.evaluation):
+        shown = ", ".join(levels[:MOST_LEVELS]) + (", ..." if len(levels) > MOST_LEVELS else "")
+        click.echo(f"    {key} ({divides}): {shown}")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     headings = (
         "System",

@@ -11,7 +11,8 @@ at rank k earns (see `statistics.onsets`), and p_k = (R_1 + ... + R_k) / k. With
 
 The source does not say which onset is meant where two unused ones are equally near: here it is the one that earns more,
 then the earlier one; nor how equal scores rank: see `statistics.onsets`. Its times are whole steps of 15 s, which is
-`gap.granularity_s = 15`; without it distances are exact.
+`gap.granularity_s = 15`; without it distances are exact. A point earns by where it is, whatever it is mapped to, so
+conditions of occurrences have no GAP.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class GeneralisedAveragePrecision:
         offsets = used.offsets(reference.n_queries)
         again = _again(used)
         for population in scored.populations:
+            if population.condition.of_occurrences:
+                continue
             groups = population.condition.groups
             ranks_before = np.append(0, np.cumsum(counts[:, groups].sum(axis=1)))
             rank = ranks_before[1:] - ranks_before[offsets[used.query]] + again + 1

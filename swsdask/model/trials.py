@@ -90,12 +90,12 @@ class Trials:
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """A part of the evaluation that is averaged on its own: some queries, some groups of documents, its own N.
+    """A part of the evaluation that is averaged on its own: some queries, some groups of trials, its own N.
 
     `asked` is bool [n_queries], all queries of the part; `queries` those of them that averages count: without targets
     in `groups` only where `no_targets` says so. `groups` is bool [n_groups]; `n_trials` is the number of trials of one
-    query (Eq. 2's N). `by_query_pattern`: a pattern alone says which queries. The first condition of an evaluation is
-    "all".
+    query (Eq. 2's N). `by_query_pattern`: a pattern alone says which queries; `of_occurrences`: which targets it has
+    depends on more than their document. The first condition of an evaluation is "all".
     """
 
     name: str
@@ -104,6 +104,7 @@ class Condition:
     groups: Bool
     n_trials: int
     by_query_pattern: bool = False
+    of_occurrences: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +150,8 @@ class Reference:
     """What was spoken and what a trial is: the same for every system, broadcast once per worker.
 
     Occurrences are the evaluated ones, sorted by (query, document, channel, start, end). `group_of_document` is int16
-    [n_documents + 1], its last entry for unknown documents. `targets` is int64 [n_queries, n_groups]: target trials.
+    [n_documents + 1], its last entry for unknown documents; `group_of_occurrence`, where conditions divide occurrences,
+    is that of the trial mapped to each of them. `targets` is int64 [n_queries, n_groups]: target trials.
     `class_of` is int32 [n_queries, n_groups]: strata that no condition distinguishes share a class; -1 where no
     condition counts the stratum. `thresholds` are scores at which error rates are requested, beside the scores of hits.
     `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. `replay` is how GAP
@@ -187,6 +189,7 @@ class Reference:
     segment: I64 | None = None
     impute: float | None = None
     judgments: Judgments | None = None
+    group_of_occurrence: I16 | None = None
 
     @property
     def n_queries(self) -> int:
@@ -200,8 +203,13 @@ class Reference:
 
     @property
     def n_groups(self) -> int:
-        """How many groups of documents conditions distinguish."""
+        """How many groups of trials conditions distinguish."""
         return int(self.targets.shape[1])
+
+    @property
+    def groups_by_alignment(self) -> bool:
+        """Whether the group of a trial depends on what it is mapped to, so that all trials are aligned."""
+        return self.group_of_occurrence is not None
 
     def condition_targets(self, condition: Condition) -> I64:
         """N_act of every query in a condition, int64 [n_queries]; 0 for queries outside it."""

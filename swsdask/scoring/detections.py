@@ -201,7 +201,7 @@ class Round:
     def columns(self, system: str, reference: Reference) -> list[str]:
         """The columns of detections that the statistics of a system need."""
         prepared = self.prepared[system]
-        aligned = any(statistic.aligned for statistic in prepared)
+        aligned = reference.groups_by_alignment or any(statistic.aligned for statistic in prepared)
         of_detections = (name for s in prepared if issubclass(s, OfDetections) for name in s.columns_for(reference))
         return list(dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, aligned), *of_detections]))
 

@@ -17,6 +17,7 @@ from operator import or_
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdask.execution.executor import Executor, Progress
 from swsdask.model.results import CURVES, SCORES, Note
@@ -148,6 +149,25 @@ class Tables:
     curves: pa.Table
     notes: dict[str, tuple[Note, ...]]
     alignment: pa.Table | None = None
+
+
+def one_table(parts: Sequence[Tables], systems: Sequence[str]) -> Tables:
+    """The results of systems that were scored in several parts, in the order of `systems`."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def joined(tables: Sequence[pa.Table]) -> pa.Table:
+        table = pa.concat_tables(tables).combine_chunks()
+        place = pc.index_in(table["system"].cast(pa.string()), value_set=pa.array(systems, pa.string()))
+        return table.take(pc.array_sort_indices(place.combine_chunks()))
+
+    aligned = [part.alignment for part in parts if part.alignment is not None]
+    return Tables(
+        scores=joined([part.scores for part in parts]),
+        curves=joined([part.curves for part in parts]),
+        notes={system: part.notes[system] for system in systems for part in parts if system in part.notes},
+        alignment=joined(aligned) if aligned else None,
+    )
 
 
 def score_systems(

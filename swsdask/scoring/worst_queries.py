@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.reference import ALL
+from swsdask.archive.conditions import ALL
 from swsdask.measures.averages import Population, ratio
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import counted

@@ -16,11 +16,16 @@ _OPTIONS = "or name the three files with --ecf, --rttm and --queries"
 
 @dataclass(frozen=True)
 class ReferenceFiles:
-    """What was evaluated, what was spoken and what was searched: paths or URLs."""
+    """What was evaluated, what was spoken and what was searched: paths or URLs.
+
+    A `lexicon` and a `vocabulary` say more of the queries (`formats.reference.vocabulary`).
+    """
 
     ecf: str
     rttm: str
     queries: str
+    lexicon: str | None = None
+    vocabulary: str | None = None
 
 
 def find_reference(url: str) -> ReferenceFiles:

@@ -6,8 +6,8 @@
   is a place where a query was spoken, as it is: no words are searched. Rows that are equal count once, with a note.
   With grades, whole numbers, a row of grade 0 or below is no occurrence, and where trials are documents, the highest
   grade of a query in a document is its judgment.
-- queries: `query`, and optionally attributes in further columns, which conditions can be made of; or ids alone. Absent:
-  the queries of the occurrences, sorted.
+- queries: `query`, and optionally attributes in further columns, which conditions can be made of (a column `text` has
+  the texts of the queries); or ids alone. Absent: the queries of the occurrences, sorted.
 
 Times are in seconds. What is wrong with a row is reported with its number, from 1.
 """
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdask.formats.in_memory import Table, as_arrow, is_table
+from swsdask.formats.reference.queries import FIRST_TOKEN
 from swsdask.formats.reference.rttm import repeated
 from swsdask.formats.reference.trec import GRADE
 from swsdask.formats.runs.arrow import RowFaults, Rows, read_rows
@@ -33,9 +34,7 @@ from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, WORDS
 from swsdask.model.trials import Bool
 from swsdask.model.units import document_fault, document_id, id_fault
 
-_FIRST_TOKEN, _MOST_QUERIES = 0xF0000, 0xFFFE
-"""Private characters of Unicode, each the text of one query: no filter and no folding of case changes it, so the term
-finder finds exactly the occurrences that are given."""
+_MOST_QUERIES = 0xFFFE
 
 
 def read_documents(table: Table, problems: Problems) -> pa.Table:
@@ -63,7 +62,7 @@ def read_occurrences(
     columns = _columns(table, "occurrences", ("query", "document", "start"))
     rows, good = _stretches(columns, "occurrences", problems)
     listed = _queries(rows.query.ids if queries is None else queries, problems)
-    tokens = [chr(_FIRST_TOKEN + number) for number in range(listed.num_rows)]
+    tokens = [chr(FIRST_TOKEN + number) for number in range(listed.num_rows)]
     token = dict(zip(listed["query"].to_pylist(), tokens, strict=True))
     unknown = [name for name in rows.query.ids if name not in token]
     for name in unknown:

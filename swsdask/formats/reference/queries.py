@@ -22,6 +22,21 @@ _BLANKS = re.compile(r"[ \t\r\n]+")
 _NORMALIZATIONS = ("", "lowercase")
 
 
+FIRST_TOKEN = 0xF0000
+"""The first of the private characters of Unicode each of which is the text of a query whose occurrences are given: no
+filter and no folding of case changes it, so the term finder finds exactly these."""
+
+
+def texts_of(queries: pa.Table) -> list[str]:
+    """The texts of queries (`model.schemas.QUERIES`), "" without one: the attribute `text` where occurrences are given,
+    in judgments, and in lists whose every text is the id.
+    """
+    texts: list[str] = queries["text"].to_pylist()
+    if texts != queries["query"].to_pylist() and not any(text[:1] >= chr(FIRST_TOKEN) for text in texts):
+        return texts
+    return [dict(pairs).get("text", "") for pairs in queries["attributes"].to_pylist()]
+
+
 class _Dialect(NamedTuple):
     """The names of a list's elements below the root, and of the attribute with the id."""
 

@@ -8,6 +8,7 @@ A record has nine fields, or ten in the newer form, with blanks between them:
 
 `LEXEME` records are words, `SPEAKER` records are segments, in upper or lower case; the other types score nothing: they
 are counted and passed over, also those that RTTM does not have. `;;` begins a comment line. Words may have no duration.
+Of `SPKR-INFO` records, which score nothing either, the gender of the talker is kept, their subtype, for conditions.
 
 Records of an RTTM from lines of text to columns: all at once where they are as they should be, else one by one.
 
@@ -16,6 +17,7 @@ Both ways give the same columns for the same lines; only the second can say what
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -37,6 +39,12 @@ from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND
 
 WORD = "LEXEME"
 SEGMENT = "SPEAKER"
+TALKER = "SPKR-INFO"
+
+GENDERS = "genders"
+"""In the metadata of the segments: a JSON list of [document, talker, gender], sorted, where any is known."""
+
+_UNKNOWN_GENDERS = ("", "<NA>", "unknown")
 
 COLUMNS = pa.schema(
     [
@@ -76,10 +84,14 @@ _COMMENT = re.compile(rb"^[ \t\r\f\v]*;;.*$", re.MULTILINE)
 
 
 class Records(NamedTuple):
-    """The words and segments of some lines, in order, and how many records of each other type there are."""
+    """The words and segments of some lines, in order; the records of each other type, and what they say of talkers.
+
+    `genders` are by document and talker.
+    """
 
     table: pa.Table
     skipped: Counter[str]
+    genders: dict[tuple[str, str], str]
 
 
 def read_records(lines: Lines, file: str, problems: Problems) -> Records:
@@ -106,6 +118,7 @@ def _read_together(lines: Lines) -> Records:
     types = Counter({count["values"]: count["counts"] for count in pc.value_counts(table["type"]).to_pylist()})
     for name in types:
         _check_type(name)
+    genders = _genders(table.filter(pc.equal(table["type"], TALKER)).select(["document", "speaker", "subtype"]))
     table = table.append_column("line", pa.array(lines.first + lines_with_text(text)))
     table = table.filter(pc.is_in(table["type"], pa.array([WORD, SEGMENT]))).combine_chunks()
     if pc.any(pc.less(table["duration"], Decimal(0))).as_py():
@@ -122,7 +135,15 @@ def _read_together(lines: Lines) -> Records:
         "rounded": pa.array(start_rounded.astype(np.int8) + end_rounded),
     }
     columns = [made[name] if name in made else table[name] for name in COLUMNS.names]
-    return Records(pa.Table.from_arrays(columns, schema=COLUMNS), _others(types))
+    return Records(pa.Table.from_arrays(columns, schema=COLUMNS), _others(types), genders)
+
+
+def _genders(records: pa.Table) -> dict[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = {}
+    for file, talker, gender in zip(*(column.to_pylist() for column in records.columns), strict=True):
+        if (gender or "") not in _UNKNOWN_GENDERS:
+            found.setdefault((read_document(file), talker), gender)
+    return found
 
 
 def _ticks(seconds: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -145,6 +166,7 @@ def _each(texts: pa.ChunkedArray, reader: Callable[[str], object], kind: pa.Data
 def _read_singly(lines: Lines, file: str, problems: Problems) -> Records:
     rows: list[tuple[object, ...]] = []
     types: Counter[str] = Counter()
+    genders: dict[tuple[str, str], str] = {}
     for number, line in enumerate(lines.data.split(b"\n"), lines.first):
         fields = [field.decode() for field in line.split()]
         if not fields or fields[0].startswith(";;"):
@@ -155,9 +177,11 @@ def _read_singly(lines: Lines, file: str, problems: Problems) -> Records:
             types[fields[0]] += 1
             if fields[0] in (WORD, SEGMENT):
                 rows.extend(_rows(fields, number, file, problems))
+            elif fields[0] == TALKER and fields[6] not in _UNKNOWN_GENDERS:
+                genders.setdefault((read_document(fields[1]), fields[7]), fields[6])
     columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)]
-    return Records(pa.Table.from_arrays(arrays, schema=COLUMNS), _others(types))
+    return Records(pa.Table.from_arrays(arrays, schema=COLUMNS), _others(types), genders)
 
 
 def _rows(fields: list[str], number: int, file: str, problems: Problems) -> Iterator[tuple[object, ...]]:
@@ -203,16 +227,18 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
     were. Where there are any, `repeated` counts the records that repeat another's document, channel, time, word,
     subtype and speaker: whether they count depends on the finder (`archive.occurrences`). The metadata of the words
     also have `skipped` and `skipped_types`, the records of other types; `unknown_types`, those that RTTM does not have;
-    and `encoding`, if the text was not read as UTF-8.
+    and `encoding`, if the text was not read as UTF-8. Those of the segments have `GENDERS`.
     """
     parts = {kind: [COLUMNS.empty_table()] for kind in (WORD, SEGMENT)}
     skipped: Counter[str] = Counter()
+    genders: dict[tuple[str, str], str] = {}
     before = len(problems)
     with noted(problems):
         expect(url, Format.RTTM)
         for lines in read_lines(url, encoding):
             records = read_records(lines, url, problems)
             skipped += records.skipped
+            genders = records.genders | genders
             for kind, tables in parts.items():
                 tables.append(records.table.filter(pc.equal(records.table["type"], kind)))
     words, segments = (pa.concat_tables(tables) for tables in parts.values())
@@ -221,7 +247,8 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
     unknown = Counter({name: count for name, count in skipped.items() if not RTTM_TYPE.fullmatch(name)})
     counted = {"skipped": str(skipped.total()), "skipped_types": _listed(skipped)}
     rare = {"unknown_types": _listed(unknown), "encoding": "" if encoding == "utf-8" else encoding}
-    return _as(WORDS, words, counted, rare), _as(SEGMENTS, segments, {}, {})
+    said = {GENDERS: json.dumps([[*pair, gender] for pair, gender in sorted(genders.items())]) if genders else ""}
+    return _as(WORDS, words, counted, rare), _as(SEGMENTS, segments, {}, said)
 
 
 def _listed(types: Counter[str]) -> str:

@@ -1,0 +1,428 @@
+"""Conditions: the parts of an evaluation that are averaged on their own, as requested by keys.
+
+A key divides queries, documents or occurrences by a value that each of them has. It is
+
+- the name of an attribute of the query list (among them `language` and `oov` where the list gives them),
+- one of `COMPUTED`, unless the list has an attribute of that name, or
+- `query_pattern:REGEX` or `document_pattern:REGEX`, found anywhere in the id.
+
+Every value of a key that occurs makes a condition `key=value`, a pattern makes `query~REGEX` or `document~REGEX`.
+Numbers may be put together otherwise, and any values:
+
+- `KEY:quartiles`: four parts of about equal size. What is in part k, counted from 0, has k/4 to (k+1)/4 of all values
+  below its own; equal values are never parted, so that a part may be larger or missing. Each is named by its least and
+  greatest value, `n_words=Q1:2-3`.
+- `KEY:1/5/20`: from each number up to below the next, and from the last on: `n_true=1-4`, `n_true=5-19`, `n_true=20+`
+  (of numbers that are not all whole, `duration=0.5-1` is without 1). Lower values are in none of them.
+- `KEY:A+B`: what has one of these values, as one condition `KEY=A+B`.
+
+Joined keys make every combination, `a=1&b=2` in the order of the keys. What has no value is in no condition of a key.
+
+Conditions of occurrences (talker, gender, duration) divide targets alone. A false alarm is no occurrence: neither
+KWSEval nor STDEval gives it a talker or a duration, so it counts in each of these conditions, and N is that of the
+whole. So P_miss is that of the occurrences with the value, and P_fa that of the whole where all queries have such
+occurrences. A detection that is mapped to an occurrence of another value is no trial of the condition: neither a hit
+nor a false alarm. Only virtual trials have one occurrence each.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from swsdask.archive.reference_tables import document_ids
+from swsdask.formats.reference.queries import texts_of
+from swsdask.formats.reference.rttm import GENDERS
+from swsdask.model.errors import SettingsError, counted
+from swsdask.model.trials import F64, I16, I32, I64, Bool
+from swsdask.model.units import TICKS_PER_SECOND
+
+QUERY_PATTERN = "query_pattern:"
+DOCUMENT_PATTERN = "document_pattern:"
+
+ALL = "all"
+
+Divides = Literal["queries", "documents", "occurrences"]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """What keys are computed from.
+
+    `occurrences` are the evaluated ones, their columns by name, `speaker` among them, or None where a trial has several
+    of them; `n_true` int64 [n_queries] counts
+    target trials. `counts_empty`: averages count queries without targets. `oov_counts` are what a run says of queries.
+    """
+
+    documents: pa.Table
+    queries: pa.Table
+    segments: pa.Table
+    occurrences: Mapping[str, Any] | None
+    n_true: I64
+    document_ids: tuple[str, ...]
+    counts_empty: bool = False
+    oov_counts: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def attributes(self) -> list[dict[str, str]]:
+        """Those of every query."""
+        return [dict(pairs) for pairs in self.queries["attributes"].to_pylist()]
+
+    @cached_property
+    def query_ids(self) -> list[str]:
+        """The ids of the queries."""
+        ids: list[str] = self.queries["query"].to_pylist()
+        return ids
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key whose values are computed.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    divides : {"queries", "documents", "occurrences"}
+        What has a value each.
+    reads : str
+        What the values are computed from.
+    levels : {"values", "bins", "quartiles"}
+        What makes a condition where nothing else is requested: every value, 1, 2-4, 5-9, 10-19, 20-49, ..., or a
+        quarter of the values.
+    column : callable
+        The values of an evaluation as text, "" where there is none.
+    """
+
+    name: str
+    divides: Divides
+    reads: str
+    levels: Literal["values", "bins", "quartiles"]
+    column: Callable[[Evaluated], list[str]]
+
+
+def _attribute(name: str) -> Callable[[Evaluated], list[str]]:
+    return lambda of: [attributes.get(name, "") for attributes in of.attributes]
+
+
+def _of_text(size: Callable[[str], int]) -> Callable[[Evaluated], list[str]]:
+    return lambda of: [str(size(text)) if text else "" for text in texts_of(of.queries)]
+
+
+def _n_true(of: Evaluated) -> list[str]:
+    return [str(number) if number or of.counts_empty else "" for number in of.n_true.tolist()]
+
+
+def _of_documents(key: str, column: str) -> Callable[[Evaluated], list[str]]:
+    def values(of: Evaluated) -> list[str]:
+        found: dict[str, str] = {}
+        for document, value in zip(*(of.documents[name].to_pylist() for name in ("document", column)), strict=True):
+            if found.setdefault(document, value) != value:
+                raise SettingsError(
+                    f"condition key {key!r}: excerpts of document {document!r} have {found[document]!r} and {value!r}. "
+                    f"A condition takes whole documents: give all excerpts of a document one {key}, or use "
+                    f"{DOCUMENT_PATTERN}REGEX."
+                )
+        return list(found.values())
+
+    return values
+
+
+def _of_occurrences(column: Callable[[Evaluated, Mapping[str, Any]], list[str]]) -> Callable[[Evaluated], list[str]]:
+    return lambda of: [] if of.occurrences is None else column(of, of.occurrences)
+
+
+def _talkers(_: Evaluated, occurrences: Mapping[str, Any]) -> list[str]:
+    return list(occurrences["speaker"])
+
+
+def _genders(of: Evaluated, occurrences: Mapping[str, Any]) -> list[str]:
+    said = json.loads((of.segments.schema.metadata or {}).get(GENDERS.encode(), b"[]"))
+    gender = {(document, talker): value for document, talker, value in said}
+    names = [of.document_ids[document] for document in occurrences["document"].tolist()]
+    return [gender.get(pair, "") for pair in zip(names, occurrences["speaker"], strict=True)]
+
+
+def _durations(_: Evaluated, occurrences: Mapping[str, Any]) -> list[str]:
+    ticks = occurrences["end"].astype(np.int64) - occurrences["start"]
+    return [_plain(each / TICKS_PER_SECOND) for each in ticks.tolist()]
+
+
+COMPUTED = (
+    Key("n_words", "queries", "the texts of the queries", "values", _of_text(lambda text: len(text.split()))),
+    Key("n_characters", "queries", "the texts without blanks", "values", _of_text(lambda t: len("".join(t.split())))),
+    Key("n_phones", "queries", "a lexicon (--lexicon)", "values", _attribute("n_phones")),
+    Key("oov", "queries", "the list, a lexicon (--lexicon) or a text (--vocabulary)", "values", _attribute("oov")),
+    Key("n_true", "queries", "the targets of each query", "bins", _n_true),
+    Key(
+        "oov_count",
+        "queries",
+        "the oov_count of a run's kwslist or stdlist, of each run its own",
+        "values",
+        lambda of: [of.oov_counts.get(query, "") for query in of.query_ids],
+    ),
+    Key("source_type", "documents", "the ECF", "values", _of_documents("source_type", "source_type")),
+    Key("document_language", "documents", "the ECF", "values", _of_documents("document_language", "language")),
+    Key("talker", "occurrences", "the RTTM's words", "values", _of_occurrences(_talkers)),
+    Key("gender", "occurrences", "the RTTM's SPKR-INFO records", "values", _of_occurrences(_genders)),
+    Key("duration", "occurrences", "the times of the words, in seconds", "quartiles", _of_occurrences(_durations)),
+)
+"""Every key whose values are computed. An attribute of the query list comes before the key of its name."""
+
+_BY_NAME = {key.name: key for key in COMPUTED}
+
+OF_RUNS = "oov_count"
+"""The key whose values are a run's own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A named part of an evaluation: bool [n_queries], bool [n_documents] and bool [n_occurrences]; None: all.
+
+    All documents are unknown ones as well. `by_query_pattern`: nothing but patterns of query ids makes it.
+    """
+
+    name: str
+    queries: Bool | None = None
+    documents: Bool | None = None
+    occurrences: Bool | None = None
+    by_query_pattern: bool = False
+
+
+def parts(of: Evaluated, by: Sequence[Sequence[str]]) -> list[Part]:
+    """The whole, named "all", then the parts that each entry of `by` (joined keys) makes, in order of values.
+
+    Raises `SettingsError` for an unknown key, naming the valid ones, and one without any value; for an unknown value or
+    numbers of what has none; for a document whose excerpts differ in a key; for a pattern that is no regular expression
+    and for one that nothing matches.
+    """
+    found = {ALL: Part(ALL)}
+    for entry in by:
+        for combination in product(*(_parts(of, key) for key in entry)):
+            masks = {
+                name: _both([getattr(each, name) for each in combination])
+                for name in ("queries", "documents", "occurrences")
+            }
+            part = Part(
+                "&".join(each.name for each in combination),
+                **masks,
+                by_query_pattern=bool(combination) and all(each.by_query_pattern for each in combination),
+            )
+            if combination and all(mask is None or mask.any() for mask in masks.values()):
+                found.setdefault(part.name, part)
+    return list(found.values())
+
+
+def is_of_runs(queries: pa.Table, by: Iterable[Iterable[str]]) -> bool:
+    """Whether conditions differ from run to run: a key is `oov_count`, and no attribute of the list."""
+    wanted = any(key.partition(":")[0] == OF_RUNS for keys in by for key in keys)
+    return wanted and not any(name == OF_RUNS for pairs in queries["attributes"].to_pylist() for name, _ in pairs)
+
+
+def available(of: Evaluated) -> list[tuple[str, Divides, list[str]]]:
+    """The keys that have values here, patterns aside: what each divides, and its conditions."""
+    names = sorted({name for attributes in of.attributes for name in attributes} - {"text"})
+    every: list[tuple[str, Divides]] = [(name, "queries") for name in names]
+    every += [(key.name, key.divides) for key in COMPUTED if key.name not in names]
+    found = []
+    for name, divides in every:
+        try:
+            found.append((name, divides, [part.name.partition("=")[2] for part in _parts(of, name)]))
+        except SettingsError:
+            continue
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups of trials that no part cuts.
+
+    `of_document` is the group of a trial by its document, int16 [n_documents], `of_occurrence` that of a target by its
+    occurrence, or None where no part is one of some occurrences; `of_parts` are the groups of each part, bool
+    [n_groups].
+    """
+
+    of_document: I16
+    of_occurrence: I16 | None
+    of_parts: list[Bool]
+
+
+def grouped(of: Sequence[Part], n_evaluated: int, n_others: int, spoken_in: I32, *, apart: bool = False) -> Groups:
+    """The groups that parts make of evaluated documents, those that the ECF does not have, and occurrences.
+
+    `spoken_in` is the document of each occurrence. Documents that no part distinguishes are one group; `apart`, each is
+    one of its own, by its code. The others are a group of their own, which only parts of all documents hold, where
+    documents are divided, else in the only group there is. Targets are grouped as their documents, away from trials
+    that are no targets, and by what parts make of their occurrences. Raises `SettingsError` for more groups than an
+    int16 counts.
+    """
+    by_document, of_evaluated = _cut([part.documents for part in of], n_evaluated)
+    others = 0
+    if apart:
+        by_document, of_evaluated = by_document[of_evaluated], np.arange(n_evaluated)
+    if apart or any(part.documents is not None for part in of):
+        others = len(by_document)
+        by_document = np.vstack((by_document, [part.documents is None for part in of]))
+    of_document = np.append(of_evaluated, np.full(n_others, others))
+    by_occurrence, of_occurrence = _cut([part.occurrences for part in of], len(spoken_in))
+    cuts_occurrences = any(part.occurrences is not None for part in of)
+    if cuts_occurrences and apart:
+        raise SettingsError(
+            "Documents are drawn again as a whole: leave out conditions of talker, gender and duration."
+        )
+    targets = [by_document & level for level in by_occurrence] if cuts_occurrences else []
+    selected = np.vstack((by_document, *targets))
+    if len(selected) > np.iinfo(np.int16).max:
+        raise SettingsError(f"the documents are cut into {len(selected)} groups; at most 32767 are possible.")
+    group = len(by_document) * (1 + of_occurrence) + of_document[spoken_in]
+    return Groups(
+        of_document.astype(np.int16), group.astype(np.int16) if cuts_occurrences else None, list(selected.T.copy())
+    )
+
+
+def _cut(masks: Sequence[Bool | None], size: int) -> tuple[Bool, I64]:
+    """What some masks of `size` distinguish: their values in each group, bool [n_groups, n_masks], and each's group."""
+    columns = [np.ones(size, bool) if mask is None else mask for mask in masks]
+    if size == 0:
+        return np.ones((1, len(masks)), bool), np.zeros(0, np.int64)
+    distinct, group = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    return distinct, group.reshape(-1)
+
+
+def _parts(of: Evaluated, key: str) -> list[Part]:
+    """The parts that one key makes."""
+    if key.startswith(QUERY_PATTERN):
+        regex = key.removeprefix(QUERY_PATTERN)
+        return [Part(f"query~{regex}", queries=_matching(regex, of.query_ids, key), by_query_pattern=True)]
+    if key.startswith(DOCUMENT_PATTERN):
+        regex = key.removeprefix(DOCUMENT_PATTERN)
+        return [Part(f"document~{regex}", documents=_matching(regex, document_ids(of.documents), key))]
+    known = {name for attributes in of.attributes for name in attributes}
+    name, form = (key, "") if key in known or ":" not in key else key.split(":", 1)
+    if name in known:
+        computed = Key(name, "queries", "the list", "values", _attribute(name))
+    elif name in _BY_NAME:
+        computed = _BY_NAME[name]
+    else:
+        raise _unknown(key, name, known)
+    if computed.divides == "occurrences" and of.occurrences is None:
+        raise SettingsError(f"condition key {key!r} goes with virtual trials: others may have several occurrences.")
+    values = computed.column(of)
+    if not any(values):
+        raise SettingsError(f"condition key {key!r} has no values here: it reads {computed.reads}.")
+    levels = _levels(key, values, form or computed.levels)
+    if not levels:
+        raise SettingsError(f"condition key {key!r}: no value is in any of its parts.")
+    masks: list[dict[str, Any]] = [{computed.divides: mask} for _, mask in levels]
+    return [Part(f"{name}={level}", **mask) for (level, _), mask in zip(levels, masks, strict=True)]
+
+
+def _unknown(key: str, name: str, known: set[str]) -> SettingsError:
+    names = sorted(known | set(_BY_NAME))
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
+    every = ", ".join([*names, f"{QUERY_PATTERN}REGEX", f"{DOCUMENT_PATTERN}REGEX"])
+    return SettingsError(f"condition key {key!r} is unknown. Nearest: {near[0]}. Known: {every}.")
+
+
+_EDGES = re.compile(r"-?[0-9.]+(/-?[0-9.]+)+")
+
+
+def _levels(key: str, values: Sequence[str], form: str) -> list[tuple[str, Bool]]:
+    """The levels of a key in order: name, and which of `values` ("": none) have it."""
+    distinct = sorted(set(values) - {""})
+    numeric = all(map(_is_number, distinct))
+    if numeric:
+        distinct.sort(key=float)
+    place = {value: number for number, value in enumerate(distinct)}
+    code = np.array([place.get(value, -1) for value in values], np.int64)
+    if form == "values":
+        return [(value, code == number) for number, value in enumerate(distinct)]
+    if form not in ("quartiles", "bins") and not _EDGES.fullmatch(form):
+        return [(form, np.isin(code, [place[value] for value in _joined(key, form, distinct)]))]
+    if not numeric:
+        raise SettingsError(f"condition key {key!r} needs numbers; the values are {', '.join(distinct[:5])}.")
+    numbers = np.append([float(value) for value in distinct], np.nan)[code]
+    if form == "quartiles":
+        return _quartiles(numbers)
+    edges = _one_two_five(numbers) if form == "bins" else [float(edge) for edge in form.split("/")]
+    if edges != sorted(set(edges)):
+        raise SettingsError(f"condition key {key!r}: the numbers must ascend.")
+    return _between(numbers, edges)
+
+
+def _joined(key: str, form: str, distinct: Sequence[str]) -> list[str]:
+    """The values that `form` joins by +."""
+    wanted = [form] if form in distinct else form.split("+")
+    for value in wanted:
+        if value not in distinct:
+            near = difflib.get_close_matches(value, distinct, n=1, cutoff=0.0)[0]
+            values = ", ".join(distinct[:20]) + (", ..." if len(distinct) > 20 else "")
+            raise SettingsError(f"condition key {key!r}: no value {value!r}. Nearest: {near}. Values: {values}.")
+    return wanted
+
+
+def _is_number(value: str) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def _quartiles(numbers: F64) -> list[tuple[str, Bool]]:
+    ordered = np.sort(numbers[~np.isnan(numbers)])
+    quarter = np.minimum(4 * np.searchsorted(ordered, numbers) // len(ordered), 3)
+    found = []
+    for number in range(4):
+        inside = ~np.isnan(numbers) & (quarter == number)
+        if inside.any():
+            low, high = (_plain(float(end(numbers[inside]))) for end in (np.min, np.max))
+            found.append((f"Q{number + 1}:{low}" if low == high else f"Q{number + 1}:{low}-{high}", inside))
+    return found
+
+
+def _one_two_five(numbers: F64) -> list[float]:
+    """0, 1, 2, 5, 10, 20, 50, ... and the one after the highest number."""
+    edges = [0.0, *(step * 10.0**power for power in range(16) for step in (1, 2, 5))]
+    return edges[: int(np.searchsorted(edges, np.nanmax(numbers), "right")) + 1]
+
+
+def _between(numbers: F64, edges: Sequence[float]) -> list[tuple[str, Bool]]:
+    whole = all(float(number).is_integer() for number in (*edges, *numbers[~np.isnan(numbers)]))
+    found = []
+    for low, high in zip(edges, [*edges[1:], math.inf], strict=True):
+        inside = (numbers >= low) & (numbers < high)
+        if inside.any():
+            last = high - 1 if whole else high
+            name = f"{_plain(low)}+" if high == math.inf else f"{_plain(low)}-{_plain(last)}"
+            found.append((_plain(low) if low == last else name, inside))
+    return found
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def _matching(regex: str, ids: Sequence[str], key: str) -> Bool:
+    try:
+        pattern = re.compile(regex)
+    except re.error as error:
+        raise SettingsError(f"condition key {key!r}: not a regular expression: {error}.") from None
+    matching = np.array([pattern.search(identifier) is not None for identifier in ids], bool)
+    if not matching.any():
+        raise SettingsError(f"condition key {key!r}: none of the {counted(len(ids), 'ids')} matches.")
+    return matching
+
+
+def _both(masks: Sequence[Bool | None]) -> Bool | None:
+    given = [mask for mask in masks if mask is not None]
+    return np.logical_and.reduce(given) if given else None
