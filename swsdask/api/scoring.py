@@ -23,6 +23,7 @@ from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments
 from swsdask.measures.measure import Measure
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import SettingsError, counted
+from swsdask.model.resources import ProcessingLoadSettings, Resources
 from swsdask.model.results import Note, Result, joined
 from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
@@ -154,7 +155,7 @@ def score_observed(
         weighed = any(family not in RANKED for family in families)
         notes = [*check_reference(archive.words, archive.segments, settings.evaluation)]
         of_runs = {system: [*own] for system, own in check_runs(held, settings.evaluation).items()}
-        for system, note in _missing_loads(held, names):
+        for system, note in _missing_loads(held, names, settings.evaluation.processing_load):
             of_runs[system].append(note)
         apart = observer is not None and observer.apart
         keys = [key.split(",") for key in by]
@@ -280,12 +281,20 @@ def plan(
     return "\n".join(lines)
 
 
-def _missing_loads(held: Iterable[Run], measures: Iterable[str] | None) -> Iterator[tuple[str, Note]]:
-    """Report the runs without resources if a measure of processing load was requested by name."""
+def _missing_loads(
+    held: Iterable[Run], measures: Iterable[str] | None, settings: ProcessingLoadSettings
+) -> Iterator[tuple[str, Note]]:
+    """Report the measures of processing load that were requested by name, where nothing beside a run says enough."""
     load = [name for name in ProcessingLoad.names if name in (measures or ())]
-    said = f"no {', '.join(load)}: there is no resources.toml beside the run."
     for run in held:
-        if load and run.resources is None:
+        times = run.told or Resources()
+        given = {
+            "isf": times.indexing.cpu_time is not None,
+            "ssf": times.searching.cpu_time is not None and settings.query_seconds is not None,
+        }
+        missing = [name for name in load if not given.get(name)]
+        if missing and run.resources is None:
+            said = f"no {', '.join(missing)}: there is no resources.toml beside the run."
             yield run.system, Note(said, said)
 
 

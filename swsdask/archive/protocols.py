@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from swsdask.model.finding import FindRule
-from swsdask.model.resources import Resources
+from swsdask.model.resources import Resources, times_of_list
 from swsdask.model.trials import Detections, ScoreRange
 
 
@@ -35,6 +35,11 @@ class Run:
     rounded: int = 0
     outside: int = 0
     resources: Resources | None = None
+
+    @property
+    def told(self) -> Resources | None:
+        """What the system took: its `resources`, else the times that its list of detections gives."""
+        return self.resources or times_of_list(self.attributes)
 
 
 class Cell(Protocol):

@@ -29,28 +29,41 @@ def simulate() -> None:
 @simulate.command("gap", short_help="Which penalty function GAP should have.")
 @click.option("--seed", type=click.IntRange(0), default=2006, help="Another seed, other systems (2006).")
 @click.option("--replicates", type=click.IntRange(1, 100_000), default=60, help="How often to simulate (60).")
+@click.option("--points", type=click.IntRange(15, 100_000), default=600, help="M, the points of a topic (600).")
+@click.option("--systems", type=click.IntRange(2, 10_000), default=100, help="How many systems are ranked (100).")
+@click.option(
+    "--p", type=click.FloatRange(0, 1), default=0.5, help="How often a point is meant to be near an onset (.5)."
+)
+@click.option("--sigma", type=click.FloatRange(0, 1000, min_open=True), default=3.0, help="How near, in points (3).")
+@click.option("--cutoff", type=click.IntRange(0, 10_000), default=9, help="The farthest such point from an onset (9).")
 @engine_options
 @click.option("--out", metavar="DIRECTORY", callback=writable_place, help="Write gap.html, gap.json, gap.parquet.")
 @format_option
 def gap(
     seed: int,
     replicates: int,
+    points: int,
+    systems: int,
+    p: float,
+    sigma: float,
+    cutoff: int,
     engine: Engine,
     out: str | None,
     form: str,
 ) -> None:
-    """Compare the rankings of 100 simulated systems by mean GAP under 28 penalty functions.
+    """Compare the rankings of simulated systems by mean GAP under 28 penalty functions.
 
     It is the Monte Carlo study of Liu and Oard (SIGIR 2006), once per replicate: which function ranks systems as most
     of the others do, and how far each goes from them. The same seed gives the same bits on any executor.
     """
     from swsdask import __version__
     from swsdask.render.gap_study import print_study, study_json, write_study
-    from swsdask.simulate.gap_study import POINTS_PER_REPLICATE, study
+    from swsdask.simulate.gap_study import Model, study
 
-    with _workers(engine, "replicates", replicates, POINTS_PER_REPLICATE) as (workers, done):
-        made = study(seed, replicates, workers, done=done)
-    signature = f"swsdask {__version__} simulate gap seed={seed} replicates={replicates}"
+    model = Model(points, systems, p, sigma, cutoff)
+    with _workers(engine, "replicates", replicates, model.points_per_replicate) as (workers, done):
+        made = study(seed, replicates, workers, done=done, model=model)
+    signature = f"swsdask {__version__} simulate gap seed={seed} replicates={replicates}{model.chosen}"
     written = [] if out is None else write_study(made, out, signature)
     if form == "json":
         click.echo(study_json(made, signature), nl=False)

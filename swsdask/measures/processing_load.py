@@ -9,12 +9,14 @@ From the `model.resources.Resources` of a run; CPU time is wall time times cores
   HOURS, so SSF is per hour. 3 hours on 16 cores for .25 hours of queries in 300 hours of audio: SSF = 48 / 75 = .64.
   The document prints .8 for this example: a slip of its arithmetic, for its own formula gives .64.
 - `pmu_index`, `pmu_search`, peak memory usage of each phase in GB: the highest of all steps and nodes.
-- `pl`, processing load: lambda ISF PMU_i + (1 - lambda) SSF PMU_s (Eq. 48) with lambda = .1, as the document suggests.
+- `pl`, processing load: lambda ISF PMU_i + (1 - lambda) SSF PMU_s (Eq. 48) with lambda = .1, as the document suggests,
+  or `processing_load.indexing_weight`.
 
 One number each, in the condition "all". The audio is what the ECF lists, its excerpts united
-(`archive.reference_tables`), unless
-the resources give its duration. A number is not defined (NaN) where the resources lack what it needs; a run
-without resources has none of them. Official tools do not compute these.
+(`archive.reference_tables`), unless the resources give its duration. A number is not defined (NaN) where the resources
+lack what it needs; a run without resources has none of them. Where no `resources.toml` is beside a run, those that the
+CPU seconds `indexing_time` and `search_time` of its kwslist or stdlist define are given. T_Q is
+`processing_load.query_seconds` where the resources do not give it. Official tools do not compute these.
 """
 
 from __future__ import annotations
@@ -27,22 +29,20 @@ from typing import ClassVar
 
 from swsdask.measures.averages import Values
 from swsdask.measures.measure import Scored
-from swsdask.model.resources import Resources
+from swsdask.model.resources import ProcessingLoadSettings, Resources
 from swsdask.statistics.statistic import Statistic
-
-LAMBDA = Fraction(1, 10)
-"""The weight of indexing in PL."""
 
 
 @dataclass(frozen=True)
 class ProcessingLoad:
     """isf, ssf, pmu_index, pmu_search, pl of the run that took `resources`; no numbers where they are None.
 
-    `audio_time` is the duration of the evaluated audio in hours.
+    `audio_time` is the duration of the evaluated audio in hours. `only_defined`: without numbers that are not defined.
     """
 
     resources: Resources | None = None
     audio_time: Fraction = Fraction(0)
+    only_defined: bool = False
 
     names: ClassVar[tuple[str, ...]] = ("isf", "ssf", "pmu_index", "pmu_search", "pl")
     needs: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -51,20 +51,25 @@ class ProcessingLoad:
         """Overall, of the condition "all" only."""
         if self.resources is None:
             return
-        figures = zip(self.names, self._figures(self.resources), strict=True)
+        figures = self._figures(self.resources, scored.settings.processing_load)
         yield scored.populations[0].overall(
-            {name: math.nan if value is None else float(value) for name, value in figures}
+            {
+                name: math.nan if value is None else float(value)
+                for name, value in zip(self.names, figures, strict=True)
+                if value is not None or not self.only_defined
+            }
         )
 
-    def _figures(self, told: Resources) -> tuple[Fraction | None, ...]:
+    def _figures(self, told: Resources, settings: ProcessingLoadSettings) -> tuple[Fraction | None, ...]:
         """In the order of `names`, exact; None where something is not reported."""
         audio = told.audio_time or self.audio_time
         isf = _over(told.indexing.cpu_time, audio)
-        ssf = _over(_over(told.searching.cpu_time, told.query_time), audio)
+        ssf = _over(_over(told.searching.cpu_time, told.query_time or settings.query_time), audio)
         pmu_index, pmu_search = told.indexing.peak_memory, told.searching.peak_memory
         if isf is None or ssf is None or pmu_index is None or pmu_search is None:
             return isf, ssf, pmu_index, pmu_search, None
-        return isf, ssf, pmu_index, pmu_search, LAMBDA * isf * pmu_index + (1 - LAMBDA) * ssf * pmu_search
+        weight = Fraction(repr(settings.indexing_weight))
+        return isf, ssf, pmu_index, pmu_search, weight * isf * pmu_index + (1 - weight) * ssf * pmu_search
 
 
 def _over(time: Fraction | None, duration: Fraction | None) -> Fraction | None:

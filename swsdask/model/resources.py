@@ -6,6 +6,9 @@ them is exact (decimals as fractions) and rounded once, by the measure.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from contextlib import suppress
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
@@ -120,6 +123,46 @@ class Resources(_Table):
     def from_json(cls, text: str) -> Self:
         """The resources that `to_json` wrote."""
         return cls.model_validate_json(text)
+
+
+class ProcessingLoadSettings(_Table):
+    """The rules of the processing load.
+
+    Attributes
+    ----------
+    indexing_weight : float
+        Lambda, the weight of indexing in PL; searching has the rest.
+    query_seconds : float, optional
+        The duration of all examples of all queries together, where a run's resources do not give it.
+    """
+
+    indexing_weight: float = Field(default=0.1, ge=0, le=1)
+    query_seconds: Positive | None = None
+
+    @property
+    def query_time(self) -> Fraction | None:
+        """Hours of query examples, where they are given."""
+        return _hours(None, self.query_seconds)
+
+
+def times_of_list(attributes: Mapping[str, str]) -> Resources | None:
+    """What a kwslist or stdlist itself says: CPU seconds of indexing (`indexing_time`) and of searching all its queries
+    (`search_time` of each). None where it says neither; a time that is no number of seconds is passed over.
+    """
+    indexing = _seconds([attributes.get("indexing_time", "")])
+    searching = _seconds([value for name, value in attributes.items() if name.startswith("search_time.")])
+    if indexing is None and searching is None:
+        return None
+    return Resources(indexing=Phase(cpu_seconds=indexing), searching=Phase(cpu_seconds=searching))
+
+
+def _seconds(texts: list[str]) -> float | None:
+    """Their sum, None unless each is a number of seconds."""
+    with suppress(ValueError):
+        numbers = [float(text) for text in texts]
+        if numbers and all(0 <= number <= MOST for number in numbers):
+            return min(math.fsum(numbers), MOST)
+    return None
 
 
 def _hours(hours: tuple[float, ...] | float | None, seconds: tuple[float, ...] | float | None) -> Fraction | None:

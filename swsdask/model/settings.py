@@ -31,6 +31,7 @@ from pydantic import (
 
 from swsdask.model.discovery_settings import DiscoverySettings
 from swsdask.model.errors import SettingsError, cut
+from swsdask.model.resources import ProcessingLoadSettings
 from swsdask.model.retrieval import AveragePrecisionSettings, GapSettings
 from swsdask.model.trials import Reference
 
@@ -225,6 +226,8 @@ class EvaluationSettings(_Settings):
         The penalty function of GAP.
     measures : {"all", "ranked"}
         The measures that are scored where none are requested: all, or those of the rankings of queries.
+    processing_load : ProcessingLoadSettings
+        The weight of indexing in PL, and the duration of the queries.
 
     Examples
     --------
@@ -254,6 +257,7 @@ class EvaluationSettings(_Settings):
     average_precision: AveragePrecisionSettings = AveragePrecisionSettings()
     gap: GapSettings = GapSettings()
     measures: Literal["all", "ranked"] = "all"
+    processing_load: ProcessingLoadSettings = ProcessingLoadSettings()
 
     @field_validator("impute", mode="wrap")
     @classmethod

@@ -70,7 +70,8 @@ class KeptResults:
 
     def _place(self, system: str) -> str:
         stored = self._runs[system]
-        resources = None if stored.run.resources is None else stored.run.resources.to_json()
+        told = stored.run.told
+        resources = None if told is None else told.to_json()
         return self.files.place(stored, "results", (self._choice, resources))
 
 

@@ -168,7 +168,8 @@ def runs_of(archive: Archive, systems: Sequence[str]) -> list[Run]:
 
 def of_run(family: Measure, run: Run, archive: Archive) -> Measure:
     """The family as it measures one run: the resources are of the run, not found in its detections."""
-    if run.resources is None or not isinstance(family, ProcessingLoad):
+    if not isinstance(family, ProcessingLoad) or run.told is None:
         return family
     half_ticks = sum(audio_time(archive.documents, "none").values())
-    return ProcessingLoad(run.resources, Fraction(half_ticks, HALF_TICKS_PER_SECOND * SECONDS_PER_HOUR))
+    audio = Fraction(half_ticks, HALF_TICKS_PER_SECOND * SECONDS_PER_HOUR)
+    return ProcessingLoad(run.told, audio, only_defined=run.resources is None)

@@ -16,6 +16,7 @@ the same distribution. It is one run; this has as many replicates as wanted.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -29,17 +30,46 @@ from swsdask.model.trials import F64, I64
 if TYPE_CHECKING:
     from swsdask.execution.executor import Executor
 
-N_POINTS = 600
-N_SYSTEMS = 100
 N_ONSETS = range(6, 16)
 """Of each topic."""
-INTENT = 0.5
-SPREAD = 3.0
-REACH = 9
 CUT = 10.0
 
-POINTS_PER_REPLICATE = N_POINTS * N_SYSTEMS * len(N_ONSETS)
-"""How many points a replicate ranks."""
+
+@dataclass(frozen=True)
+class Model:
+    """The model of systems, by default the source's.
+
+    Parameters
+    ----------
+    points : int
+        M, the number of points in a topic.
+    systems : int
+        How many systems are ranked.
+    p : float
+        The probability of either state of the Markov model to be followed by state 1.
+    sigma : float
+        The standard deviation of the points near an onset, in points.
+    cutoff : int
+        How far from an onset these points lie at most.
+    """
+
+    points: int = 600
+    systems: int = 100
+    p: float = 0.5
+    sigma: float = 3.0
+    cutoff: int = 9
+
+    @property
+    def points_per_replicate(self) -> int:
+        """How many points a replicate ranks."""
+        return self.points * self.systems * len(N_ONSETS)
+
+    @property
+    def chosen(self) -> str:
+        """What differs from the source, for signatures."""
+        pairs = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
+        return "".join(f" {name}={value}" for name, value, default in pairs if value != default)
+
 
 FUNCTIONS: tuple[tuple[str, Penalty], ...] = (
     *((f"triangular ±{width}", triangular(width, width)) for width in range(10, 1, -1)),
@@ -49,36 +79,45 @@ FUNCTIONS: tuple[tuple[str, Penalty], ...] = (
 """The source's penalty functions in its order, by name; distances in points."""
 
 
-def study(seed: int, replicates: int, executor: Executor, done: Callable[[int], None] | None = None) -> GapStudy:
-    """The study with so many replicates, at least one. `done` is called with the number of each as it ends.
+def study(
+    seed: int,
+    replicates: int,
+    executor: Executor,
+    done: Callable[[int], None] | None = None,
+    model: Model = Model(),
+) -> GapStudy:
+    """The study with so many replicates, at least one, of systems by a model.
+
+    `done` is called with the number of each replicate as it ends.
 
     The same seed gives the same bits on every executor, and the first replicates of a longer study.
     """
     found = executor.map_reduce(
-        _replicate, range(replicates), or_, seed, label=lambda number: f"replicate {number}", done=done
+        _replicate, range(replicates), or_, (seed, model), label=lambda number: f"replicate {number}", done=done
     )
     assert found is not None
     return GapStudy(seed, tuple(name for name, _ in FUNCTIONS), np.stack([found[n] for n in range(replicates)]))
 
 
-def _replicate(number: int, seed: int) -> dict[int, F64]:
+def _replicate(number: int, shared: tuple[int, Model]) -> dict[int, F64]:
     """Kendall's tau between the rankings of one set of simulated systems, by the replicate's number."""
+    seed, model = shared
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
-    gap = np.zeros((len(FUNCTIONS), N_SYSTEMS))
+    gap = np.zeros((len(FUNCTIONS), model.systems))
     for n_onsets in N_ONSETS:
-        onsets = np.sort(rng.choice(N_POINTS, n_onsets, replace=False)).astype(np.int64)
-        lists = _lists(onsets, rng)
+        onsets = np.sort(rng.choice(model.points, n_onsets, replace=False)).astype(np.int64)
+        lists = _lists(onsets, rng, model)
         for line, (_, penalty) in zip(gap, FUNCTIONS, strict=True):
             line += gap_of_lists(lists, onsets, *penalty)
     return {number: kendall(gap / len(N_ONSETS))}
 
 
-def _lists(onsets: I64, rng: np.random.Generator) -> I64:
-    """Every system's ranked list for a topic: int64 [N_SYSTEMS, N_POINTS]."""
-    distance = np.arange(N_POINTS)[:, np.newaxis] - onsets
-    weight = np.where(np.abs(distance) <= REACH, np.exp(-0.5 * (distance / SPREAD) ** 2), 0.0).sum(axis=1)
-    shape = (N_SYSTEMS, N_POINTS)
-    intended = rng.random(shape) < INTENT
+def _lists(onsets: I64, rng: np.random.Generator, model: Model) -> I64:
+    """Every system's ranked list for a topic: int64 [systems, points]."""
+    distance = np.arange(model.points)[:, np.newaxis] - onsets
+    weight = np.where(np.abs(distance) <= model.cutoff, np.exp(-0.5 * (distance / model.sigma) ** 2), 0.0).sum(axis=1)
+    shape = (model.systems, model.points)
+    intended = rng.random(shape) < model.p
     anywhere, near, place = rng.standard_exponential((3, *shape))
     return ranked_lists(weight, intended, anywhere, near, place)
 

@@ -173,3 +173,17 @@ def test_the_example_in_the_documentation(swsdask: Call, files: Files) -> None:
         "first.resources.toml", page.partition(".resources.toml`")[2].partition("```toml\n")[2].partition("```")[0]
     )
     assert swsdask("validate", path).out == f"{path}: a description of resources: 2 phases, 1 type of nodes\n"
+
+
+def test_a_list_that_gives_times(swsdask: Call, told: Files) -> None:
+    (told.folder / "first.resources.toml").unlink()
+    timed = RUN.replace('system_id="first"', 'system_id="first" indexing_time="30"')
+    told.run.write_text(timed)
+    asked = (told.reference, told.run, "--measures", "isf,ssf,pl", "--set", "processing_load.query_seconds=36")
+    outcome = swsdask("score", *asked, "--format", "json")
+    assert long_form(json.loads(outcome.out)) == {"isf": 0.5, "ssf": 2 / 3600 / (0.01 / 60)}
+    assert "no pl: there is no resources.toml" in swsdask("score", *asked).out
+    archive = told.folder / "archive"
+    assert swsdask("ingest", archive, told.reference, "--run", told.run).code == 0
+    kept = [swsdask("score", archive, *asked[2:], "--format", "json").out for _ in range(2)]
+    assert kept == [outcome.out] * 2

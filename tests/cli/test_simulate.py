@@ -75,3 +75,14 @@ def test_bad_options(swsdask: Callable[..., Outcome]) -> None:
     assert swsdask("simulate", "gap", "--seed", "-1").code == 2
     assert swsdask("simulate", "gaps").code == 2
     assert swsdask("simulate", "gap", "--executor", "nowhere").code == 2
+
+
+def test_the_model_is_a_setting(swsdask: Callable[..., Outcome], made: GapStudy) -> None:
+    asked = ("simulate", "gap", "--seed", "3", "--replicates", "1", "--format", "json", "--executor", "serial")
+    source = ("--points", "600", "--systems", "100", "--p", "0.5", "--sigma", "3", "--cutoff", "9")
+    default = json.loads(swsdask(*asked).out)
+    assert json.loads(swsdask(*asked, *source).out) == default
+    for changed in (("--points", "300"), ("--p", "0.9"), ("--sigma", "5"), ("--cutoff", "4"), ("--systems", "20")):
+        told = json.loads(swsdask(*asked, *changed).out)
+        assert told["functions"] != default["functions"]
+        assert f"{changed[0][2:]}={changed[1]}" in told["signature"].replace(".0", "")

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from swsdask.measures.measure import Scored
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.model.resources import Resources
+from swsdask.model.errors import SettingsError
+from swsdask.model.resources import Resources, times_of_list
 from tests.worlds import make_reference, numbers, settings
 
 REFERENCE = make_reference([[3], [9]], {"all": ([1, 1], [1], 60), "few": ([1, 0], [1], 30)})
@@ -121,3 +122,39 @@ def test_resources_travel() -> None:
     assert pickle.loads(pickle.dumps(resources)) == resources
     again = Resources.model_validate(dict(reversed(told.items())))
     assert again.to_json() == resources.to_json()
+
+
+def of_list(attributes: dict[str, str], **processing_load: float) -> dict[str, float]:
+    family = ProcessingLoad(times_of_list(attributes), Fraction(2))
+    asked = settings(processing_load=processing_load)
+    return {value.measure: value.value for value in numbers([family], Scored({}, REFERENCE, asked))}
+
+
+def test_the_times_of_a_list() -> None:
+    """An hour of indexing and half an hour of searching, of 2 h of audio and a quarter of an hour of queries."""
+    times = {"indexing_time": "3600", "search_time.a": "600", "search_time.b": "1200", "oov_count.a": "1"}
+    found = of_list(times, query_seconds=900)
+    assert (found["isf"], found["ssf"]) == (0.5, 1.0)
+    assert math.isnan(of_list(times)["ssf"]), "nobody says how long the queries are"
+    assert math.isnan(found["pl"]), "nor does a list say how much memory was used"
+
+
+@pytest.mark.parametrize("said", ["", "-1", "nan", "inf", "unknown"])
+def test_times_that_are_none(said: str) -> None:
+    assert times_of_list({"indexing_time": said, "search_time.a": said}) is None
+    assert times_of_list({"search_time.a": "1", "search_time.b": said}) is None
+    assert times_of_list({"language": "english"}) is None
+
+
+def test_the_weight_of_indexing() -> None:
+    phase = {"cpu_hours": 4, "peak_memory_gb": 8}
+    told = Resources.model_validate({"query_hours": 1, "indexing": phase, "searching": {**phase, "peak_memory_gb": 2}})
+
+    def pl(**chosen: float) -> float:
+        values = numbers([ProcessingLoad(told, Fraction(2))], Scored({}, REFERENCE, settings(processing_load=chosen)))
+        return {value.measure: value.value for value in values}["pl"]
+
+    assert pl() == 0.1 * 2 * 8 + 0.9 * 2 * 2
+    assert pl(indexing_weight=0.5) == 0.5 * 2 * 8 + 0.5 * 2 * 2
+    with pytest.raises(SettingsError, match="indexing_weight"):
+        settings(processing_load={"indexing_weight": 1.5})
