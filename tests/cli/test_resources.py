@@ -80,7 +80,7 @@ def test_nothing_is_said_where_nothing_is_told(swsdask: Call, files: Files, tmp_
 
 
 def test_a_load_that_is_asked_for_and_not_told_is_noted(swsdask: Call, told: Files) -> None:
-    note = "Note: No isf, pl for "
+    note = "no isf, pl: there is no resources.toml"
     asked = ("--measures", "mtwv,isf,pl")
     assert note not in swsdask("score", told.reference, told.run, *asked).out
     told.run.with_name("resources.toml").unlink(missing_ok=True)
