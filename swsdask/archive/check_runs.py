@@ -23,6 +23,7 @@ from swsdask.archive.protocols import Run
 from swsdask.model.errors import SHOWN, Problems, counted
 from swsdask.model.finding import FindRule
 from swsdask.model.results import Note
+from swsdask.model.schemas import WITHOUT_TIMES
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Bool, Reference
 
@@ -64,6 +65,9 @@ def _metadata(table: pa.Table) -> dict[str, str]:
 
 def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:
     where = ", ".join(run.files) or run.system
+    if WITHOUT_TIMES in run.attributes and settings.trials != "document":
+        remedy = "Give start and duration, or set trials=document."
+        problems.add(where, None, f"times, for {settings.trials} trials", "documents without times", remedy)
     if run.unknown_queries and settings.unknown_queries == "error":
         found = _listed("rows", "of unknown queries", run.unknown_queries)
         problems.add(where, None, "only queries of the list", found, "Correct the ids, or set unknown_queries=drop.")

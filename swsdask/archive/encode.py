@@ -15,7 +15,7 @@ from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import Excerpts, document_ids, spoken_elsewhere
 from swsdask.archive.rows import RowSum, canonical_scores
 from swsdask.model.errors import Problems, counted
-from swsdask.model.schemas import RunHeader, RunPiece
+from swsdask.model.schemas import WITHOUT_TIMES, RunHeader, RunPiece
 from swsdask.model.secrets import without_secrets
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange
@@ -149,7 +149,7 @@ def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
     known = query != _UNKNOWN_QUERY
     if not known.all():
         rows, document = rows.take(known), document[known]
-    rows = _with_inside(rows, codes.excerpts)
+    rows = _with_inside(rows, codes, timed=WITHOUT_TIMES not in piece.header.attributes)
     unknown_queries = _sightings(piece, query_code, piece.query, piece.queries, piece.query_lines)
     lines = dict(zip(piece.queries, piece.query_lines, strict=True))
     for name in piece.listed:
@@ -176,13 +176,16 @@ def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
     )
 
 
-def _with_inside(rows: Detections, excerpts: Excerpts) -> Detections:
+def _with_inside(rows: Detections, codes: Codes, *, timed: bool) -> Detections:
     assert rows.document is not None
+    if not timed:
+        evaluated = (rows.document >= 0) & (rows.document < codes.n_evaluated)
+        return replace(rows, inside=evaluated.astype(np.int8))
     assert rows.channel is not None
     assert rows.start is not None
     assert rows.duration is not None
     end = rows.start.astype(np.int64) + rows.duration
-    return replace(rows, inside=excerpts.inside(rows.document, rows.channel, rows.start, end))
+    return replace(rows, inside=codes.excerpts.inside(rows.document, rows.channel, rows.start, end))
 
 
 def _or_missing(codes: Iterable[int | None], missing: int) -> NDArray[np.int32]:

@@ -71,7 +71,7 @@ def read_corpus(
     speakers: str | None = None,
     n_folds: int = DEFAULT_FOLDS,
 ) -> Corpus:
-    """Read a corpus from files (paths or URLs; plain, gzip or zstd).
+    """Read a corpus from files (paths or URLs, plain or compressed).
 
     `phones` and `words` are alignments, `split` the stretches of speech, `folds` a fold file, `within` a fold file for
     the folds within talkers, `speakers` a speaker map. Without `within` the speaker map gives the folds within talkers:

@@ -35,12 +35,12 @@ from swsdask.model.units import id_fault
 UNKNOWN_FILE = "unknown file"
 REPLACED_CLASS = "replaced class"
 
-_SYSTEM = re.compile(r"(?:\.(?:classes|class|disc|txt))?(?:\.(?:gz|zst))?$", re.IGNORECASE)
+_SYSTEM = re.compile(r"(?:\.(?:classes|class|disc|txt))?(?:\.(?:gz|zst|bz2|xz|zip))?$", re.IGNORECASE)
 _WHOLE = re.compile(r"[0-9]+")
 
 
 def read_fragments(url: str, corpus: Corpus, *, system: str | None = None) -> Fragments:
-    """Read the fragments of a class file (path or URL; plain, gzip or zstd) that the corpus's definition admits.
+    """Read the fragments of a class file (path or URL, plain or compressed) that the corpus's definition admits.
 
     The system is named after the file (`system_of`) unless `system` is given. Raises `InputError` with every problem of
     the file.
@@ -55,7 +55,7 @@ def read_fragments(url: str, corpus: Corpus, *, system: str | None = None) -> Fr
 
 
 def system_of(url: str) -> str:
-    """The name of a system by its class file: the file's, without .gz or .zst and .classes, .class, .disc or .txt."""
+    """The name of a system by its class file: the file's, without .gz and the like, .classes, .class, .disc or .txt."""
     name = url.rsplit("/", 1)[-1]
     return _SYSTEM.sub("", name) or name
 

@@ -7,11 +7,15 @@ problems with their file and line.
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import io
+import lzma
 import os
 import re
-from collections.abc import Iterator
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, replace
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -22,7 +26,7 @@ from numpy.typing import NDArray
 
 from swsdask.formats.pipes import Pipe, open_local
 from swsdask.formats.runs.text import decoded_blocks, read_blocks, with_newlines
-from swsdask.formats.values import FormatError
+from swsdask.formats.values import FormatError, shown
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError
 from swsdask.places.reading import file_system, is_local, storage_fault
 
@@ -31,6 +35,9 @@ _STEP = 1 << 16
 
 COMPRESSED_ENDINGS = {".gz": "gzip", ".zst": "zstd"}
 """What the name of a file that is written ends in, if it is to be compressed, and how."""
+
+COMPRESSED_NAME = re.compile(r"\.(gz|zst|bz2|xz|zip)$", re.IGNORECASE)
+"""The ending of the name of a compressed file."""
 
 EXPANDED_AT_EASE = 256 << 20
 """Bytes that a file may expand to however small it is."""
@@ -55,12 +62,42 @@ def check_expansion(url: str, stored: int, expanded: int) -> None:
         raise InputError(Problem(url, None, expected, found, remedy))
 
 
-_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+def _gzip(plain: BinaryIO) -> Any:
+    return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "gzip")
+
+
+def _zstd(plain: BinaryIO) -> Any:
+    return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "zstd")
+
+
+def _only_member(plain: BinaryIO) -> Any:
+    """The one file in a zip archive."""
+    try:
+        archive = zipfile.ZipFile(plain)
+    except zipfile.BadZipFile:
+        raise EOFError("no central directory") from None
+    members = [each.filename for each in archive.infolist() if not each.is_dir()]
+    if len(members) != 1:
+        remedy = "Name a member: zip://MEMBER::FILE."
+        raise FormatError("a zip archive of one file", f"{len(members)} files: {shown(', '.join(members))}", remedy)
+    return archive.open(members[0])
+
+
+_COMPRESSIONS: dict[bytes, tuple[str, Callable[[BinaryIO], Any]]] = {
+    rb"\x1f\x8b": ("gzip", _gzip),
+    rb"\x28\xb5\x2f\xfd": ("zstd", _zstd),
+    rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": ("bzip2", bz2.BZ2File),
+    rb"\xfd7zXZ\x00": ("xz", lzma.LZMAFile),
+    rb"PK\x03\x04": ("zip", _only_member),
+}
+"""By a pattern of the first bytes of a file, how it is compressed and what undoes that."""
+
+_DAMAGED = (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 
 
 @contextmanager
 def open_bytes(url: str) -> Iterator[BinaryIO]:
-    """The bytes of a file at a path or fsspec URL, gzip and zstd undone while reading; memory is bounded.
+    """The bytes of a file at a path or fsspec URL, decompressed while reading; memory is bounded.
 
     It cannot be sought in, and a `read` may give fewer bytes than were requested: none only at the end. Raises
     `InputError`, here or from a later `read`, for a file that is not there, is a folder, may not be read, is empty, or
@@ -69,13 +106,19 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
     with ExitStack() as stack:
         try:
             plain = stack.enter_context(io.BufferedReader(open_plain(url)))
-            head = plain.peek(4)
+            head = plain.peek(10)
         except Exception as error:
             raise storage_fault(url, error) from None
         stream: Any = plain
-        compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), None)
-        if compression:
-            stream = stack.enter_context(pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), compression))
+        found = next((found for magic, found in _COMPRESSIONS.items() if re.match(magic, head)), None)
+        compression, opened = found or (None, None)
+        if compression and opened:
+            try:
+                stream = stack.enter_context(opened(plain))
+            except FormatError as error:
+                raise InputError(Problem(url, None, error.expected, error.found, error.remedy)) from None
+            except Exception as error:
+                raise _fault(url, compression, error) from None
         yield cast(BinaryIO, _Source(url, stream, compression, plain))
 
 
@@ -95,7 +138,10 @@ def open_plain(url: str) -> Any:
     if is_local(url):
         return open_local(url)
     filesystem, path = file_system(url)
-    return filesystem.open(path, "rb")
+    file = filesystem.open(path, "rb")
+    if "::" in url:
+        file.filesystem = filesystem  # an archive is closed with the last reference to its file system
+    return file
 
 
 class _Source(io.RawIOBase):
@@ -117,7 +163,7 @@ class _Source(io.RawIOBase):
         try:
             data: bytes = self._stream.read(min(size, _STEP))
         except Exception as error:
-            raise self._fault(error) from None
+            raise _fault(self._url, self._compression, error) from None
         if not self._given and not data and size:
             remedy = "Was it written to its end? Write or copy it again."
             raise InputError(Problem(self._url, None, "a file with content", "an empty file", remedy))
@@ -131,14 +177,15 @@ class _Source(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
-    def _fault(self, error: Exception) -> InputError:
-        if self._compression is None or not isinstance(error, OSError) or error.errno is not None:
-            return storage_fault(self._url, error)
-        cut = "Truncated" in str(error)
-        found = "data that break off" if cut else f"damaged data ({error})"
-        return InputError(
-            Problem(self._url, None, f"whole {self._compression} data", found, "Compress or copy the file again.")
-        )
+
+def _fault(url: str, compression: str | None, error: Exception) -> InputError:
+    """What is wrong with a file where reading or decompressing it raised an error."""
+    of_data = isinstance(error, _DAMAGED) or (isinstance(error, OSError) and error.errno is None)
+    if compression is None or not of_data:
+        return storage_fault(url, error)
+    cut = isinstance(error, EOFError) or "Truncated" in str(error)
+    found = "data that break off" if cut else f"damaged data ({error})"
+    return InputError(Problem(url, None, f"whole {compression} data", found, "Compress or copy the file again."))
 
 
 @contextmanager

@@ -49,7 +49,8 @@ def matching(pattern: str) -> list[str]:
         if is_local(pattern):
             return sorted(glob.glob(pattern, recursive=True))
         filesystem, path = file_system(pattern)
-        return sorted(filesystem.unstrip_protocol(file) for file in filesystem.glob(path))
+        _, chain, outer = pattern.partition("::")
+        return sorted(filesystem.unstrip_protocol(file) + chain + outer for file in filesystem.glob(path))
     except Exception as error:
         raise storage_fault(pattern, error) from None
 

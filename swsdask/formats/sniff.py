@@ -6,7 +6,7 @@ import codecs
 import re
 from enum import Enum
 
-from swsdask.formats.files import open_bytes
+from swsdask.formats.files import COMPRESSED_NAME, open_bytes
 from swsdask.formats.values import shown
 from swsdask.formats.xml_stream import read_elements
 from swsdask.model.errors import InputError, Problem
@@ -85,7 +85,6 @@ _NAMES = {
     ".within": Format.FOLDS,
     ".speakers": Format.SPEAKERS,
 }
-_COMPRESSED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
 _HEAD = 1 << 16
 _RESOURCES = re.compile(
     r"(?:[ \t\r]*(?:#.*)?\n)*[ \t]*"
@@ -130,7 +129,7 @@ def expect(url: str, *formats: Format) -> Format:
 
 def format_of_name(url: str) -> Format | None:
     """The format that a file's name indicates, if any. A mark such as `.ecf.xml` may be the whole name: `ecf.xml`."""
-    name = "." + _COMPRESSED.sub("", url.rsplit("/", 1)[-1]).lower()
+    name = "." + COMPRESSED_NAME.sub("", url.rsplit("/", 1)[-1]).lower()
     return next((promised for ending, promised in _NAMES.items() if name.endswith(ending)), None)
 
 

@@ -120,6 +120,10 @@ DETECTION_COLUMNS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=
 (`model.units.id_hash`), by which such a document is named, 0 for the others. No number depends on it."""
 
 
+WITHOUT_TIMES = "without_times"
+"""The attribute of a run that says which documents have a query, and not where in them: its rows lie at 0."""
+
+
 @dataclass(frozen=True)
 class RunHeader:
     """What a run says of itself. `attributes` holds everything else the file's root element or metadata gives.

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
+import lzma
 import subprocess
 import sys
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import fsspec
@@ -12,10 +16,28 @@ import zstandard
 
 from swsdask.formats import files
 from swsdask.formats.files import open_bytes
+from swsdask.formats.find import find_runs
 from swsdask.model.errors import InputError, SettingsError
 
+
+def zipped(members: Mapping[str, bytes]) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return sink.getvalue()
+
+
 TEXT = b"one line\nand another\n" * 500
-COMPRESSED = {"gzip": gzip.compress(TEXT, mtime=0), "zstd": zstandard.compress(TEXT)}
+COMPRESSED = {
+    "gzip": gzip.compress(TEXT, mtime=0),
+    "zstd": zstandard.compress(TEXT),
+    "bzip2": bz2.compress(TEXT),
+    "xz": lzma.compress(TEXT),
+    "zip": zipped({"run.txt": TEXT}),
+}
+EMPTY = {"gzip": gzip.compress(b""), "zstd": zstandard.compress(b""), "bzip2": bz2.compress(b"")}
+EMPTY |= {"xz": lzma.compress(b""), "zip": zipped({"run.txt": b""})}
 
 
 def read(path: Path | str) -> bytes:
@@ -30,7 +52,7 @@ def fault(path: Path | str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["x", "x.gz", "x.zst", "x.xml"])
+@pytest.mark.parametrize("name", ["x", "x.gz", "x.zip", "x.xml"])
 @pytest.mark.parametrize("content", [TEXT, *COMPRESSED.values()], ids=["plain", *COMPRESSED])
 def test_content_tells_the_compression_and_the_name_does_not(tmp_path: Path, content: bytes, name: str) -> None:
     path = tmp_path / name
@@ -38,7 +60,7 @@ def test_content_tells_the_compression_and_the_name_does_not(tmp_path: Path, con
     assert read(path) == TEXT
 
 
-@pytest.mark.parametrize("kind", COMPRESSED)
+@pytest.mark.parametrize("kind", COMPRESSED.keys() - {"zip"})
 def test_parts_compressed_one_behind_the_other(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(COMPRESSED[kind] * 3)
@@ -48,11 +70,35 @@ def test_parts_compressed_one_behind_the_other(tmp_path: Path, kind: str) -> Non
 @pytest.mark.parametrize("kind", COMPRESSED)
 def test_compressed_data_that_break_off_anywhere(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x"
-    for length in range(4, len(COMPRESSED[kind])):
+    for length in range(10, len(COMPRESSED[kind])):
         path.write_bytes(COMPRESSED[kind][:length])
         message = fault(path)
         assert f"whole {kind} data" in message
         assert "break off" in message
+
+
+@pytest.mark.parametrize("kind", ["bzip2", "xz", "zip"])
+def test_damaged_data(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x"
+    damaged = bytearray(COMPRESSED[kind])
+    damaged[len(damaged) // 2 if kind != "zip" else 45] ^= 1
+    path.write_bytes(damaged)
+    assert f"whole {kind} data; found damaged data" in fault(path)
+
+
+def test_zip_archives_with_several_files(tmp_path: Path) -> None:
+    path = tmp_path / "runs.zip"
+    path.write_bytes(zipped({"a.tsv": TEXT, "b.tsv": TEXT[:9]}))
+    assert "a zip archive of one file; found 2 files: 'a.tsv, b.tsv'. Name a member: zip://MEMBER::FILE" in fault(path)
+    assert read(f"zip://b.tsv::{path}") == TEXT[:9]
+    assert find_runs([f"zip://*.tsv::{path}"]) == [f"zip://a.tsv::{path}", f"zip://b.tsv::{path}"]
+    assert "nothing there" in fault(f"zip://c.tsv::{path}")
+
+
+def test_text_that_begins_as_compressed_data(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"BZh91 Q0 d 1 2.5 s\n")
+    assert read(path) == path.read_bytes()
 
 
 def test_damaged_gzip(tmp_path: Path) -> None:
@@ -63,7 +109,7 @@ def test_damaged_gzip(tmp_path: Path) -> None:
     assert "damaged data (zlib inflate failed: incorrect data check)" in fault(path)
 
 
-@pytest.mark.parametrize("content", [b"", gzip.compress(b""), zstandard.compress(b"")], ids=["plain", "gzip", "zstd"])
+@pytest.mark.parametrize("content", [b"", *EMPTY.values()], ids=["plain", *EMPTY])
 def test_empty_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)

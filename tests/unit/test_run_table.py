@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import swsdask as sws
 from swsdask.formats import files
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.table import read_arrow_table
@@ -322,3 +323,30 @@ def test_a_null_in_a_dictionary_is_a_missing_value() -> None:
     list(read_arrow_table(pa.table({**columns, "decision": decision}), "table", problems, 10, None))
     (problem,) = problems
     assert "a row without one" in problem.found
+
+
+def without_times(tmp_path: Path, trials: str, content: str) -> sws.Result:
+    run = tmp_path / "sys.csv"
+    run.write_text(content)
+    documents = [{"document": "d1", "start": 5.0, "end": 9.0}, {"document": "d2", "start": 0.0, "end": 9.0}]
+    spoken = [{"query": "q", "document": "d1", "start": 6.0, "end": 7.0}]
+    chosen = {"evaluation": {"trials": trials}}
+    evaluation = sws.open(documents=documents, occurrences=spoken, settings=chosen)
+    return sws.score(evaluation, ["map", "n_detections"], runs=run)
+
+
+def test_documents_without_times(tmp_path: Path) -> None:
+    result = without_times(tmp_path, "document", "query,document,score\nq,d2,2.5\nq,d1,1.5\n")
+    assert result.leaderboard().iloc[0].to_dict() == {"n_detections": 2.0, "map": 0.5}
+    assert not any("outside" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("trials", ["virtual", "segment"])
+def test_documents_without_times_are_no_virtual_or_segment_trials(tmp_path: Path, trials: str) -> None:
+    with pytest.raises(sws.InputError, match=f"expected times, for {trials} trials; found documents without times"):
+        without_times(tmp_path, trials, "query,document,score\nq,d2,2.5\n")
+
+
+def test_one_time_alone_is_missing_the_other(read: Read) -> None:
+    _, problems = read("query,document,start,score\nq,d,1,2\n")
+    assert "no duration" in problems[0].found

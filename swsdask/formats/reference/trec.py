@@ -25,7 +25,7 @@ from swsdask.formats.runs.table import Separated, first_line, with_even_blanks, 
 from swsdask.formats.sniff import Format, expect
 from swsdask.formats.values import FormatError, read_header, shown
 from swsdask.model.errors import Problems
-from swsdask.model.schemas import JUDGMENTS, RunPiece
+from swsdask.model.schemas import JUDGMENTS, WITHOUT_TIMES, RunPiece
 from swsdask.model.units import id_fault, name_fault
 
 _RUN = {"query": 0, "document": 2, "rank": 3, "score": 4, "system": 5}
@@ -52,7 +52,7 @@ class Judgments(NamedTuple):
 def read_trec_run(file: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
     """The pieces of a run; a detection of a document starts at 0 and has no duration."""
     try:
-        header = read_header({}, file, system)
+        header = read_header({WITHOUT_TIMES: "true"}, file, system)
     except FormatError as fault:
         problems.add(file, None, fault.expected, fault.found, fault.remedy)
         return

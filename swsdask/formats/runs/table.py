@@ -2,8 +2,9 @@
 
 The first line of a table names its columns, in any order: `query`, `document`, `start`, `duration`, `score`; `system`
 (default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times are in
-seconds; a table with a column `relevance`, of judged documents (see `formats.reference.trec`), may have no times, and
-its documents keep their names. Other columns are ignored; the header's attribute `ignored_columns` names them.
+seconds. A table without `start` and `duration` is of document trials, and its documents keep their names; so do those
+of a table with a column `relevance`, of judged documents (see `formats.reference.trec`). Other columns are ignored; the
+header's attribute `ignored_columns` names them.
 
 Kaldi's form has no header; a line has query, document, start, end and score, separated by blanks.
 
@@ -39,7 +40,7 @@ from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.values import FormatError, read_header, shown
 from swsdask.model.errors import InputError, Problem, Problems, counted
-from swsdask.model.schemas import RunPiece
+from swsdask.model.schemas import WITHOUT_TIMES, RunPiece
 from swsdask.places.reading import is_local, storage_fault
 
 NEEDED = ("query", "document", "start", "duration", "score")
@@ -101,12 +102,13 @@ def first_line(block: Lines) -> tuple[str, list[str], Lines]:
 
 
 def are_judged(names: Sequence[str]) -> bool:
-    """Whether the rows of a table are judged documents: it has a column `relevance`."""
-    return "relevance" in (name.strip().lower() for name in names)
+    """Whether the rows of a table are documents by their whole names: it has a column `relevance`, or no times."""
+    plain = [name.strip().lower() for name in names]
+    return "relevance" in plain or not any(name in plain for name in TIMES)
 
 
 def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[str, int], dict[str, str]]:
-    """The indices of the columns of detections, and the attributes that name the other columns.
+    """The indices of the columns of detections, and the attributes that say which others there are, or that no times.
 
     Case and blanks around a name are ignored. Judged documents need no times. Raises `FormatError` for a missing or
     repeated column.
@@ -121,7 +123,8 @@ def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[
         remedy = "The first line names the columns; times are in seconds."
         raise FormatError(f"the columns {', '.join(NEEDED)}", found, remedy)
     ignored = [name.strip() for name, simple in zip(names, plain, strict=True) if simple not in known]
-    return known, {"ignored_columns": ", ".join(ignored)} if ignored else {}
+    attributes = {"ignored_columns": ", ".join(ignored)} if ignored else {}
+    return known, attributes if any(name in known for name in TIMES) else {**attributes, WITHOUT_TIMES: "true"}
 
 
 class Separated:
