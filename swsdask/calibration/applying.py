@@ -33,6 +33,7 @@ _ENDINGS = {
     Format.RUN_XML: (r"\.xml(\.gz|\.zst)?$", ".xml"),
     Format.PARQUET: (r"\.parquet$", ".parquet"),
     Format.TABLE: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
+    Format.JSON_LINES: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
     Format.KALDI: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
 }
 """The pattern that the name of a run of each format must match, and the ending that is appended if it does not."""
@@ -42,8 +43,8 @@ def target_files(sources: Sequence[str], out: str) -> list[str]:
     """The target file of each run. `out` is a folder unless its name ends like that of a run.
 
     In a folder a run keeps its name; an ending is appended if its own does not show its format. A run in Kaldi's form
-    becomes a table. Raises `InputError` if a target is one of the runs that are read, if two runs have the same target,
-    if `out` is a file and there are several runs, and as `expect` does.
+    or in JSON lines becomes a table. Raises `InputError` if a target is one of the runs that are read, if two runs have
+    the same target, if `out` is a file and there are several runs, and as `expect` does.
     """
     if _FILE.search(out) and not is_folder(out):
         if len(sources) > 1:

@@ -20,6 +20,7 @@ class Format(Enum):
     QUERIES = "a query list"
     RUN_XML = "a system's list of detections"
     TABLE = "a table of detections"
+    JSON_LINES = "a table in JSON lines"
     PARQUET = "a Parquet file"
     KALDI = "results in Kaldi's form"
     TREC = "a TREC run"
@@ -32,7 +33,7 @@ class Format(Enum):
     SPEAKERS = "a speaker map"
 
 
-RUNS = (Format.RUN_XML, Format.TABLE, Format.PARQUET, Format.KALDI, Format.TREC)
+RUNS = (Format.RUN_XML, Format.TABLE, Format.JSON_LINES, Format.PARQUET, Format.KALDI, Format.TREC)
 """The formats of runs."""
 
 RTTM_TYPE = re.compile(
@@ -50,7 +51,7 @@ ROOTS = {
 }
 """Formats in XML, by the name of their root element."""
 
-_ANY_RUN = "a run (a list of detections, a table, Parquet, Kaldi's results or a TREC run)"
+_ANY_RUN = "a run (a list of detections, a table, JSON lines, Parquet, Kaldi's results or a TREC run)"
 _PLACES = {
     Format.ECF: "with --ecf",
     Format.RTTM: "with --rttm",
@@ -151,6 +152,8 @@ def _text_format(text: str) -> Format | None:
     if first is None:
         return Format.RTTM if text.lstrip().startswith(";;") else None
     fields = first.split()
+    if first.startswith("{"):
+        return Format.JSON_LINES
     if RTTM_TYPE.fullmatch(fields[0]):
         return Format.RTTM
     names = {name.strip(' "').lower() for name in re.split(r"[\t,]", first)}

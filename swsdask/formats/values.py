@@ -187,7 +187,7 @@ def _seconds(text: str, name: str) -> Decimal:
 
 _SYSTEM = "system_id"
 _LEAST, _MOST = "min_score", "max_score"
-_ENDINGS = re.compile(r"(\.(gz|zst|bz2|xz|zip|xml|kwslist|stdlist|tsv|csv|txt|parquet))+$", re.IGNORECASE)
+_ENDINGS = re.compile(r"(\.(gz|zst|bz2|xz|zip|xml|kwslist|stdlist|tsv|csv|txt|jsonl|parquet))+$", re.IGNORECASE)
 
 
 def before_query(url: str) -> tuple[str, str]:

@@ -106,6 +106,6 @@ def test_a_reference_where_a_run_was_expected(file: Path, kind: str, option: str
     file.write_text(content)
     with pytest.raises(InputError) as caught:
         expect(str(file), *RUNS)
-    expected = "a run (a list of detections, a table, Parquet, Kaldi's results or a TREC run)"
+    expected = "a run (a list of detections, a table, JSON lines, Parquet, Kaldi's results or a TREC run)"
     message = f"{file}:1: expected {expected}; found {found.value}. Give {found.value} with {option}."
     assert str(caught.value) == message

@@ -350,3 +350,54 @@ def test_documents_without_times_are_no_virtual_or_segment_trials(tmp_path: Path
 def test_one_time_alone_is_missing_the_other(read: Read) -> None:
     _, problems = read("query,document,start,score\nq,d,1,2\n")
     assert "no duration" in problems[0].found
+
+
+JSON_LINES = """{"query": "q1", "document": "d1", "start": 0.5, "duration": 1, "score": -1.25, "n": 1, "decision": true}
+{"score": 0.12345678901234567, "query": "q 2", "document": "d2", "start": 2e0, "duration": 0.5, "decision": "NO"}
+
+{"query": "q1", "document": "d1", "start": 3, "duration": 0.25, "score": 7, "decision": false, "extra": null}
+"""
+
+
+def test_json_lines(read: Read) -> None:
+    (piece,), problems = read(JSON_LINES, "sys.jsonl")
+    assert not problems
+    assert (piece.header.system, piece.header.attributes) == ("sys", {"ignored_columns": "n"})
+    assert (piece.queries, piece.query_lines) == (("q1", "q 2"), (1, 2))
+    assert (piece.documents, piece.document_lines) == (("d1", "d2"), (1, 2))
+    assert piece.start.tolist() == [5000, 20_000, 30_000]
+    assert piece.duration.tolist() == [10_000, 5000, 2500]
+    assert piece.score.tolist() == [-1.25, 0.12345678901234567, 7.0]
+    assert piece.decision.tolist() == [1, 0, 0]
+
+
+def test_json_lines_are_recognised_by_content_and_may_have_no_times(read: Read) -> None:
+    (piece,), problems = read('{"query": "q", "document": "d", "score": 1}\n', "sys.txt", system="s")
+    assert not problems
+    assert piece.header.attributes == {"without_times": "true"}
+    assert len(piece) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("{", "an object in JSON"),
+        ("[1, 2]", "an object of texts and numbers"),
+        ('{"query": {"id": 1}}', "an object of texts and numbers"),
+        ('{"query": "q", "document": "d", "start": 1, "duration": 1, "score": NaN}', "a score"),
+        ('{"query": "q", "document": "d", "start": 1, "duration": 1}', "score"),
+        ('{"query": null, "document": "d", "start": 1, "duration": 1, "score": 1}', "query"),
+    ],
+)
+def test_lines_that_are_no_detections(read: Read, line: str, expected: str) -> None:
+    good = '{"query": "q", "document": "d", "start": 1, "duration": 1, "score": 1}'
+    _, problems = read(f"{good}\n{line}\n{good}\n")
+    (problem,) = problems
+    assert problem.line == 2
+    assert expected in problem.expected
+
+
+def test_the_first_line_of_json_says_the_columns(read: Read) -> None:
+    _, problems = read('{"query": "q", "score": 1}\n')
+    assert "no document" in problems[0].found
+    assert problems[0].line == 1

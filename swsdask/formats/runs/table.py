@@ -1,10 +1,13 @@
-"""Runs as tables: in text, tab or comma separated, in Kaldi's form, in Parquet, and in memory.
+"""Runs as tables: in text, tab or comma separated, in JSON lines, in Kaldi's form, in Parquet, and in memory.
 
 The first line of a table names its columns, in any order: `query`, `document`, `start`, `duration`, `score`; `system`
 (default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times are in
 seconds. A table without `start` and `duration` is of document trials, and its documents keep their names; so do those
 of a table with a column `relevance`, of judged documents (see `formats.reference.trec`). Other columns are ignored; the
 header's attribute `ignored_columns` names them.
+
+A line of JSON lines is an object with the same names; the keys of the first line are the columns. A decision may also
+be true or false.
 
 Kaldi's form has no header; a line has query, document, start, end and score, separated by blanks.
 
@@ -15,6 +18,7 @@ the header's attributes. Problems have the number of their row, from 1.
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -50,6 +54,7 @@ IDS = ("system", "query", "document", "channel", "decision")
 """The columns with few distinct values."""
 
 _KALDI_COLUMNS = ("query", "document", "start", "end", "score")
+_JSON_WORDS: Mapping[Any, Any] = {None: "", True: "YES", False: "NO"}
 _UNEVEN_BLANKS = re.compile(rb"[\t\r]|  | $|^ ", re.MULTILINE)
 
 
@@ -87,6 +92,59 @@ def read_kaldi_results(
     lines = Separated(problems, " ", len(columns), columns)
     even = (Lines(block.first, with_even_blanks(block.data)) for block in read_lines(file))
     yield from gathering.pieces(map(encoding.decoded, lines.batches(even)))
+
+
+def read_json_lines(
+    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
+) -> Iterator[RunPiece]:
+    """The pieces of a table in JSON lines."""
+    with noted(problems):
+        blocks = read_lines(file)
+        head = next(blocks)
+        first = next((line for line in head.data.split(b"\n") if line.strip()), b"")
+        try:
+            names = list(_object(first))
+            columns, ignored = choose_columns(names)
+            header = read_header({**ignored, **encoding.attributes}, file, system)
+        except FormatError as fault:
+            problems.add(file, 1, fault.expected, fault.found, fault.remedy)
+            return
+        gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=are_judged(names))
+        keys = {name: names[place] for name, place in columns.items()}
+        batches = _json_batches(chain((head,), blocks), keys, problems)
+        yield from gathering.pieces(encoding.decoded(with_times(each)) for each in batches)
+
+
+def _json_batches(blocks: Iterator[Lines], keys: Mapping[str, str], problems: Problems) -> Iterator[Batch]:
+    """The rows of each block; `keys` are those of the columns."""
+    with noted(problems):
+        for block in blocks:
+            rows: list[dict[str, str]] = []
+            lines: list[int] = []
+            unread: list[tuple[int, FormatError]] = []
+            for line, text in enumerate(block.data.split(b"\n"), block.first):
+                if text.strip():
+                    try:
+                        rows.append(_object(text))
+                        lines.append(line)
+                    except FormatError as fault:
+                        unread.append((line, fault))
+            texts = {name: pa.array([row.get(key, "") for row in rows], pa.string()) for name, key in keys.items()}
+            columns = {name: column.dictionary_encode() if name in IDS else column for name, column in texts.items()}
+            yield Batch(columns, np.array(lines, np.int64), unread=tuple(unread))
+
+
+def _object(line: bytes) -> dict[str, str]:
+    """The values of an object in JSON as texts: numbers with every digit, "" for null. Raises `FormatError`."""
+    remedy = 'Write an object per line: {"query": ..., "document": ..., "score": ...}.'
+    try:
+        found = json.loads(line, parse_float=str, parse_int=str, parse_constant=str)
+    except (ValueError, RecursionError):
+        raise FormatError("an object in JSON", shown(line.decode()), remedy) from None
+    if not isinstance(found, dict) or any(isinstance(value, dict | list) for value in found.values()):
+        raise FormatError("an object of texts and numbers", shown(line.decode()), remedy)
+    texts: dict[str, str] = {name: _JSON_WORDS.get(value, value) for name, value in found.items()}
+    return texts
 
 
 def first_line(block: Lines) -> tuple[str, list[str], Lines]:
