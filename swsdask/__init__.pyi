@@ -2,6 +2,8 @@
 
 from swsdask.api.arguments import Location as Location
 from swsdask.api.arguments import Runs as Runs
+from swsdask.api.benchmarking import Benchmark as Benchmark
+from swsdask.api.benchmarking import benchmark as benchmark
 from swsdask.api.calibrating import apply_calibration as apply_calibration
 from swsdask.api.calibrating import calibrate as calibrate
 from swsdask.api.catalogue import SettingDescription as SettingDescription

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 from fsspec import AbstractFileSystem
@@ -133,6 +133,11 @@ class Storage:
             yield Whole(pa.py_buffer(self.read(name)))
         else:
             yield Remote(self._filesystem, path, size)
+
+    def open(self, name: str) -> IO[bytes]:
+        """A file as its file system opens it, without read-ahead in a store."""
+        file: IO[bytes] = self._filesystem.open(self.path(name), "rb", cache_type="none")
+        return file
 
     def write(self, name: str, content: pa.Buffer | bytes) -> None:
         """Write a whole file; on a local file system it is on the disk when this returns."""

@@ -30,6 +30,7 @@ COMMANDS = {
     "verify": ("archives", "Verify the files of an archive by their hashes."),
     "vacuum": ("archives", "Remove the files of an archive that no version names."),
     "expire": ("archives", "Remove old versions of an archive."),
+    "bench": ("archives", "Measure what scoring an archive costs, phase by phase."),
     "show": ("show", "Show what an archive contains."),
     "calibrate": ("calibrate", "Fit a map from scores to log-likelihood ratios, or apply one to runs."),
     "convert": ("files", "Rewrite a run in another format."),

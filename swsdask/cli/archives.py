@@ -1,4 +1,4 @@
-"""`swsdask ingest`, `verify`, `vacuum` and `expire`: an archive is written, checked and cleaned."""
+"""`swsdask ingest`, `verify`, `vacuum`, `expire` and `bench`: an archive is written, checked, cleaned and measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from swsdask.cli.options import (
     Reference,
     encoding_options,
     engine_options,
+    format_option,
     given_runs,
+    measures_option,
     reference_options,
     settings_options,
 )
@@ -178,3 +180,56 @@ def expire(archive: str, keep: int | None, older_than: float | None, dry_run: bo
         click.echo(name)
     both = f"{counted(len(found.versions), 'versions')}, {counted(len(found.files), 'files')}"
     click.echo(f"{archive}: {both} {'to remove' if dry_run else 'removed'}")
+
+
+MORE_WORKERS = (2, 4, 8, 16, 32)
+"""The numbers of workers whose time is estimated."""
+
+
+@click.command("bench")
+@click.argument("archive", metavar="ARCHIVE")
+@measures_option("Only what these measures need, e.g. atwv,mtwv.")
+@engine_options
+@format_option
+def bench(archive: str, measures: list[str] | None, engine: Engine, form: str) -> None:
+    """Score an ARCHIVE without what it keeps, and report what each phase costs beside a bare read of the detections.
+
+    CPU is that of this process: worker processes have their own. What workers share takes less time with more of them;
+    the estimate assumes that they have a processor each and read as fast.
+    """
+    import swsdask as sws
+    from swsdask.cli.progress import progress
+    from swsdask.model.errors import counted
+
+    with progress() as shown:
+        evaluation = sws.open(archive, settings={"engine": engine.settings()})
+        found = sws.benchmark(evaluation, measures, progress=shown)
+    if form == "json":
+        click.echo(found.phases.to_json(orient="records"))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in ("Phase", "Where", "Rows", "Seconds", "CPU", "Rows/s", "x the read"):
+        table.add_column(heading, justify="left" if heading in ("Phase", "Where") else "right")
+    for phase in found.phases.to_dict("records"):
+        table.add_row(
+            phase["phase"],
+            "workers" if phase["workers"] else "here",
+            f"{phase['rows']:,}" if phase["rows"] else "",
+            f"{phase['seconds']:.3f}",
+            f"{phase['cpu_seconds']:.3f}",
+            f"{phase['rows_per_second']:,.0f}" if phase["rows"] else "",
+            f"{phase['of_read']:.2f}",
+        )
+    of = f"{counted(found.systems, 'systems')}, {counted(found.rows, 'detections')}, {found.file_size / 1e6:,.1f} MB"
+    click.echo(f"{of}, {counted(found.workers, 'workers')}")
+    Console(highlight=False).print(table)
+    more = [workers for workers in MORE_WORKERS if workers > found.workers]
+    estimates = ", ".join(f"{found.seconds_with(workers):.2f} s with {workers}" for workers in more)
+    click.echo(
+        f"Scoring took {found.seconds_with(found.workers):.2f} s with {counted(found.workers, 'workers')}; "
+        f"at best it takes {estimates}."
+    )

@@ -1,0 +1,196 @@
+"""What scoring an archive costs, phase by phase, beside a bare read of its detections."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from swsdask.alignment.trials import trial_columns
+from swsdask.api.arguments import Location
+from swsdask.api.opening import Evaluation
+from swsdask.api.opening import open as open_evaluation
+from swsdask.api.runs import working
+from swsdask.api.scoring import Measures, requested, score
+from swsdask.api.writing import write
+from swsdask.archive.reference import build_reference
+from swsdask.archive.store import StoredArchive
+from swsdask.execution.executor import Executor, Progress, Unseen
+from swsdask.model.errors import SettingsError
+from swsdask.model.late_import import LateImport
+from swsdask.places.writing import temporary_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = LateImport("pandas")
+
+READ = "bare read"
+"""The phase that all others are held against."""
+
+PHASES = pa.schema(
+    [
+        pa.field("phase", pa.string(), nullable=False),
+        pa.field("workers", pa.bool_(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("seconds", pa.float64(), nullable=False),
+        pa.field("cpu_seconds", pa.float64(), nullable=False),
+    ]
+)
+"""One row per phase, in order: whether workers share it, its rows, what it took by the clock, and the CPU time of this
+process, in which threads are and worker processes are not."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What scoring an archive cost.
+
+    Attributes
+    ----------
+    phase_table : pyarrow.Table
+        The phases, as `PHASES` describes them. The first is a read of the same columns by pyarrow alone, unverified, in
+        one thread of this process.
+    systems, rows, file_size : int
+        How many systems and detections were scored, and the bytes of their files.
+    workers : int
+        How many tasks ran at once.
+    """
+
+    phase_table: pa.Table
+    systems: int
+    rows: int
+    file_size: int
+    workers: int
+
+    @property
+    def phases(self) -> pd.DataFrame:
+        """The phases as a DataFrame, with rows per second and the time relative to the bare read."""
+        frame: pd.DataFrame = self.phase_table.to_pandas()
+        frame["rows_per_second"] = frame["rows"] / frame["seconds"]
+        frame["of_read"] = frame["seconds"] / frame["seconds"].iloc[0]
+        return frame
+
+    def seconds_with(self, workers: int) -> float:
+        """What scoring takes at best with so many workers: what they share is divided, the rest stays."""
+        scoring = self.phase_table.to_pylist()[1:]
+        factors = {True: self.workers / workers, False: 1.0}
+        return math.fsum(factors[phase["workers"]] * phase["seconds"] for phase in scoring)
+
+
+def benchmark(
+    evaluation: Evaluation | Location,
+    measures: Measures = None,
+    *,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> Benchmark:
+    """Score an archive, and report what each phase costs beside a bare read of the detections.
+
+    Nothing that the archive keeps is used, and nothing is kept. The run with the fewest rows is scored once before, so
+    that no phase waits for the compilation of kernels.
+
+    Parameters
+    ----------
+    evaluation : Evaluation, path or URL
+        An archive of detections, on storage.
+    measures : str, Measure, or iterable of these, optional
+        As for `score`.
+    executor : Executor, optional
+        Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says.
+    progress : Progress, optional
+        Receives the phases of the work and the rows that are done.
+
+    Returns
+    -------
+    Benchmark
+        The phases: the bare read, the preparation of the reference, every round, the numbers of systems, tables and
+        manifest, and the files of the result.
+
+    Raises
+    ------
+    SettingsError
+        The evaluation is no archive on storage, or holds no runs.
+    ArchiveError, ClusterError
+        As `score`.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> sws.benchmark("demo/archive", ["atwv", "mtwv"]).phases["phase"].tolist()
+    ['bare read', 'reference', 'round 1 of 2', 'round 2 of 2', 'numbers', 'tables', 'files']
+    """
+    evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
+    archive = evaluation.archive
+    if not isinstance(archive, StoredArchive) or not archive.runs:
+        raise SettingsError("A benchmark is of an archive that holds runs: `swsdask ingest` makes one.")
+    _, _, settings = requested(measures, evaluation.settings)
+    rows = sum(run.rows for run in archive.runs)
+    watch = _Watch(progress or Unseen())
+    with working(settings, executor, rows, None) as workers:
+        least = min(archive.runs, key=lambda run: run.rows).system
+        score(evaluation, measures, runs=[least], executor=workers, cache=False)
+        rule = build_reference(archive, settings.evaluation).rule
+        watch.begin(READ, rows)
+        _read(archive, trial_columns(rule, 1, True), watch)
+        watch.begin("reference", 0)
+        result = score(evaluation, measures, executor=workers, cache=False, progress=watch)
+        watch.begin("files", 0)
+        with temporary_folder() as folder:
+            write(result, folder / "results")
+        watch.end()
+        return Benchmark(
+            pa.Table.from_pylist(watch.phases, schema=PHASES),
+            len(archive.runs),
+            rows,
+            sum(fragment.file.size or 0 for stored in archive.stored_runs for fragment in stored.fragments),
+            workers.workers,
+        )
+
+
+def _read(archive: StoredArchive, columns: Iterable[str], progress: Progress) -> None:
+    """Read columns of all detections by pyarrow alone."""
+    for stored in archive.stored_runs:
+        for fragment in stored.fragments:
+            with archive.storage.open(fragment.file.file) as source, pq.ParquetFile(source) as file:
+                for group, rows in enumerate(fragment.groups):
+                    file.read_row_group(group, columns=list(columns), use_threads=False)
+                    progress.advance(rows)
+
+
+class _Watch:
+    """Measures phases, and passes them on. What follows the numbers of systems are the tables."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+        self._began = (0.0, 0.0)
+        self._left = 0
+        self.phases: list[dict[str, object]] = []
+
+    def begin(self, phase: str, rows: int) -> None:
+        """End the phase before, and begin one."""
+        self.end()
+        self._shown.begin(phase, rows)
+        shared = phase.startswith("round") or phase == "numbers"
+        self.phases.append({"phase": phase, "workers": shared, "rows": rows})
+        self._left = rows
+        self._began = (time.perf_counter(), time.process_time())
+
+    def advance(self, rows: int) -> None:
+        """Rows are done; with the last ones of the numbers the tables begin."""
+        self._shown.advance(rows)
+        self._left -= rows
+        if self._left <= 0 and self.phases[-1]["phase"] == "numbers":
+            self.begin("tables", 0)
+
+    def end(self) -> None:
+        """End the phase that runs, if one does."""
+        if self.phases:
+            seconds, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
+            self.phases[-1] |= {"seconds": seconds, "cpu_seconds": cpu}

@@ -1,0 +1,63 @@
+"""`swsdask bench`: every phase with its rows, and nothing kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import swsdask as sws
+from swsdask.api.benchmarking import PHASES
+from swsdask.simulate.evaluation import simulate
+from swsdask.simulate.files import write
+from swsdask.simulate.systems import SYSTEMS
+from tests.cli.conftest import Outcome
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture
+def archive(swsdask: Call, tmp_path: Path) -> Path:
+    write(simulate(12, hours=0.3, n_queries=8, systems=SYSTEMS[:2]), tmp_path / "files")
+    place = tmp_path / "archive"
+    assert swsdask("ingest", place, tmp_path / "files", "--run", tmp_path / "files" / "runs").code == 0
+    return place
+
+
+def test_bench(swsdask: Call, archive: Path) -> None:
+    files = sorted(archive.rglob("*"))
+    rows = sum(run.rows for run in sws.open(archive).archive.runs)
+    told = swsdask("bench", archive, "--measures", "atwv,mtwv", "--executor", "threads", "--workers", "2")
+    assert told.code == 0, told.err
+    assert told.out.startswith(f"2 systems, {rows:,} detections, ")
+    assert "2 workers; at best it takes " in told.out
+    phases = json.loads(swsdask("bench", archive, "--measures", "atwv,mtwv", "--format", "json").out)
+    names = [phase["phase"] for phase in phases]
+    assert names == ["bare read", "reference", "round 1 of 2", "round 2 of 2", "numbers", "tables", "files"]
+    assert [phase["rows"] for phase in phases] == [rows, 0, rows, rows, rows, 0, 0]
+    assert [phase["phase"] for phase in phases if phase["workers"]] == ["round 1 of 2", "round 2 of 2", "numbers"]
+    assert all(phase["seconds"] > 0 and phase["cpu_seconds"] >= 0 for phase in phases)
+    assert phases[0]["of_read"] == 1
+    assert sorted(archive.rglob("*")) == files, "nothing is kept"
+
+
+def test_only_of_an_archive_with_runs(swsdask: Call, archive: Path) -> None:
+    ended = swsdask("bench", archive.parent / "files")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "A benchmark is of an archive that holds runs" in ended.err
+
+
+def test_more_workers_share_what_workers_do() -> None:
+    phases = (("bare read", False, 1.0), ("reference", False, 2.0), ("round 1 of 1", True, 6.0), ("files", False, 1.0))
+    table = pa.Table.from_pylist(
+        [
+            {"phase": name, "workers": shared, "rows": 1, "seconds": seconds, "cpu_seconds": 0.0}
+            for name, shared, seconds in phases
+        ],
+        schema=PHASES,
+    )
+    found = sws.Benchmark(table, systems=1, rows=1, file_size=1, workers=2)
+    assert [found.seconds_with(workers) for workers in (1, 2, 4, 12)] == [15.0, 9.0, 6.0, 4.0]
