@@ -313,6 +313,14 @@ format_option = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout."
 )
 
+result_format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "markdown", "latex", "json"]),
+    default="table",
+    help="What goes to stdout: the leaderboard (table, markdown, latex), or all numbers (csv, json).",
+)
+
 
 def outputs_option(command: Command) -> Command:
     """--outputs A,B: which files --out writes."""

@@ -13,7 +13,6 @@ from swsdask.cli.options import (
     Reference,
     encoding_options,
     engine_options,
-    format_option,
     measures_option,
     open_evaluation,
     out_option,
@@ -21,6 +20,7 @@ from swsdask.cli.options import (
     print_written,
     reference_and_runs,
     reference_options,
+    result_format_option,
     settings_options,
     verify_option,
 )
@@ -59,7 +59,8 @@ from swsdask.cli.options import (
 )
 @click.option("--trec-output", is_flag=True, help="Also write SYSTEM.trec_eval.txt: the lines of trec_eval -q.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show N systems; default: a screen of a terminal.")
-@format_option
+@result_format_option
+@click.option("--wide", is_flag=True, help="Print all columns of the table, however narrow the terminal is.")
 @click.option("--dry-run", is_flag=True, help="Check input and settings and print the plan; score nothing.")
 def score(
     paths: tuple[str, ...],
@@ -79,6 +80,7 @@ def score(
     trec_output: bool,
     top: int | None,
     form: str,
+    wide: bool,
     dry_run: bool,
 ) -> None:
     """Score RUNs (files, directories, globs, URLs; or NAME=FILE each) against a REFERENCE.
@@ -100,8 +102,8 @@ def score(
         raise click.UsageError("--trec-output goes with --out DIRECTORY, where SYSTEM.trec_eval.txt is written.")
     if trec_output and mediaeval_output:
         raise click.UsageError("--trec-output and --mediaeval-output: give one of them.")
-    if dry_run and form == "json":
-        raise click.UsageError("--dry-run prints the plan in words: leave --format json out.")
+    if dry_run and form != "table":
+        raise click.UsageError(f"--dry-run prints the plan in words: leave --format {form} out.")
     where, runs = reference_and_runs(paths, given=bool(reference))
     evaluation, given = open_evaluation(where, runs, reference, chosen, engine, verify)
     if mediaeval_output and evaluation.settings.evaluation.trials != "document":
@@ -120,14 +122,14 @@ def score(
     if out is not None:
         tools = evaluation if mediaeval_output else None
         written = sws.write(result, out, outputs=outputs, mediaeval=tools, trec=trec_output)
-    if form == "json":
-        from swsdask.render.outputs import scores_json
+    if form != "table":
+        from swsdask.render.outputs import result_as
 
-        click.echo(scores_json(result), nl=False)
+        click.echo(result_as(form, result), nl=False)
     else:
         from swsdask.render.text import print_leaderboard
 
-        print_leaderboard(result, top=top)
+        print_leaderboard(result, top=top, wide=wide)
         if out is not None:
             print_written(out, written, result, outputs)
 

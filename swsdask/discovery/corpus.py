@@ -98,7 +98,7 @@ def build_corpus(
     if not 1 <= n_folds <= MAX_FOLDS:
         raise SettingsError(f"expected from 1 to {MAX_FOLDS} folds; found {n_folds}.")
     problems = Problems(most_problems)
-    notes = _rounded_notes(tables)
+    notes = [*_rounded_notes(tables), *_exchanged_note(tables)]
     files, file = sorted_numbers(tables.phones["file"])
     phones, line = _tokens(tables.phones, file, len(files))
     _check_apart(phones, line, files, tables.files.phones, problems)
@@ -167,6 +167,18 @@ def _tokens(table: pa.Table, file: I32, n_files: int) -> tuple[Tokens, I64]:
     order = rows_in_order(file, start, end, label)
     tokens = Tokens(file[order], start[order], end[order], label[order], labels, first_rows(file[order], n_files))
     return tokens, table["line"].to_numpy()[order]
+
+
+def _exchanged_note(tables: CorpusTables) -> list[str]:
+    """Phones and words that look as if one were the other: there are more words than phones, and shorter ones."""
+    phones, words = tables.phones, tables.words
+    if len(words) <= len(phones):
+        return []
+    shorter, longer = (np.median(table["end"].to_numpy() - table["start"].to_numpy()) for table in (words, phones))
+    if shorter >= longer:
+        return []
+    sizes = f"{counted(len(words), 'words')} are more than the {counted(len(phones), 'phones')}, and shorter"
+    return [f"{sizes}: were {tables.files.phones} (phones) and {tables.files.words} (words) exchanged?"]
 
 
 def _check_apart(phones: Tokens, line: I64, files: tuple[str, ...], url: str, problems: Problems) -> None:

@@ -25,6 +25,15 @@ LEADERBOARD = (
 RETRIEVAL = (("map", "ndcg", "r_precision"), ("bpref", "reciprocal_rank"), ("n_relevant", "n_relevant_retrieved"))
 """Those of rankings alone."""
 
+_IMPORTANCE = ("atwv", "mtwv", "cnxe", "map", "p_miss", "reciprocal_rank", "otwv", "stwv")
+"""The measures whose groups of columns are shown where not all fit, the most important first."""
+
+
+def importance(group: Collection[str]) -> int:
+    """The rank of a group of columns where not all fit, from 0 for the most important."""
+    return next((rank for rank, name in enumerate(_IMPORTANCE) if name in group), len(_IMPORTANCE))
+
+
 FACTS = {"n_queries": "queries", "n_target": "targets"}
 """Measures that are equal for all systems of a condition, and what they count."""
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdask.model.errors import InputError, Problem
+from swsdask.model.leaderboard import board, columns_of
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES, RankCorrelation, Result
 from swsdask.places.reading import Place, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
@@ -181,6 +182,21 @@ def _read_manifest(directory: Place) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _not_a_result(place, error) from None
     raise _not_a_result(place, "notes and files of another kind")
+
+
+def result_as(form: str, result: Result) -> str:
+    """A result as text: its numbers as "csv" or "json", its leaderboards as "markdown" or "latex"."""
+    if form == "json":
+        return scores_json(result)
+    if form == "csv":
+        return result.to_csv() or ""
+    found = board(result.table, result.asked)
+    asked = result.asked or [name for group in columns_of(found.measures) for name in group]
+    there = [name for name in asked if name in found.measures] or list(found.measures)
+    write, heading = {"markdown": (result.to_markdown, "**{}**\n\n"), "latex": (result.to_latex, "% {}\n")}[form]
+    titles = ["" if len(found.conditions) == 1 else heading.format(name) for name in found.conditions]
+    tables = (write(there, condition=name) for name in found.conditions)
+    return "\n".join(f"{title}{table}\n" for title, table in zip(titles, tables, strict=True))
 
 
 def scores_json(result: Result) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -12,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.errors import counted
-from swsdask.model.leaderboard import FACTS, Board, board, columns_of
+from swsdask.model.leaderboard import FACTS, Board, board, columns_of, importance
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
 
@@ -25,28 +26,48 @@ _AROUND = 8
 _UNBOUNDED = 10_000
 
 
-def print_leaderboard(result: Result, console: Console | None = None, top: int | None = None) -> None:
+def print_leaderboard(
+    result: Result, console: Console | None = None, top: int | None = None, *, wide: bool = False
+) -> None:
     """Print the signature and the notes, then one table per condition, the best system first.
 
     Of each condition the first `top` systems are shown; None: as many as a screen of the terminal has room for, or all
     if it is no terminal. The columns are the requested measures, or, if every measure was requested, those of
-    `model.leaderboard.columns_of`, and the other measures are named. A table that is wider than the terminal continues
-    below. Without `console` it is printed to stdout, in full width unless stdout is a terminal.
+    `model.leaderboard.columns_of`, and the other measures are named. Where the terminal is too narrow, requested
+    measures continue below, and of the others the least important columns are left out and named. Without `console` it
+    is printed to stdout, in full width unless stdout is a terminal or the variable COLUMNS is set; `wide`: in any case.
     """
     if console is None:
-        console = Console(width=None if sys.stdout.isatty() else _UNBOUNDED, highlight=False, markup=False, emoji=False)
+        bounded = (sys.stdout.isatty() or "COLUMNS" in os.environ) and not wide
+        console = Console(width=None if bounded else _UNBOUNDED, highlight=False, markup=False, emoji=False)
     found = board(result.table, result.asked)
     asked = None if result.asked is None else [[measure] for measure in found.measures]
     groups = asked or columns_of(found.measures)
+    narrow: list[list[str]] = []
+    if asked is None:
+        groups, narrow = _fitting(console, found, groups)
     _print_line(console, "Signature", str(result.manifest.get("signature", "")))
-    columns = {measure for group in groups for measure in group} | set(FACTS)
+    columns = {measure for group in (*groups, *narrow) for measure in group} | set(FACTS)
     _print_line(console, "Also scored", ", ".join(m for m in found.measures if m not in columns))
     for note in result.notes:
         _print_line(console, "Note", note)
+    _print_line(console, "Left out for want of width (--wide)", ", ".join(m for group in narrow for m in group))
     room = console.height // max(1, len(found.conditions)) if console.is_terminal else None
     for condition in found.conditions:
         console.print()
         _print_condition(console, found, condition, groups, top, room)
+
+
+def _fitting(
+    console: Console, found: Board, groups: Sequence[Sequence[str]]
+) -> tuple[list[list[str]], list[list[str]]]:
+    """The groups of columns that fit in one table of every condition, and the others: less important ones go first."""
+    kept = [list(group) for group in groups]
+    while len(kept) > 1 and any(
+        len(_parts(console, found, condition, found.ranked(condition), kept)) > 1 for condition in found.conditions
+    ):
+        kept.remove(max(kept, key=importance))
+    return kept, [list(group) for group in groups if list(group) not in kept]
 
 
 def _print_condition(

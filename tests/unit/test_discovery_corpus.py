@@ -285,3 +285,15 @@ def test_names_of_systems(make: Make, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("Class 1\nf 0 1\n")
     with pytest.raises(InputError, match="the name of a system"):
         read_fragments(f"{tmp_path}/x", make(), system="a/b")
+
+
+def test_phones_and_words_that_look_exchanged(make: Make) -> None:
+    def exchanged(corpus: Corpus) -> list[str]:
+        return [note for note in corpus.notes if "exchanged" in note]
+
+    phones = "".join(f"f {n / 10:.1f} {n / 10 + 0.1:.1f} p{n % 3}\n" for n in range(12))
+    words = "".join(f"f {n / 10:.1f} {n / 10 + 0.3:.1f} w{n % 2}\n" for n in range(0, 12, 3))
+    assert exchanged(make(phones=phones, words=words)) == []
+    (note,) = exchanged(make(phones=words, words=phones))
+    assert note.startswith("12 words are more than the 4 phones, and shorter: were ")
+    assert exchanged(make(phones=phones, words=phones + words)) == [], "words may overlap"

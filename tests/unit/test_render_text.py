@@ -11,6 +11,7 @@ from rich.console import Console
 from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import describe, written
 from swsdask.model.results import SCORES, Result
+from swsdask.render.outputs import result_as
 from swsdask.render.tables import mark
 from swsdask.render.text import print_leaderboard
 from tests.results import MANIFEST, table, three_systems
@@ -70,16 +71,58 @@ def test_the_best_comes_first_and_mtwv_ranks_where_atwv_is_not_defined(capsys: p
     assert ["low", "-3.5000", "0.9000"] in rows
 
 
-@pytest.mark.parametrize("width", [50, 60, 80, 100, 300])
-def test_a_table_goes_on_below_where_the_terminal_is_narrow(width: int) -> None:
+@pytest.mark.parametrize(
+    ("width", "dropped"),
+    [
+        (50, ["n_hit", "n_miss", "n_false_alarm", "p_miss", "p_fa", "stwv"]),
+        (80, ["n_hit", "n_miss", "n_false_alarm"]),
+        (300, []),
+    ],
+)
+def test_the_least_important_columns_are_left_out_where_the_terminal_is_narrow(width: int, dropped: list[str]) -> None:
     result = three_systems()
     out = on_terminal(result, width)
     assert max(len(line.rstrip()) for line in out.splitlines()) <= width
+    named = out.replace("\n", " ").split("Left out for want of width (--wide): ")[1:]
+    assert [name for name in dropped if name not in "".join(named)] == []
+    assert bool(named) == bool(dropped)
     found = board(result.table)
-    for group in LEADERBOARD:
-        for measure in group:
-            if measure in found.measures:
-                assert written(measure, found.value("all", "good", measure)) in out.split()
+    table = out[out.index("\nall") :].split()
+    for measure in (measure for group in LEADERBOARD for measure in group):
+        if measure in found.measures and measure not in dropped:
+            assert written(measure, found.value("all", "good", measure)) in table
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 100, 300])
+def test_requested_measures_go_on_below_where_the_terminal_is_narrow(width: int) -> None:
+    asked = ["n_hit", "n_miss", "p_miss", "p_fa", "atwv", "mtwv", "stwv"]
+    result = replace(three_systems(), manifest={**MANIFEST, "measures": asked})
+    out = on_terminal(result, width)
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= width
+    found = board(result.table)
+    for measure in asked:
+        assert written(measure, found.value("all", "good", measure)) in out.split()
+
+
+def test_the_variable_columns_bounds_the_table_and_wide_does_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print_leaderboard(three_systems())
+    whole = capsys.readouterr().out
+    assert "--wide" not in whole
+    monkeypatch.setenv("COLUMNS", "80")
+    print_leaderboard(three_systems())
+    assert "Left out for want of width (--wide): n_hit" in capsys.readouterr().out
+    print_leaderboard(three_systems(), wide=True)
+    assert capsys.readouterr().out == whole
+
+
+def test_a_result_as_markdown_latex_and_csv() -> None:
+    result = replace(three_systems(), manifest={**MANIFEST, "measures": ["atwv", "mtwv"]})
+    markdown = result_as("markdown", result)
+    assert markdown.startswith(f"**all**\n\n{result.to_markdown(['atwv', 'mtwv'])}\n\n**oov=true**\n\n| System |")
+    assert result_as("latex", result).count("% oov=") == 2
+    assert result_as("csv", result) == result.to_csv()
 
 
 def test_ids_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
