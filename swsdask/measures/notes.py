@@ -54,6 +54,7 @@ def system_notes(scored: Scored) -> tuple[Note, ...]:
             *_unexplained(scored),
             *_imputed(scored),
             *_recalibrated(scored),
+            *_ranked_as_text(scored),
         )
     return (*by_counts, *_averaged(scored), *_duplicates(scored))
 
@@ -72,6 +73,14 @@ def _averaged(scored: Scored) -> Iterator[Note]:
             f"MAP averages {counted(queries.n_averaged, 'queries')}; left out: {', '.join(left_out)}.",
             "MAP leaves out queries without targets or without trials.",
         )
+
+
+def _ranked_as_text(scored: Scored) -> Iterator[Note]:
+    counts = scored[Counts]
+    alike = counts.lowest.min(initial=np.inf) >= 0 and counts.highest.max(initial=-np.inf) < 10
+    if scored.settings.compat == "kwseval" and QueryRanks in scored and not alike:
+        text = "KWSEval's MAP ranks scores as text, ours as numbers: below 0 and from 10 up they may differ."
+        yield Note(text, text)
 
 
 def _duplicates(scored: Scored) -> Iterator[Note]:

@@ -122,6 +122,17 @@ def test_repeated_segments_are_noted_too(own_cases: Path, tmp_path: Path) -> Non
     assert any(check.counts.get("repeated records") == 1 for check in validate([str(tmp_path / "ref.rttm")]).files)
 
 
+@pytest.mark.parametrize("score", ["-0.95", "10.5"])
+def test_rankings_of_scores_whose_text_has_another_order_are_noted(own_cases: Path, tmp_path: Path, score: str) -> None:
+    folder = own_cases / "kwseval/words"
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_text(file.read_text().replace('score="0.95"', f'score="{score}"'))
+    note = "KWSEval's MAP ranks scores as text, ours as numbers"
+    assert note in " ".join(scored(tmp_path).notes)
+    assert note not in " ".join(scored(tmp_path, measures=["atwv"]).notes)
+    assert note not in " ".join(scored(folder).notes)
+
+
 def test_types_that_rttm_does_not_have_and_decisions_without_a_threshold_are_noted(
     own_cases: Path, tmp_path: Path
 ) -> None:
