@@ -12,7 +12,7 @@ DEPLOY_SECONDS ?= 900
 PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
 
-.PHONY: help demo accessibility deploy-check test test-lowest test-newest fuzz faults services docs docs-check mutants bounds lint wheel bench clean
+.PHONY: help demo accessibility deploy-check test test-lowest test-newest fuzz faults services docs docs-check mutants nights bounds lint wheel bench clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

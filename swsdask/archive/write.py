@@ -127,16 +127,19 @@ def write_runs(
         buckets = change.base.buckets
         bucket_of_query = buckets_of(codes.query_ids, buckets)
 
-        def told(label: str) -> None:
-            lease.renew()
-            if progress is not None:
-                progress(label)
+        def telling(verb: str) -> Callable[[str], None]:
+            def tell(label: str) -> None:
+                lease.renew()
+                if progress is not None:
+                    progress(f"{verb} {label}")
+
+            return tell
 
         in_files = file_order(sources, codes, settings)
         spiller = Spiller(storage, lease.folder, codes, bucket_of_query, buckets, layout.rows_in_memory, in_files)
         numbered = list(enumerate(sources))
         read = run_tasks(
-            executor, _spill, numbered, spiller, lambda each: without_secrets(f"read {each[1].file}"), told
+            executor, _spill, numbered, spiller, lambda each: without_secrets(each[1].file), telling("read")
         )
         runs = _checked(sources, read, settings)
         new = {system: run for system, run in runs.items() if change.is_new(system, run.tally.content)}
@@ -146,7 +149,7 @@ def write_runs(
             for system, run in new.items()
             for share in shares(system, run.tally.content, run.files, layout.rows_per_fragment)
         ]
-        written = run_tasks(executor, _write, work, writer, _what, told)
+        written = run_tasks(executor, _write, work, writer, _what, telling("wrote"))
         fragments: dict[str, tuple[Fragment, ...]] = dict.fromkeys(new, ())
         for share, found in zip(work, written, strict=True):
             fragments[share.system] += tuple(found)
@@ -244,7 +247,7 @@ def _whole(run: Run, fragments: tuple[Fragment, ...]) -> StoredRun:
 
 
 def _what(share: Share) -> str:
-    return f"wrote {counted(share.rows, 'rows')} of {share.system}"
+    return f"{counted(share.rows, 'rows')} of {share.system}"
 
 
 def _checked(sources: Sequence[RunSource], read: Sequence[Read], settings: EvaluationSettings) -> dict[str, Spilled]:

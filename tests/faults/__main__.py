@@ -33,16 +33,28 @@ KINDS = (
 INTRODUCTION = """\
 # Reliability
 
-What `make faults` tried, and what became of it. Survived: the numbers were the same to the last bit, or an error named
-the file and nothing was printed. Silent: other numbers without an error. Crashed: a segmentation fault or a like end.
-Hung: more than a minute.
+What `make faults` tried, and how each attempt ended. The same numbers: to the last bit. An error: one line that names
+the file or the cluster, and no numbers. Silent: other numbers without an error. Unclear: a traceback, or an error that
+does not name the file. Crashed: a segmentation fault or a similar end. Hung: no end within a minute, with worker
+processes within seven.
 
-Writing was interrupted at each of its operations on files (opening, writing, syncing, moving, linking, removing, making
-folders), what was being written cut in half. Afterwards a reader must find what was there before or what was to be
-written, to the last bit (`--out` and `verify --repair` that were cut short: or one error, until they are run again).
-Left: files that the next writer or `swsdask vacuum` did not remove. Untold: an error that did not say that a commit had
-happened. After a power cut a changed name, unless its folder was synced, was the old or the new one, and a file's
-content, unless synced, was lost, by chance.
+**Damage.** One bit of one file is flipped, of every kind of file. Hostile archives are readable Parquet and JSON with
+valid hashes and contents that no archive can have.
+
+**Interruptions.** Writing is interrupted at its operations on files (opening, writing, syncing, moving, linking,
+removing, making folders), what was being written cut in half. A reader must find what was there before or what was to
+be written. `--out` and `verify --repair` may also leave one error, until they are run again. Left: files that neither
+the next writer nor `swsdask vacuum` removed. Untold: an error that did not say that a commit had happened. After a
+power cut a changed name, unless its folder was synced, is the old or the new one, and a file's content, unless synced,
+is lost, by chance.
+
+**Races.** Five processes ingest, two of them contradicting systems of one name; others replace a system, vacuum,
+expire and score. What a process reported as written must be there, with the numbers that it has alone.
+
+**Processes.** `score` and `ingest` run with two workers, started by the command or of a running scheduler. In each
+phase a client, scheduler, nanny or worker gets SIGKILL, SIGSTOP, SIGTERM, or as a client SIGINT or SIGHUP. A client
+that was killed or told to end counts as an error. Orphans: processes that outlived by a minute the command that started
+them.
 """
 
 Attempt = Callable[[str, int], tuple[str, str]]
