@@ -15,7 +15,7 @@ from typing import Any, TextIO, cast
 import click
 
 from swsdask import __version__
-from swsdask.cli.options import storage_option
+from swsdask.cli.options import progress_options, storage_option
 from swsdask.ending import Ended, has_arrived
 from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError
 from swsdask.model.secrets import without_secrets
@@ -73,6 +73,8 @@ class LazyGroup(click.Group):
         for each in command.commands.values() if isinstance(command, click.Group) else (command,):
             if not any(param.name == "storage_option" for param in each.params):
                 each.params.append(storage_option())
+            if not any(param.name == "quiet" for param in each.params):
+                each.params += progress_options()
         return command
 
     def resolve_command(

@@ -56,6 +56,25 @@ def storage_option() -> click.Option:
     )
 
 
+QUIET, VERBOSE = "swsdask.quiet", "swsdask.verbose"
+"""What click's context holds of -q and -v."""
+
+
+def progress_options() -> list[click.Option]:
+    """-q and -v, which every command has."""
+
+    def option(letter: str, name: str, key: str, told: str) -> click.Option:
+        def keep(ctx: click.Context, _: click.Parameter, given: bool) -> None:
+            ctx.meta[key] = given
+
+        return click.Option([letter, name], is_flag=True, expose_value=False, callback=keep, help=told)
+
+    return [
+        option("-q", "--quiet", QUIET, "Print no progress."),
+        option("-v", "--verbose", VERBOSE, "Print every phase of the work with its time, and no bar."),
+    ]
+
+
 def _set_storage_options(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> None:
     if not given:
         return

@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, log lines elsewhere; always on stderr."""
+"""Progress: a bar on a terminal, log lines elsewhere; always on stderr. Every command takes -q and -v, which choose."""
 
 from __future__ import annotations
 
@@ -6,24 +6,33 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
-from swsdask.execution.executor import Progress
+import click
+
+from swsdask.cli.options import QUIET, VERBOSE
+from swsdask.execution.executor import Progress, Unseen
 from swsdask.model.errors import counted
 
 
 class LogLines:
-    """One line when a phase begins and at most one every ten seconds."""
+    """One line when a phase begins and at most one every ten seconds; `verbose`, one when it ends, with its time.
+
+    A line begins with the time unless stderr is a terminal.
+    """
 
     EVERY_S = 10.0
 
-    def __init__(self, unit: str = "rows") -> None:
+    def __init__(self, unit: str = "rows", *, verbose: bool = False) -> None:
         self._unit = unit
+        self._verbose = verbose
         self._rows = self._done = 0
         self._phase = ""
         self._began = self._said = time.monotonic()
 
     def begin(self, phase: str, rows: int) -> None:
         """Log the phase."""
+        self.close()
         self._phase, self._rows, self._done = phase, rows, 0
         self._began = self._said = time.monotonic()
         self._say(f"{phase}: {counted(rows, self._unit)}" if rows else phase)
@@ -39,8 +48,14 @@ class LogLines:
             done = f"{self._done:,}/{self._rows:,} {self._unit}, {_speed(rate, self._unit)}"
             self._say(f"{self._phase}: {done}, {left:.0f} s left")
 
+    def close(self) -> None:
+        """Log how long the last phase took."""
+        if self._verbose and self._phase:
+            self._say(f"{self._phase}: {time.monotonic() - self._began:.1f} s")
+
     def _say(self, line: str) -> None:
-        print(f"swsdask: {line}", file=sys.stderr, flush=True)  # noqa: T201
+        stamp = "" if sys.stderr.isatty() else f"{datetime.now(UTC).isoformat(timespec='seconds')} "
+        print(f"{stamp}swsdask: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 class Bar:
@@ -85,12 +100,14 @@ def _speed(rate: float, unit: str) -> str:
 
 @contextmanager
 def progress(unit: str = "rows") -> Iterator[Progress]:
-    """A bar if stderr is a terminal, else log lines; `unit` is what it counts."""
-    if sys.stderr.isatty():
-        bar = Bar(unit)
-        try:
-            yield bar
-        finally:
-            bar.close()
-    else:
-        yield LogLines(unit)
+    """A bar if stderr is a terminal, else log lines; `unit` is what it counts. Nothing with -q, log lines with -v."""
+    context = click.get_current_context(silent=True)
+    quiet, verbose = (context is not None and context.meta.get(key, False) for key in (QUIET, VERBOSE))
+    if quiet:
+        yield Unseen()
+        return
+    shown = Bar(unit) if sys.stderr.isatty() and not verbose else LogLines(unit, verbose=verbose)
+    try:
+        yield shown
+    finally:
+        shown.close()

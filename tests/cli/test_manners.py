@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
+from swsdask.cli import COMMANDS, cli
 from tests.cli.conftest import RUN, Files, Outcome
 
 Call = Callable[..., Outcome]
@@ -286,3 +289,25 @@ def test_pipes_are_read_as_files_are(swsdask: Call, files: Files) -> None:
         assert cat.stdout
         cat.stdout.close()
     assert (found.returncode, found.stdout) == (0, expected.out), found.stderr
+
+
+def test_quiet_and_verbose(swsdask: Call, files: Files) -> None:
+    asked = ("score", files.reference, files.run, "--measures", "mtwv")
+    plain, quiet, verbose = swsdask(*asked), swsdask(*asked, "-q"), swsdask(*asked, "-v")
+    assert plain.out == quiet.out == verbose.out
+    assert quiet.err == ""
+    stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00 swsdask: "
+    assert all(re.match(stamp, line) for line in (*plain.err.splitlines(), *verbose.err.splitlines()))
+    begun = [re.sub(stamp, "", line) for line in plain.err.splitlines()]
+    assert begun == ["round 1 of 2: 4 rows", "round 2 of 2: 4 rows", "numbers: 4 rows"]
+    ended = [re.sub(stamp, "", line) for line in verbose.err.splitlines()][1::2]
+    assert [line.rpartition(": ")[0] for line in ended] == ["round 1 of 2", "round 2 of 2", "numbers"]
+    assert all(re.fullmatch(r"\d+\.\d s", line.rpartition(": ")[2]) for line in ended)
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_takes_them(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    for each in command.commands.values() if isinstance(command, click.Group) else (command,):
+        opts = [opt for param in each.params for opt in param.opts]
+        assert sorted(opt for opt in opts if opt in ("-q", "-v")) == ["-q", "-v"]
