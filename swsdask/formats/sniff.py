@@ -99,8 +99,11 @@ _TREC_RUN = re.compile(r"\S+\s+Q0\s+\S+\s+(?:[+-]?[0-9]+|-)\s+\S+\s+\S+\s*", re.
 _QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]*\.?[0-9]+\s*")
 
 
-def sniff(url: str) -> Format:
-    """Return the format of a file. Raises `InputError` if it is not recognised, and what `open_bytes` raises."""
+def sniff(url: str, otherwise: Format | None = None) -> Format:
+    """Return the format of a file, `otherwise` where it is not recognised.
+
+    Raises `InputError` if it is not recognised and there is no other, and what `open_bytes` raises.
+    """
     with open_bytes(url) as source:
         head = source.read(_HEAD)
     if head.startswith(b"PAR1"):
@@ -108,7 +111,7 @@ def sniff(url: str) -> Format:
     text = head.decode("utf-16" if head.startswith(_UTF_16_MARKS) else "utf-8-sig", "backslashreplace")
     if text.lstrip().startswith("<"):
         return _xml_format(url)
-    found = _text_format(text) or format_of_name(url)
+    found = _text_format(text) or format_of_name(url) or otherwise
     if found is None:
         first = text.partition("\n")[0].strip()
         remedy = "A table needs a header line with the names of its columns, a speaker map goes with --speakers."
@@ -118,9 +121,9 @@ def sniff(url: str) -> Format:
     return found
 
 
-def expect(url: str, *formats: Format) -> Format:
+def expect(url: str, *formats: Format, otherwise: Format | None = None) -> Format:
     """Return the format of a file if it is one of `formats`. Raises `InputError` if not, and as `sniff` does."""
-    found = sniff(url)
+    found = sniff(url, otherwise)
     if found in formats:
         return found
     expected = _ANY_RUN if formats == RUNS else " or ".join(wanted.value for wanted in formats)

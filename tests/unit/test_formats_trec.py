@@ -195,3 +195,19 @@ def test_files_are_scored_as_by_trec_eval(tmp_path: Path, seed: int) -> None:
     for ours, name in {"map": "map", "precision_at_rank@5": "P_5", "r_precision": "Rprec"}.items():
         mean = sum(own[name] for own in theirs.values()) / len(theirs)
         assert values[ours] == pytest.approx(mean, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "expected"),
+    [
+        ("q1 0 d1\nq1 0 d2 1\n", 1, "4 values"),
+        ("q1 0 d1 yes\nq1 0 d2 1\n", 1, "a whole number as relevance"),
+        ("q1 0 d1 1\nq1 0 d2\n", 2, "4 values"),
+        ("q1 0 d1 0.5\n", 1, "a whole number as relevance"),
+    ],
+)
+def test_a_wrong_line_is_one_of_judgments(tmp_path: Path, content: str, line: int, expected: str) -> None:
+    found = Problems()
+    read_judgments(write(tmp_path, "q.txt", content), found)
+    (problem,) = found
+    assert (problem.line, problem.expected) == (line, expected)

@@ -108,7 +108,7 @@ def _run_batches(file: str, problems: Problems, once: _Once, *, named: bool) -> 
 
 
 def _file_batches(file: str, problems: Problems) -> Iterator[Batch]:
-    if expect(file, Format.QRELS, Format.TABLE) is Format.QRELS:
+    if expect(file, Format.QRELS, Format.TABLE, otherwise=Format.QRELS) is Format.QRELS:
         yield from Separated(problems, " ", 4, _QRELS).batches(_even(file))
         return
     blocks = read_lines(file)
