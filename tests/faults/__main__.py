@@ -126,7 +126,7 @@ def main() -> None:
         *interruptions(asked.every),
         (
             "races of five writers, a replacement, vacuum, expire and a reader",
-            campaign("races", races.attempt, range(seed, seed + asked.races)),
+            campaign("races", races.attempt, range(seed, seed + asked.races), 4 * races.LIMIT_S),
         ),
         (
             "clients, schedulers, nannies and workers killed, frozen or told to end",
