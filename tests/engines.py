@@ -201,6 +201,7 @@ def plain(value: Any) -> Any:
 
 def parquet(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
+    names = [pa.field(f.name, pa.string(), f.nullable) if pa.types.is_dictionary(f.type) else f for f in table.schema]
+    pq.write_table(table.cast(pa.schema(names)), sink)
     written: bytes = sink.getvalue().to_pybytes()
     return written

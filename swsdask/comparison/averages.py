@@ -124,7 +124,7 @@ def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> Qu
     names = zip(whole["system"].to_pylist(), whole["measure"].to_pylist(), strict=True)
     overall = dict(zip(names, whole["value"].to_pylist(), strict=True))
     rows = table.filter(pc.is_valid(table["query"]))
-    systems, kinds = (pc.unique(rows[name]) for name in ("system", "measure"))
+    systems, kinds = (pc.unique(rows[name]).cast(pa.string()) for name in ("system", "measure"))
     place = [
         pc.index_in(rows[name], value_set=codes).to_numpy()
         for name, codes in (("system", systems), ("measure", kinds), ("query", pa.array(queries, pa.string())))

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.leaderboard import board, columns_of
-from swsdask.model.results import ALIGNMENT, CURVES, SCORES, RankCorrelation, Result
+from swsdask.model.results import ALIGNMENT, CURVES, SCORES, RankCorrelation, Result, coded
 from swsdask.places.reading import Place, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
@@ -30,6 +30,7 @@ MOST_IN_JSON = 200_000
 """scores.json, which has some 120 bytes per number, is written without being requested up to so many numbers."""
 
 _ROWS_PER_GROUP = 1_000_000
+_POINTS = ("threshold", "x", "y")
 _SCHEMAS = {"scores": SCORES, "curves": CURVES, "alignment": ALIGNMENT}
 
 
@@ -123,7 +124,7 @@ def read_outputs(directory: Place) -> Result:
         if name != "scores" and file not in files:
             continue
         with _listed(directory, file, files) as content:
-            tables[name] = pq.read_table(pa.BufferReader(content)).cast(schema)
+            tables[name] = coded(pq.read_table(pa.BufferReader(content)), schema)
     comparison = None
     if COMPARISON in files:
         with _listed(directory, COMPARISON, files) as content:
@@ -209,12 +210,17 @@ def scores_json(result: Result) -> str:
 
 
 def _write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
-    """One compression, one size of row group, no metadata but the schema; every NaN the same NaN."""
-    columns = [
-        _one_nan(column) if pa.types.is_floating(column.type) else column for column in table.select(schema.names)
-    ]
-    plain = pa.table(columns, names=schema.names).cast(schema).combine_chunks()
-    pq.write_table(plain, path, compression="zstd", row_group_size=_ROWS_PER_GROUP, version="2.6")
+    """One compression, one size of row group, no metadata but the schema; every NaN the same NaN.
+
+    Names become strings one row group after another. The numbers of curves all differ, so they have no dictionary.
+    """
+    dictionary = [name for name in schema.names if name not in _POINTS]
+    with pq.ParquetWriter(path, schema, compression="zstd", version="2.6", use_dictionary=dictionary) as file:
+        for first in range(0, max(1, table.num_rows), _ROWS_PER_GROUP):
+            part = table.select(schema.names).slice(first, _ROWS_PER_GROUP)
+            columns = [_one_nan(column) if pa.types.is_floating(column.type) else column for column in part]
+            plain = pa.table(columns, names=schema.names).cast(schema).combine_chunks()
+            file.write_table(plain, row_group_size=_ROWS_PER_GROUP)
 
 
 def _one_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -69,7 +69,7 @@ def by_query(table: pa.Table, found: Board) -> tuple[dict[str, Any] | None, dict
     rows = table.filter(pc.and_(pc.and_(pc.is_valid(table["query"]), first), shown))
     if rows.num_rows == 0:
         return None, None
-    queries, measures = (pc.unique(rows[name]) for name in ("query", "measure"))
+    queries, measures = (pc.unique(rows[name]).cast(pa.string()) for name in ("query", "measure"))
     n = max(1, MOST_NUMBERS // (len(queries) * len(measures)))
     systems = pa.array(found.systems[:n])
     query, measure, system = (

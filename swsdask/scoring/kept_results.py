@@ -21,7 +21,7 @@ from swsdask.measures.measure import Measure
 from swsdask.model.results import Note
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
-from swsdask.scoring.result_tables import coded
+from swsdask.scoring.result_tables import named
 from swsdask.scoring.rounds import SystemResults
 
 MOST = 16
@@ -114,4 +114,4 @@ def _as_table(column: pa.Array, system: str) -> pa.Table:
     if not pa.types.is_large_list(column.type) or not pa.types.is_struct(column.type.value_type):
         raise ValueError(f"{column.type} for a table")
     bare = pa.Table.from_batches([pa.RecordBatch.from_struct_array(column.flatten())])
-    return bare.add_column(0, SYSTEM, coded([system], np.zeros(len(bare), np.int64)))
+    return bare.add_column(0, SYSTEM, named([system], np.zeros(len(bare), np.int64)))

@@ -1,7 +1,6 @@
 """The results of one run, computed from its statistics: numbers and curves as tables, and notes.
 
-In these tables names are codes of a dictionary, so that they travel in a third of the bytes; cast to `SCORES` and
-`CURVES` they are strings.
+In these tables names are coded, so that they travel in a third of the bytes.
 """
 
 from __future__ import annotations
@@ -66,10 +65,10 @@ def score_table(system: str, scored: Scored, measures: Sequence[Measure], names:
     order = np.argsort(condition * (len(scored.reference.query_ids) + 1) + query, kind="stable")
     return pa.table(
         [
-            coded([system], np.zeros(len(order), np.int64)),
-            coded(conditions, condition[order]),
-            coded(scored.reference.query_ids, query[order]),
-            coded([name for name, *_ in columns], np.repeat(np.arange(len(columns)), lengths)[order]),
+            named([system], np.zeros(len(order), np.int64)),
+            named(conditions, condition[order]),
+            named(scored.reference.query_ids, query[order]),
+            named([name for name, *_ in columns], np.repeat(np.arange(len(columns)), lengths)[order]),
             np.concatenate([np.empty(0), *(column for *_, column in columns)])[order],
         ],
         names=SCORES.names,
@@ -86,9 +85,9 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
     number = np.repeat(np.arange(len(drawn)), [len(curve.threshold) for curve in drawn])
     return pa.table(
         [
-            coded([system], np.zeros(len(number), np.int64)),
-            coded([curve.condition for curve in drawn], number),
-            coded([curve.curve for curve in drawn], number),
+            named([system], np.zeros(len(number), np.int64)),
+            named([curve.condition for curve in drawn], number),
+            named([curve.curve for curve in drawn], number),
             *(
                 np.concatenate([getattr(curve, axis) for curve in drawn] or [np.empty(0)])
                 for axis in ("threshold", "x", "y")
@@ -98,7 +97,13 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
     )
 
 
-def coded(names: Sequence[str], code: I64) -> pa.Array:
-    """A column of names as codes: int64, negative where there is no name."""
-    narrow = code.astype(np.int8 if len(names) <= 128 else np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(narrow, mask=code < 0), pa.array(names, pa.string()))
+def named(names: Sequence[str], code: I64) -> pa.Array:
+    """A column of names from their codes, negative where there is no name: as `model.results.coded` makes one."""
+    first = np.full(len(names), len(code))
+    there = np.flatnonzero(code >= 0)[::-1]
+    first[code[there]] = there
+    used = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(code))]
+    place = np.full(len(names) + 1, -1, np.int32)
+    place[used] = np.arange(len(used))
+    column = pa.array(place[code], mask=code < 0)
+    return pa.DictionaryArray.from_arrays(column, pa.array([names[each] for each in used.tolist()], pa.string()))

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.execution.executor import Executor, Progress
-from swsdask.model.results import CURVES, SCORES, Note
+from swsdask.model.results import CURVES, SCORES, Note, coded
 
 MOST_SYSTEMS = 64
 """The maximum number of systems in a group."""
@@ -79,7 +79,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class SystemResults:
-    """The results of one system: rows of `SCORES` and of `CURVES`, whose names may be coded, and notes."""
+    """The results of one system: rows of `SCORES` and of `CURVES`, whose names may be `coded`, and notes."""
 
     scores: pa.Table
     curves: pa.Table
@@ -203,7 +203,7 @@ def score_systems(
     ExecutionError, ClusterError
         As `count_systems`.
     """
-    scores, curves = [SCORES.empty_table()], [CURVES.empty_table()]
+    scores, curves = [coded(SCORES.empty_table(), SCORES)], [coded(CURVES.empty_table(), CURVES)]
     notes: dict[str, tuple[Note, ...]] = {}
     for group in groups(systems, source.enough):
         results = {} if kept is None else kept.read(group)
@@ -226,12 +226,12 @@ def score_systems(
             results |= computed or {}
         for system in group:
             own = results[system.system]
-            scores.append(own.scores.cast(SCORES))
-            curves.append(own.curves.cast(CURVES))
+            scores.append(coded(own.scores, SCORES))
+            curves.append(coded(own.curves, CURVES))
             notes[system.system] = own.notes
     return Tables(
-        scores=pa.concat_tables(scores).combine_chunks(),
-        curves=pa.concat_tables(curves).combine_chunks(),
+        scores=pa.concat_tables(scores).unify_dictionaries(),
+        curves=pa.concat_tables(curves).unify_dictionaries(),
         notes=notes,
     )
 

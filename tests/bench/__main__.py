@@ -16,6 +16,7 @@ BENCHES = (
     "alignment",
     "xml_rows",
     "workers",
+    "many",
     "scale",
     "comparing",
     "discovery",
