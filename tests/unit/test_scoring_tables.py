@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from swsdask.execution.executor import Unseen
@@ -14,8 +15,8 @@ from swsdask.measures.averages import Values
 from swsdask.measures.measure import Scored
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.model.results import SCORES, Note, joined
-from swsdask.scoring.result_tables import curve_table, score_table
+from swsdask.model.results import CURVES, NAMES, SCORES, Note, Result, coded, joined
+from swsdask.scoring.result_tables import curve_table, named, score_table
 from swsdask.scoring.score import count_archive, score_archive
 from swsdask.statistics.counts import Counts
 from tests import engines
@@ -92,6 +93,26 @@ def scored(*measures: str) -> Any:
     return score_archive(
         archive, ["s", "r"], REFERENCE, select(measures), SETTINGS, SerialExecutor(), measures=measures
     )
+
+
+def test_names_are_coded_by_first_appearance_however_they_come() -> None:
+    archive: Any = engines.archive_of({"s": ROWS, "r": []})
+    tables = score_archive(archive, ["s", "r"], REFERENCE, select(["mtwv"]), SETTINGS, SerialExecutor())
+    for table, schema in ((tables.scores, SCORES), (tables.curves, CURVES)):
+        again = coded(table.cast(schema), schema)
+        assert again.schema == table.schema
+        assert again.equals(table)
+        assert {field.type for field in table.schema if field.type != pa.float64()} == {NAMES}
+    result = Result(tables.scores, tables.curves, {})
+    assert result.to_arrow().schema == SCORES
+    assert result.scores.equals(result.to_arrow().to_pandas())
+
+
+def test_a_column_of_codes_is_the_coded_column_of_its_names() -> None:
+    names, codes = ["a", "b", "c", "d"], np.array([2, -1, 0, 2, 0, 3])
+    plain = pa.table({"name": pa.array(["c", None, "a", "c", "a", "d"])})
+    assert named(names, codes).equals(coded(plain, plain.schema)["name"].combine_chunks())
+    assert named(names, codes[:0]).equals(coded(plain[:0], plain.schema)["name"].combine_chunks())
 
 
 def test_no_curves_where_nothing_needed_them() -> None:
