@@ -124,7 +124,8 @@ def read_outputs(directory: Place) -> Result:
         if name != "scores" and file not in files:
             continue
         with _listed(directory, file, files) as content:
-            tables[name] = coded(pq.read_table(pa.BufferReader(content)), schema)
+            table = pq.read_table(pa.BufferReader(content))
+            tables[name] = table.cast(schema) if name == "alignment" else coded(table, schema)
     comparison = None
     if COMPARISON in files:
         with _listed(directory, COMPARISON, files) as content:

@@ -75,7 +75,7 @@ def test_all_files_are_there_and_read_back_the_same(tmp_path: Path) -> None:
     }
     back = read_outputs(tmp_path / "new" / "out")
     assert rows(back.table) == rows(result.table)
-    assert back.table.schema == SCORES
+    assert back.to_arrow().schema == SCORES
     assert rows(back.curves) == rows(result.curves)
     assert back.alignment is not None
     assert back.alignment.equals(ALIGNED)
