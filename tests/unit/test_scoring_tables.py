@@ -12,6 +12,7 @@ from swsdask.execution.executor import Unseen
 from swsdask.execution.local import SerialExecutor
 from swsdask.measures import MEASURES, select
 from swsdask.measures.averages import Values
+from swsdask.measures.judged_retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.measures.measure import Scored
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
@@ -168,6 +169,7 @@ def test_every_measure_is_in_the_table() -> None:
     measured = Scored(found, REFERENCE, SETTINGS.evaluation)
     table = score_table("s", measured, MEASURES, None)
     named = {name for measure in MEASURES for name in measure.names if not name.endswith("@")}
-    elsewhere = {*ProcessingLoad.names, *MediaEvalTool.names}  # of runs with resources, and under compat mediaeval
+    # of runs with resources, under compat mediaeval, and of judgments
+    elsewhere = {*ProcessingLoad.names, *MediaEvalTool.names, *GradedRetrieval.names, *JudgedRetrieval.names}
     assert named - elsewhere <= set(table["measure"].to_pylist())
     assert curve_table("s", measured).num_rows > 0
