@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from swsdask.api.arguments import Location, Runs, as_names
@@ -119,9 +120,10 @@ def compare(
     frame_shift, negate_scores : optional
         How runs are encoded, as for `score`.
     resample : {"queries", "documents"}
-        What is drawn again: the queries; or the documents too, independently (of an evaluation only). Intervals of
-        queries alone say how sure a number is for other queries on the same documents. Tests that exchange systems
-        query by query are not defined (NaN) where documents are drawn.
+        What is drawn again: the queries; or the documents too, independently (of an evaluation only). Of a result
+        of `discover` the folds are drawn instead, which are files if there are as many folds. Intervals of queries
+        alone say how sure a number is for other queries on the same documents. Tests that exchange systems query by
+        query are not defined (NaN) where documents are drawn.
     seed : int, default 0
         Another seed gives other replicates. The same seed gives the same bits for any order of systems and queries.
     replicates : int, optional
@@ -163,6 +165,7 @@ def compare(
     >>> found.differences.loc[0, ["a", "b", "p_sign"]].to_dict()
     {'a': 'calibrated', 'b': 'weak', 'p_sign': 0.012725830078125}
     """
+    from swsdask.comparison.averages import folds
     from swsdask.comparison.compare import compare as compared
     from swsdask.measures.names import with_points
     from swsdask.render.outputs import is_result, read_outputs
@@ -183,6 +186,8 @@ def compare(
         if resample == "documents":
             raise SettingsError("A result has no numbers by document: compare the archive, or the reference and runs.")
         result = source
+        if folds(result):
+            how = replace(how, resample="folds")
         n_documents: dict[str, int] = {}
         samples, n_queries = _samples(result, names)
     else:
@@ -239,6 +244,8 @@ def sample_evaluation(
     from swsdask.measures.resampling import NAMES, Samples, document_refusal, refusal
 
     settings = evaluation.settings.evaluation
+    if documents and evaluation.judged:
+        raise SettingsError("Judgments are of some documents: with judgments, queries alone can be drawn.")
     if names is None:
         names = [name for name in DEFAULT_MEASURES if name not in NAMES or refusal(name, settings) is None]
     for name in with_parts(names):
@@ -266,12 +273,12 @@ def _samples(
     result: Result, names: list[str] | None, observed: Observed | None = None
 ) -> tuple[Samples, dict[str, int]]:
     """The measures by condition and system, and how many queries each condition has."""
-    from swsdask.comparison.averages import candidates, needed_for, query_numbers, with_parts
+    from swsdask.comparison.averages import candidates, conditions, needed_for, query_numbers, with_parts
 
     wanted = candidates(result) if names is None else names
     samples: dict[str, dict[str, Mapping[str, Sample]]] = {}
     n_queries = {}
-    for condition in result.table["condition"].unique().to_pylist():
+    for condition in conditions(result):
         numbers = query_numbers(result, condition, needed_for(wanted))
         own: dict[str, Mapping[str, Sample] | None] = {name: numbers.averages(name) for name in with_parts(wanted)}
         if observed is not None:

@@ -115,9 +115,28 @@ class QueryNumbers:
                 yield Averages(constant, factors, np.array(columns))
 
 
+def folds(result: Result) -> dict[str, list[str]]:
+    """The conditions of the folds that a condition averages; a result of detections has none."""
+    conditions = result.table["condition"].unique().to_pylist()
+    if result.table["query"].null_count < len(result.table):
+        return {}
+    found = {whole: [fold for fold in conditions if fold.startswith(f"{whole}/")] for whole in conditions}
+    return {whole: own for whole, own in found.items() if own}
+
+
+def conditions(result: Result) -> list[str]:
+    """The conditions of a result, without those of folds."""
+    of_folds = {fold for own in folds(result).values() for fold in own}
+    return [name for name in result.table["condition"].unique().to_pylist() if name not in of_folds]
+
+
 def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> QueryNumbers:
-    """The numbers of some measures in a condition of a result."""
+    """The numbers of some measures in a condition of a result; the folds are its queries where it averages folds."""
     table = result.table.filter(pc.equal(result.table["condition"], condition))
+    own = folds(result).get(condition)
+    if own:
+        of_folds = result.table.filter(pc.is_in(result.table["condition"], value_set=pa.array(own, pa.string())))
+        table = pa.concat_tables([table, of_folds.set_column(2, table.schema.field("query"), of_folds["condition"])])
     queries = sorted(query for query in pc.unique(table["query"]).to_pylist() if query is not None)
     table = table.filter(pc.is_in(table["measure"], value_set=pa.array(list(measures), pa.string())))
     whole = table.filter(pc.is_null(table["query"]))
@@ -150,8 +169,7 @@ def candidates(result: Result) -> list[str]:
 
 def averaged(result: Result) -> list[str]:
     """The measures of a result that are averages over queries, in the condition that comes first."""
-    conditions = result.table["condition"].unique().to_pylist()
     there = result.table.filter(pc.is_null(result.table["query"]))["measure"].unique().to_pylist()
     ranked = [measure for measure in there if better(measure)]
-    numbers = query_numbers(result, conditions[0], needed_for(ranked)) if conditions else None
+    numbers = next((query_numbers(result, name, needed_for(ranked)) for name in conditions(result)), None)
     return [measure for measure in ranked if numbers is not None and numbers.averages(measure)]

@@ -131,7 +131,7 @@ def compare(
     for condition, by_measure in samples.items():
         draws = _Draws(how, n_queries[condition], (n_documents or {}).get(condition, 0))
         if n_queries[condition] < FEW_QUERIES:
-            few = counted(n_queries[condition], "queries")
+            few = counted(n_queries[condition], "folds" if how.resample == "folds" else "queries")
             notes[condition, ""] = [f"{condition}: {few}; intervals and tests of so few say little."]
         if 0 < draws.n_documents < FEW_QUERIES:
             few = counted(draws.n_documents, "documents")

@@ -58,7 +58,7 @@ class Resampling:
     """How systems are compared: what a comparison depends on beside the scores.
 
     `interval` is "percentile" or "bca"; `adjust` is how p values of several pairs are adjusted, "holm" or "max-t".
-    `resample` is what is drawn: "queries", or "documents" as well.
+    `resample` is what is drawn: "queries", or "documents" as well; of term discovery "folds".
     """
 
     seed: int = 0
@@ -66,7 +66,7 @@ class Resampling:
     level: float = 0.95
     interval: Literal["percentile", "bca"] = "percentile"
     adjust: Literal["holm", "max-t"] = "holm"
-    resample: Literal["queries", "documents"] = "queries"
+    resample: Literal["queries", "documents", "folds"] = "queries"
 
 
 @dataclass(frozen=True)

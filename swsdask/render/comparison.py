@@ -53,7 +53,7 @@ def _told(found: Comparison) -> list[str]:
 
 def made(how: Resampling) -> str:
     """How a comparison was made, in words."""
-    of = "queries and documents" if how.resample == "documents" else "queries"
+    of = "queries and documents" if how.resample == "documents" else how.resample
     drawn = f"{counted(how.replicates, 'replicates')} of the {of}, seed {how.seed}, {how.interval} intervals"
     return f"{drawn}; p adjusted: {'Holm' if how.adjust == 'holm' else 'max-T'}"
 

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 import swsdask as sws
 from swsdask.discovery.measures import names_of
 from swsdask.model.corpus import Definition
 from swsdask.model.results import CURVES, SCORES
+from swsdask.render.outputs import read_outputs
 from tests.cli.conftest import Outcome
 from tests.discovery_worlds import random_world
 
@@ -241,6 +244,34 @@ def test_the_signature_is_of_what_was_read(tmp_path: Path) -> None:
     assert sws.discover(tmp_path / "w.classes", **given).manifest["signature"] == signature
     (tmp_path / "w.classes").write_text(f"{text}Class 99\n{text.splitlines()[1]}\n")
     assert sws.discover(tmp_path / "w.classes", **given).manifest["signature"] != signature
+
+
+def test_systems_are_compared_over_folds_which_may_be_files(swsdask: Call, tmp_path: Path) -> None:
+    """A replicate of a mean over folds is the mean of the folds drawn; those of scipy are drawn otherwise."""
+    made = swsdask("simulate", "discovery", "--out", tmp_path, "--phones", "20000", "--seed", "7")
+    assert made.code == 0, made.err
+    classes = sorted(tmp_path.glob("*.classes"))[:2]
+    given: Any = ("--phones", tmp_path / "sim.phn", "--words", tmp_path / "sim.wrd")
+    options = ("--n-folds", "1000", "--measures", "coverage,boundary_f_score", "--out", tmp_path / "r")
+    ended = swsdask("discover", *classes, *given, *options)
+    assert ended.code == 0, ended.err
+    result = read_outputs(str(tmp_path / "r"))
+    folds = {name for name in result.scores["condition"] if name.startswith("all/")}
+    assert len(folds) == len({line.split()[0] for line in (tmp_path / "sim.phn").read_text().splitlines()})
+    found = sws.compare(tmp_path / "r", ["coverage", "boundary_f_score"], replicates=4000)
+    assert found.how.resample == "folds"
+    assert {row["condition"] for row in found.interval_table.to_pylist()} == {"all"}
+    for row in found.interval_table.to_pylist():
+        own = result.scores[(result.scores["system"] == row["system"]) & (result.scores["measure"] == row["measure"])]
+        of_folds = own[own["condition"].isin(folds)]["value"].dropna()
+        assert row["value"] == pytest.approx(own[own["condition"] == "all"]["value"].iloc[0])
+        literal = stats.bootstrap((of_folds,), np.mean, n_resamples=4000, method="percentile", rng=1)
+        assert row["standard_error"] == pytest.approx(literal.standard_error, rel=0.1)
+        assert row["low"] == pytest.approx(literal.confidence_interval.low, abs=0.5 * row["standard_error"])
+        assert row["high"] == pytest.approx(literal.confidence_interval.high, abs=0.5 * row["standard_error"])
+    shown = swsdask("compare", tmp_path / "r", "--measures", "coverage", "--replicates", "50")
+    assert shown.code == 0, shown.err
+    assert "50 replicates of the folds, seed 0" in shown.out
 
 
 def test_simulated_files_are_scored(swsdask: Call, tmp_path: Path) -> None:
