@@ -376,7 +376,7 @@ def test_every_statistic_survives_arrow_and_follows_only_the_rules_that_it_names
         for settings in SETTINGS:
             evaluation = sws.open(archive, settings={"evaluation": settings})
             sws.score(evaluation, cache=False)
-            sws.score(evaluation, by="source_type", cache=False)
+            sws.score(evaluation, by="document_pattern:.", cache=False)
     wide = sample(tmp_path / "wide", ("a", 1))
     sws.score(wide, cache=False)
     sws.compare(wide, ["mtwv", "cnxe", "cnxe_min", "ap"], runs=["a"], replicates=10)
