@@ -15,8 +15,8 @@ from swsdask.model.results import CURVES, SCORES, Result
 N_TRIALS, BETA = 10_000, 66.0
 
 MANIFEST: dict[str, Any] = {
-    "signature": "swsdask 0.1.0 outside=drop 0123456789abcdef",
-    "swsdask": "0.1.0",
+    "signature": "swsdask 0.2.0 outside=drop 0123456789abcdef",
+    "swsdask": "0.2.0",
     "measures": "all",
     "settings": {"trials": "virtual", "outside": "drop", "operating_point": {"p_target": 0.00015, "c_miss": 100.0}},
     "inputs": {"ecf": "aa11", "rttm": "bb22"},

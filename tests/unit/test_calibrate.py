@@ -35,7 +35,7 @@ def fitted_on(**changed: Any) -> FittedOn:
         "system": 'sys "a" \\ \x7f é',
         "run": "ab12",
         "evaluation": {"ecf": "1", "rttm": "2", "queries": "3"},
-        "signature": "swsdask 0.1.0 defaults 0123",
+        "signature": "swsdask 0.2.0 defaults 0123",
         "prior_log_odds": -4.2,
         "impute": "min",
         "impute_score": 0.1,
