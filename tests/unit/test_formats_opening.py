@@ -60,7 +60,7 @@ def test_content_tells_the_compression_and_the_name_does_not(tmp_path: Path, con
     assert read(path) == TEXT
 
 
-@pytest.mark.parametrize("kind", COMPRESSED.keys() - {"zip"})
+@pytest.mark.parametrize("kind", sorted(COMPRESSED.keys() - {"zip"}))
 def test_parts_compressed_one_behind_the_other(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(COMPRESSED[kind] * 3)
