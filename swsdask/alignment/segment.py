@@ -164,7 +164,7 @@ def _holding(segments: Segments, document: I32, channel: I8, middle: I64) -> I64
     track = np.searchsorted(tracks, wanted)
     at = track * _LIMIT + np.clip(middle, 0, _LIMIT - 1)
     before = np.searchsorted(edges, at, "right") - 1
-    there = (np.append(tracks, -1)[track] == wanted) & (before >= 0)
+    there = (np.append(tracks, -1)[track] == wanted) & (before >= 0) & (middle >= 0)
     found: I64 = np.where(there, np.append(holder, -1)[2 * before + (np.append(edges, -1)[before] != at)], -1)
     return found
 

@@ -94,7 +94,10 @@ class LocalProcesses(Workers):
             # is lost again shortly before would never be restarted, so that check is put off beyond any run.
             unhurried = {"distributed.deploy.lost-worker-timeout": "1 day"}
             stack.enter_context(dask.config.set(unhurried))
-            client = stack.enter_context(Client(cluster, timeout=self.timeout_s))
+            try:
+                client = stack.enter_context(Client(cluster, timeout=self.timeout_s))
+            except OSError as error:
+                raise ClusterError(f"the scheduler of the worker processes does not answer: {error}") from error
             check_memory(client)
             yield client
 

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import partial
-from multiprocessing import active_children
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -364,9 +364,17 @@ def test_a_worker_is_restarted_however_soon_dask_looks_for_it() -> None:
 
 def test_workers_that_do_not_start_in_time_are_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask would wait without end for one that is stopped."""
+
+    def wait_for_a_stuck_worker(**_: object) -> None:
+        worker = get_context("spawn").Process(target=time.sleep, args=(600,))
+        worker.start()
+        worker.join()
+        raise RuntimeError("Nanny failed to start.")
+
     monkeypatch.setattr(clusters, "ANSWER_S", 0.01)
+    monkeypatch.setattr(clusters, "LocalCluster", wait_for_a_stuck_worker)
     before = set(active_children())
-    with pytest.raises(ClusterError, match="did not start"):
+    with pytest.raises(ClusterError, match="did not start: Nanny failed to start"):
         LocalProcesses(workers=1, timeout_s=0.01).connected(print).__enter__()
     assert set(active_children()) <= before
 

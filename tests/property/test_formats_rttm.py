@@ -62,14 +62,21 @@ def half_even(seconds: Fraction) -> tuple[int, bool]:
     return round(seconds * 10_000), (seconds * 10_000).denominator != 1
 
 
-def literal_reading(text: str) -> tuple[list[dict[str, object]], Counter[str]]:
+Genders = dict[tuple[str, str], str]
+
+
+def literal_reading(text: str) -> tuple[list[dict[str, object]], Counter[str], Genders]:
     rows: list[dict[str, object]] = []
     skipped: Counter[str] = Counter()
+    genders: Genders = {}
     for number, line in enumerate(text.split("\n"), 1):
         fields = line.replace("\t", " ").replace("\r", " ").split(" ")
         fields = [field for field in fields if field]
         if not fields or fields[0].startswith(";;"):
             continue
+        document = {"a.wav": "a", "audio/b.SPH": "b"}.get(fields[1], fields[1])
+        if fields[0] == "SPKR-INFO" and fields[6] not in ("<NA>", "unknown"):
+            genders.setdefault((document, fields[7]), fields[6])
         if fields[0] not in ("LEXEME", "SPEAKER"):
             skipped[fields[0]] += 1
             continue
@@ -78,7 +85,7 @@ def literal_reading(text: str) -> tuple[list[dict[str, object]], Counter[str]]:
         rows.append(
             {
                 "type": fields[0],
-                "document": {"a.wav": "a", "audio/b.SPH": "b"}.get(fields[1], fields[1]),
+                "document": document,
                 "channel": int(fields[2]),
                 "start": start,
                 "end": end,
@@ -89,15 +96,15 @@ def literal_reading(text: str) -> tuple[list[dict[str, object]], Counter[str]]:
                 "rounded": start_rounded + end_rounded,
             }
         )
-    return rows, skipped
+    return rows, skipped, genders
 
 
 @given(texts(faulty=False))
 def test_a_right_file_is_read_as_the_format_says(text: str) -> None:
     problems = Problems()
-    table, skipped = read_records(Lines(1, text.encode()), "x", problems)
+    table, skipped, genders = read_records(Lines(1, text.encode()), "x", problems)
     assert list(problems) == []
-    assert (table.to_pylist(), skipped) == literal_reading(text)
+    assert (table.to_pylist(), skipped, genders) == literal_reading(text)
 
 
 @given(texts(faulty=True))
@@ -112,11 +119,12 @@ def test_all_at_once_and_line_by_line_agree(text: str) -> None:
     assert not problems
     assert together.table.equals(singly.table.combine_chunks())
     assert together.skipped == singly.skipped
+    assert together.genders == singly.genders
 
 
 @given(st.lists(records(17).map(lambda fields: " ".join([*fields[:8], "1"])), min_size=1, max_size=30))
 def test_most_files_are_read_all_at_once(rows: list[str]) -> None:
-    table, _ = rttm._read_together(Lines(1, "".join(f"{row}\n" for row in rows).encode()))
+    table, *_ = rttm._read_together(Lines(1, "".join(f"{row}\n" for row in rows).encode()))
     assert len(table) == sum(row.startswith(("LEXEME", "SPEAKER")) for row in rows)
 
 

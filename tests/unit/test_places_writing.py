@@ -221,7 +221,7 @@ def test_a_commit_that_the_disk_fails_after_is_told(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(writing, "_sync", fail)
     with pytest.raises(OSError, match="Input/output error: the new files are committed and can be read"):
         write_outputs(new, tmp_path)
-    assert read_outputs(tmp_path).table["system"].equals(new.table["system"])
+    assert read_outputs(tmp_path).table["system"].to_pylist() == new.table["system"].to_pylist()
 
 
 def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

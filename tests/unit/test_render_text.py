@@ -27,7 +27,10 @@ def of(*rows: tuple[Any, ...], manifest: dict[str, Any] = MANIFEST) -> Result:
     return Result(table(rows, SCORES), three_systems().curves.slice(0, 0), manifest)
 
 
-def test_piped_output_has_every_number_of_a_system_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_piped_output_has_every_number_of_a_system_on_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     result = three_systems()
     print_leaderboard(result)
     lines = capsys.readouterr().out.splitlines()
@@ -107,6 +110,7 @@ def test_requested_measures_go_on_below_where_the_terminal_is_narrow(width: int)
 def test_the_variable_columns_bounds_the_table_and_wide_does_not(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     print_leaderboard(three_systems())
     whole = capsys.readouterr().out
     assert "--wide" not in whole
