@@ -6,11 +6,13 @@ Names of trec_eval and ir_measures are read too.
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import at_level, names_in, parted
@@ -59,15 +61,8 @@ POINTS = {
 """By family."""
 
 _TREC_EVAL = names_in("trec_eval")
-_IR_MEASURES = {
-    **names_in("ir_measures"),
-    "RBP": "rbp@0.8",
-    "SetF(beta=1.0)": "set_f1",
-    "nDCG(dcg='log2')": "ndcg",
-    "nDCG(dcg='log2')@": "ndcg_at_rank@",
-}
+_IR_MEASURES = names_in("ir_measures")
 
-_WITH_LEVEL = re.compile(r"(?P<open>[A-Za-z]+\((?:[^)]*, *)?)rel=(?P<level>[0-9]+)(?:, *)?(?P<close>[^)]*\)(?:@.*)?)")
 _LEVELLED = {
     "map",
     "map_n_averaged",
@@ -104,52 +99,113 @@ _LEVELLED = {
 }
 """The families that take documents as relevant or not, from grade 1 on or from another."""
 
+_DEFAULTS: Mapping[str, Mapping[str, object]] = {
+    **{name: {} for name in ("Bpref", "ERR", "Judged", "NumQ", "NumRel", "NumRet", "RBP", "SetR", "infAP")},
+    **{name: {"judged_only": False} for name in ("AP", "IPrec", "P", "R", "RR", "Rprec", "SetAP", "Success")},
+    "SetF": {"beta": 1.0, "judged_only": False},
+    "SetP": {"relative": False, "judged_only": False},
+    "nDCG": {"dcg": "log2", "judged_only": False},
+}
+"""The measures of ir_measures of which some form is computed here, with what parameters are where they are left out.
+The grade `rel` is a level here."""
+
+_IMPLIED: Mapping[str, Mapping[str, object]] = {"RBP": {"p": 0.8}}
+_ALIASES: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    "BPref": ("Bpref", {}),
+    "MAP": ("AP", {}),
+    "MRR": ("RR", {}),
+    "NDCG": ("nDCG", {}),
+    "NumRelRet": ("NumRet", {"rel": RELEVANT}),
+    "Precision": ("P", {}),
+    "RPrec": ("Rprec", {}),
+    "Recall": ("R", {}),
+    "SetRelP": ("SetP", {"relative": True}),
+}
 _NOT_COMPUTED = re.compile(
-    r"(Accuracy|BPM|Compat|INS[TQ]|SDCG|NERR[0-9]+|(alpha_n?D?CG|n?ERR_IA|n?NRBP|(AP|P)_IA|StRecall)|"
-    r"(n?DCG|AP|P|R|RR|Rprec|RBP|Set[PRF]|SetAP|IPrec|Success|Bpref|infAP|ERR|Judged)\(.*\))(\(.*\))?(@.*)?"
+    "Accuracy|BPM|Compat|INS[TQ]|SDCG|NERR(8|9|10|11)|(alpha|\u03b1)_n?DCG|n?ERR_IA|n?NRBP|(AP|MAP|P)_IA|StRecall"
 )
-"""What ir_measures writes that is none of our measures: of intents and user models, with other gains, or with documents
-that are judged only."""
+"""The measures of ir_measures of intents and of user models."""
 
 _POINT = re.compile(r"(?<=[@_=])([0-9.]+)\)?$")
+
+
+class _Written(NamedTuple):
+    """A measure in the form that ir_measures reads, a Python expression: `P(rel=2)@5`."""
+
+    name: str
+    parameters: Mapping[str, object]
+    point: str
+
+    @classmethod
+    def of(cls, text: str) -> Self | None:
+        """The parts of a text in that form; None for others."""
+        try:
+            node: ast.expr = ast.parse(text, mode="eval").body
+            point, given = "", list[ast.keyword]()
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+                point = repr(ast.literal_eval(node.right))
+                node = node.left
+            if isinstance(node, ast.Call) and not node.args:
+                given = node.keywords
+                node = node.func
+            parameters = {str(each.arg): ast.literal_eval(each.value) for each in given}
+        except (SyntaxError, ValueError):
+            return None
+        return cls(node.id, parameters, point) if isinstance(node, ast.Name) else None
+
+    def __str__(self) -> str:
+        listed = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return self.name + (f"({listed})" if listed else "") + (f"@{self.point}" if self.point else "")
 
 
 def from_elsewhere(name: str) -> str:
     """Our name of a measure that is written as ir_measures writes it, `P@5`, or trec_eval, `P_5`; others as they are.
 
-    Raises `SettingsError` for measures of ir_measures that are not computed here.
+    Raises `SettingsError` for measures of ir_measures that are not computed here, with the nearest that is.
 
     Examples
     --------
     >>> [from_elsewhere(name) for name in ("AP", "P(rel=2)@5", "ndcg_cut_100", "RBP(p=0.5)", "atwv", "twv@0.5")]
     ['map', 'precision_at_rank(rel=2)@5', 'ndcg_at_rank@100', 'rbp@0.5', 'atwv', 'twv@0.5']
     """
-    plain, level = name.replace('"', "'"), RELEVANT
-    counted = _WITH_LEVEL.fullmatch(plain)
-    if counted is not None:
-        plain = re.sub(r", *(?=\))", "", f"{counted['open']}{counted['close']}").replace("()", "")
-        level = int(counted["level"])
-        plain = "NumRet(rel=1)" if plain == "NumRet" else plain
-    found = _named(plain)
+    written = _Written.of(name)
+    if written is None or not (written.name in {*_DEFAULTS, *_ALIASES} or _NOT_COMPUTED.fullmatch(written.name)):
+        return _named(name, _TREC_EVAL) or name
+    found = _of_ir_measures(written)
     if found is not None:
-        return at_level(found, level)
-    if _NOT_COMPUTED.fullmatch(name):
-        raise SettingsError(
-            f"measure {name!r} of ir_measures is not computed here. See `swsdask measures` for those that are."
-        )
-    return name
+        return found
+    if name in _ALIASES:  # Precision and Recall, which have another meaning there only at a rank
+        return name
+    known = [each.replace("@", f"@{written.point or 10}") for each in _IR_MEASURES if not each.endswith("=")]
+    family, _ = _ALIASES.get(written.name, (written.name, {}))
+    own = [each for each in known if each.partition("@")[0] == family]
+    nearest = get_close_matches(str(written._replace(parameters={})), own or known, n=1, cutoff=0.0)
+    raise SettingsError(f"measure {name!r} of ir_measures is not computed here. Nearest: {nearest[0]}.")
 
 
-def _named(name: str) -> str | None:
-    """Our name of a measure without a level, None if no other tool calls one so."""
-    whole = _IR_MEASURES.get(name) or _TREC_EVAL.get(name)
+def _of_ir_measures(written: _Written) -> str | None:
+    """Our name of a measure, None if it is not computed here."""
+    name, implied = _ALIASES.get(written.name, (written.name, {}))
+    given = {**_IMPLIED.get(name, {}), **implied, **written.parameters}
+    level = given.get("rel", RELEVANT)
+    left_out = {**_DEFAULTS.get(name, {}), "rel": level}
+    if name == "NumRet":  # with a grade it counts those retrieved that are relevant
+        left_out.pop("rel")
+        given |= {"rel": RELEVANT} if "rel" in given else {}
+    told = {key: value for key, value in given.items() if key not in left_out or left_out[key] != value}
+    found = _named(str(_Written(name, told, written.point)), _IR_MEASURES)
+    return at_level(found, level) if found is not None and isinstance(level, int) else None
+
+
+def _named(name: str, theirs: Mapping[str, str]) -> str | None:
+    """Our name of a measure without a level by a tool's names; None if it calls none so."""
+    whole = theirs.get(name)
     if whole is not None and not whole.endswith("@"):
         return whole
     point = _POINT.search(name)
     if point is None:
         return None
-    family = name[: point.start()]
-    ours = _IR_MEASURES.get(family) or _TREC_EVAL.get(family)
+    ours = theirs.get(name[: point.start()])
     return None if ours is None or not ours.endswith("@") else f"{ours}{point[1]}"
 
 
