@@ -84,20 +84,25 @@ def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:
 
 
 def _notes(run: Run, settings: EvaluationSettings) -> Iterator[Note]:
-    fate = "false alarms unless they match an occurrence" if settings.outside == "false_alarm" else "dropped"
+    fate = "counted as false alarms unless they match an occurrence" if settings.outside == "false_alarm" else "dropped"
     elsewhere = run.outside - sum(run.unknown_documents.values())
     if run.unknown_queries:
-        which = "of unknown queries"
-        yield Note(f"dropped: {_listed('detections', which, run.unknown_queries)}.", f"dropped: detections {which}.")
+        yield _unknown("dropped", "of unknown queries", run.unknown_queries)
     if run.unknown_documents:
-        which = "in documents that the evaluation does not know"
-        yield Note(f"{fate}: {_listed('detections', which, run.unknown_documents)}.", f"{fate}: detections {which}.")
+        yield _unknown(fate, "in documents that the evaluation does not know", run.unknown_documents)
     if elsewhere and settings.compat != "mediaeval":
-        which = "outside the evaluated excerpts."
-        yield Note(f"{fate}: {counted(elsewhere, 'detections')} {which}", f"{fate}: detections {which}")
+        yield _count(fate, elsewhere, "detections", "outside the evaluated excerpts.")
     if run.rounded:
-        which = "finer than 0.1 ms."
-        yield Note(f"rounded: {counted(run.rounded, 'times')} {which}", f"rounded: times {which}")
+        yield _count("rounded", run.rounded, "times", "finer than 0.1 ms.")
+
+
+def _count(fate: str, number: int, things: str, which: str) -> Note:
+    return Note(f"{fate}: {counted(number, things)} {which}", f"{fate}: {{}} {things} {which}", number)
+
+
+def _unknown(fate: str, which: str, rows: Mapping[str, int]) -> Note:
+    text = f"{fate}: {_listed('detections', which, rows)}."
+    return Note(text, f"{fate}: {{}} detections {which}.", sum(rows.values()))
 
 
 def _listed(things: str, which: str, rows: Mapping[str, int]) -> str:

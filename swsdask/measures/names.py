@@ -14,6 +14,9 @@ from difflib import get_close_matches
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
+from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
+from swsdask.measures.judged_retrieval import JudgedRetrieval
+from swsdask.measures.ranked_retrieval import RankedRetrieval
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import at_level, names_in, parted
 from swsdask.model.retrieval import RELEVANT
@@ -63,41 +66,9 @@ POINTS = {
 _TREC_EVAL = names_in("trec_eval")
 _IR_MEASURES = names_in("ir_measures")
 
-_LEVELLED = {
-    "map",
-    "map_n_averaged",
-    "map_n_no_relevant",
-    "map_n_missing",
-    "ap",
-    "r_precision",
-    "precision_at_rank@",
-    "precision_at_recall@",
-    "recall_at_rank@",
-    "success_at_rank@",
-    "ap_at_rank@",
-    "reciprocal_rank",
-    "rbp@",
-    "eleven_point_precision",
-    "set_precision",
-    "set_recall",
-    "set_f1",
-    "set_map",
-    "gm_map",
-    "n_retrieved",
-    "n_relevant",
-    "n_relevant_retrieved",
-    "bpref",
-    "gm_bpref",
-    "inferred_ap",
-    "binary_gain",
-    "precision_at_relevant@",
-    "relative_precision_at_rank@",
-    "set_relative_precision",
-    "reciprocal_rank_at_rank@",
-    "utility",
-    "n_nonrelevant_judged",
-}
-"""The families that take documents as relevant or not, from grade 1 on or from another."""
+_BINARY = (AveragePrecision, MeanAveragePrecision, RankedPrecision, RankedRetrieval, JudgedRetrieval)
+_LEVELLED = {name for family in _BINARY for name in family.names}
+"""The measures that take documents as relevant or not, from grade 1 on or from another."""
 
 _DEFAULTS: Mapping[str, Mapping[str, object]] = {
     **{name: {} for name in ("Bpref", "ERR", "Judged", "NumQ", "NumRel", "NumRet", "RBP", "SetR", "infAP")},

@@ -92,8 +92,8 @@ def _duplicates(scored: Scored) -> Iterator[Note]:
         "first": ("Rankings leave out", f"behind the first one of a {trial} in the run's files."),
         "false-positive": ("Rankings count as false alarms", f"beside the best one of a {trial}."),
     }[str(scored.reference.ranking.duplicates)]
-    further = counted(scored[EventHits].further, "detections")
-    yield Note(f"{what} {further} {which}", f"{what} detections {which}")
+    further = scored[EventHits].further
+    yield Note(f"{what} {counted(further, 'detections')} {which}", f"{what} {{}} detections {which}", further)
 
 
 def _undecided(counts: Counts) -> Iterator[Note]:
@@ -102,7 +102,7 @@ def _undecided(counts: Counts) -> Iterator[Note]:
     without = int(counts.mapped[..., -1].sum() + counts.unmapped[..., -1].sum())
     every = int(counts.mapped.sum() + counts.unmapped.sum())
     undefined = "without a YES/NO decision: ATWV and what else depends on decisions is not defined."
-    yield Note(f"{without:,} of {counted(every, 'trials')} {undefined}", f"Trials {undefined}")
+    yield Note(f"{without:,} of {counted(every, 'trials')} {undefined}", f"{{}} trials {undefined}", without)
 
 
 def _unexplained(scored: Scored) -> Iterator[Note]:
@@ -124,7 +124,8 @@ def _imputed(scored: Scored) -> Iterator[Note]:
         yield Note(
             f"The imputed score, {trials.score:.6g}, lies above the run's lowest, {lowest:.6g}: "
             f"{counted(n_imputed, 'trials')} not given rank above some that are.",
-            "The imputed score lies above the run's lowest: trials not given rank above some that are.",
+            "The imputed score lies above the run's lowest: {} trials not given rank above some that are.",
+            n_imputed,
         )
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.errors import counted
-from swsdask.model.measures import better, ranking_measures
+from swsdask.model.measures import better, named, ranking_measures
 
 LEADERBOARD = (
     ("n_hit", "n_miss", "n_false_alarm"),
@@ -54,6 +54,14 @@ class Board:
     values: dict[tuple[str, str, str], float]
     by: tuple[str, ...]
     """The measures that rank systems: see `model.measures.ranking_measures`."""
+    groups: tuple[tuple[str, ...], ...]
+    """The columns of a leaderboard, in groups that stay together: the requested measures, each alone, in the order of
+    the request, or those of `columns_of`."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a leaderboard."""
+        return tuple(measure for group in self.groups for measure in group)
 
     def value(self, condition: str, system: str, measure: str) -> float:
         """One number; NaN if the result has none."""
@@ -95,7 +103,9 @@ def board(table: pa.Table, asked: Sequence[str] | None = None) -> Board:
     conditions, systems, measures = (tuple(dict.fromkeys(column)) for column in names)
     by = ranking_measures(measures, asked)
     first = conditions[0] if conditions else ""
-    return Board(conditions, rank(systems, first, values, by), measures, values, by)
+    requested = [[measure] for measure in dict.fromkeys(named(asked or (), measures))]
+    groups = tuple(map(tuple, requested or columns_of(measures)))
+    return Board(conditions, rank(systems, first, values, by), measures, values, by, groups)
 
 
 def rank(

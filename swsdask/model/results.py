@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -14,7 +15,7 @@ import pyarrow as pa
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.late_import import LateImport
-from swsdask.model.leaderboard import Board, board, columns_of
+from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, distinct_headings, named, written
 from swsdask.model.plots import Figures
 from swsdask.model.trials import F64, I64
@@ -88,10 +89,14 @@ false_alarm or correct_nondetection."""
 
 
 class Note(NamedTuple):
-    """A sentence about one system, and the same without its numbers: what systems that share it have in common."""
+    """A sentence about one system, and the same without its numbers: what systems that share it have in common.
+
+    A summary with a `number` has `{}` in its place: of many systems the line says the sum.
+    """
 
     text: str
     summary: str
+    number: int | None = None
 
 
 FEW_SYSTEMS = 3
@@ -102,10 +107,12 @@ def joined(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
     """The notes of systems to read: a line for each, and one line for what holds for many systems."""
     holders: dict[str, list[str]] = {}
     texts: dict[str, set[str]] = {}
+    total: Counter[str] = Counter()
     for system, own in notes.items():
         for note in own:
             holders.setdefault(note.summary, []).append(system)
             texts.setdefault(note.summary, set()).add(note.text)
+            total[note.summary] += note.number or 0
     said = set()
     for system, own in notes.items():
         for note in own:
@@ -115,7 +122,11 @@ def joined(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
             elif note.summary not in said:
                 said.add(note.summary)
                 every = f"{len(who)} of {len(notes)} systems ({listed(who, FEW_SYSTEMS)})"
-                yield f"{'all systems' if len(who) == len(notes) else every}: {note.text if same else note.summary}"
+                line = "all systems" if len(who) == len(notes) else every
+                if same or note.number is None:
+                    yield f"{line}: {note.text if same else note.summary}"
+                else:
+                    yield f"{line}, together: {note.summary.format(f'{total[note.summary]:,}')}"
 
 
 @dataclass(frozen=True)
@@ -239,11 +250,9 @@ class Result(Figures):
     def _repr_html_(self) -> str:
         """The leaderboard of every condition as tables of HTML, as notebooks show it."""
         found = board(self.table, self.asked)
-        asked = self.asked or [name for group in columns_of(found.measures) for name in group]
-        there = [name for name in asked if name in found.measures] or list(found.measures)
         tables = []
         for condition in found.conditions:
-            heading, *lines = self._written(there, condition, "<b>{}</b>".format, escape)
+            heading, *lines = self._written(found.columns or found.measures, condition, "<b>{}</b>".format, escape)
             cells = ["".join(f"<th>{text}</th>" for text in heading)]
             cells += [f"<th>{line[0]}</th>" + "".join(f"<td>{text}</td>" for text in line[1:]) for line in lines]
             rows = "".join(f"<tr>{row}</tr>" for row in cells)

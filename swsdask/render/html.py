@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from swsdask.model.comparison import Comparison
-from swsdask.model.errors import counted
-from swsdask.model.leaderboard import Board, board, columns_of
+from swsdask.model.errors import counted, listed
+from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.settings import matching_presets
@@ -115,9 +115,12 @@ def _verdict(found: Board, comparison: Comparison | None) -> str:
     if len(ranked) < 2 or any(math.isnan(values[system]) for system in ranked[:2]):
         return ""
     first, second = ranked[:2]
+    heading, value = describe(measure).heading, written(measure, values[first])
+    if values[first] == values[second]:
+        equal = [system for system in ranked if values[system] == values[first]]
+        return f"{listed(equal)} share the first place by {heading} with {value}."
     ahead = written(measure, abs(values[first] - values[second]))
-    heading = describe(measure).heading
-    said = f"{first} is first by {heading} with {written(measure, values[first])}, {ahead} ahead of {second}"
+    said = f"{first} is first by {heading} with {value}, {ahead} ahead of {second}"
     for row in comparison.differences_of(condition, measure) if comparison is not None else ():
         if {row["a"], row["b"]} == {first, second} and not math.isnan(row["low"] + row["high"]):
             low, high = sorted(abs(end) if row["low"] * row["high"] > 0 else end for end in (row["low"], row["high"]))
@@ -131,7 +134,7 @@ def _section(
     found: Board, condition: str, drawn: list[dict[str, Any]], comparison: Comparison | None
 ) -> dict[str, Any]:
     systems = found.ranked(condition)
-    columns = [measure for group in columns_of(found.measures) for measure in group]
+    columns = found.columns
     bars = [measure for measure in BARS if measure in found.measures]
     best = {measure: _best(found, condition, measure) for measure in columns}
     tied = {measure: tied_with_best(comparison, condition, measure) for measure in columns}
@@ -172,7 +175,10 @@ def _section(
     return {
         "name": condition,
         "facts": found.facts(condition),
-        "columns": [{"heading": describe(m).heading, "title": describe(m).title} for m in columns],
+        "columns": [
+            {"heading": heading, "title": describe(measure).title}
+            for measure, heading in zip(columns, distinct_headings(columns), strict=True)
+        ],
         "rows": rows,
         "has_bars": bool(bars),
         "whisker": describe(whisker).heading if whisker else "",

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdask.model.errors import InputError, Problem
-from swsdask.model.leaderboard import board, columns_of
+from swsdask.model.leaderboard import board
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES, RankCorrelation, Result, coded
 from swsdask.places.reading import Place, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
@@ -193,11 +193,9 @@ def result_as(form: str, result: Result) -> str:
     if form == "csv":
         return result.to_csv() or ""
     found = board(result.table, result.asked)
-    asked = result.asked or [name for group in columns_of(found.measures) for name in group]
-    there = [name for name in asked if name in found.measures] or list(found.measures)
     write, heading = {"markdown": (result.to_markdown, "**{}**\n\n"), "latex": (result.to_latex, "% {}\n")}[form]
     titles = ["" if len(found.conditions) == 1 else heading.format(name) for name in found.conditions]
-    tables = (write(there, condition=name) for name in found.conditions)
+    tables = (write(found.columns or found.measures, condition=name) for name in found.conditions)
     return "\n".join(f"{title}{table}\n" for title, table in zip(titles, tables, strict=True))
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.errors import counted
-from swsdask.model.leaderboard import FACTS, Board, board, columns_of, importance
+from swsdask.model.leaderboard import FACTS, Board, board, importance
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
 
@@ -41,10 +41,9 @@ def print_leaderboard(
         bounded = (sys.stdout.isatty() or "COLUMNS" in os.environ) and not wide
         console = Console(width=None if bounded else _UNBOUNDED, highlight=False, markup=False, emoji=False)
     found = board(result.table, result.asked)
-    asked = None if result.asked is None else [[measure] for measure in found.measures]
-    groups = asked or columns_of(found.measures)
+    groups: Sequence[Sequence[str]] = found.groups
     narrow: list[list[str]] = []
-    if asked is None:
+    if result.asked is None:
         groups, narrow = _fitting(console, found, groups)
     _print_line(console, "Signature", str(result.manifest.get("signature", "")))
     columns = {measure for group in (*groups, *narrow) for measure in group} | set(FACTS)

@@ -28,7 +28,7 @@ MOST = 16
 """Of how many choices of reference, settings and measures the results of a run are kept."""
 
 SYSTEM = "system"
-_NOTES = pa.list_(pa.struct([(name, pa.string()) for name in Note._fields]))
+_NOTES = pa.list_(pa.struct({"text": pa.string(), "summary": pa.string(), "number": pa.int64()}))
 
 
 class KeptResults:

@@ -230,7 +230,10 @@ class TestPolicy:
             "a: dropped: 2 detections outside the evaluated excerpts.",
         )
         (note,) = self.check(ROWS[2:], outside="false_alarm")
-        assert note == "a: false alarms unless they match an occurrence: 1 detection outside the evaluated excerpts."
+        assert (
+            note
+            == "a: counted as false alarms unless they match an occurrence: 1 detection outside the evaluated excerpts."
+        )
 
     def test_ten_ids_are_listed_and_the_rest_counted(self) -> None:
         rows: list[Row] = [("q1", f"x{i:02}", 1, 0, 1, 0.5, 1) for i in range(13)]

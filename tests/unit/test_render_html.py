@@ -235,6 +235,20 @@ def test_the_first_screen_says_who_won_and_by_how_much() -> None:
     assert f'<p class="first">{said}</p>' in page(result)
 
 
+def test_systems_with_equal_numbers_share_the_first_place() -> None:
+    values = {"a": 0.5, "b": 0.25, "c": 0.5}
+    rows = [(name, "all", None, "atwv", value) for name, value in values.items()]
+    result = Result(table(rows, SCORES), table([], CURVES), {})
+    assert '<p class="first">a, c share the first place by ATWV with 0.5000.</p>' in page(result)
+
+
+def test_the_leaderboard_has_the_requested_measures_in_their_order() -> None:
+    rows = [(system, "all", None, measure, 0.5) for measure in ("map", "stwv") for system in "ab"]
+    result = Result(table(rows, SCORES), table([], CURVES), {"measures": ["stwv", "map"]})
+    headings = [row for row in Page(page(result)).rows if "MAP" in row]
+    assert [cell for cell in headings[0] if cell in ("MAP", "STWV")] == ["STWV", "MAP"]
+
+
 def test_notes_are_folded_under_their_count() -> None:
     many = page(replace(three_systems(), notes=tuple(f"Note {k}." for k in range(30))))
     assert '<details class="notes"><summary>30 notes</summary>' in many

@@ -156,10 +156,10 @@ def test_notes_on_many_systems_are_one_line() -> None:
     some = "5 of 6 systems (u0, u1, u2 and 2 more)"
     assert [*joined(noted(3, 1, alike=True))] == [f"u{number}: 3 of 3 trials {undefined}" for number in range(3)]
     assert [*joined(noted(4, 0, alike=True))] == [f"all systems: 3 of 3 trials {undefined}"]
-    assert [*joined(noted(4, 0, alike=False))] == [f"all systems: Trials {undefined}"]
+    assert [*joined(noted(4, 0, alike=False))] == [f"all systems, together: 6 trials {undefined}"]
     assert [*joined(noted(5, 1, alike=True))] == [f"{some}: 3 of 3 trials {undefined}"]
     apart = noted(5, 1, alike=False)
-    assert [*joined(apart)] == [f"{some}: Trials {undefined}"]
+    assert [*joined(apart)] == [f"{some}, together: 7 trials {undefined}"]
     assert [note.text for note in apart["u1"]] == [f"2 of 2 trials {undefined}"]
 
 
