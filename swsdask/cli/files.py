@@ -12,6 +12,7 @@ from swsdask.cli.options import (
     Encoded,
     corpus_options,
     encoding_options,
+    records_format_option,
     settings_options,
 )
 
@@ -23,11 +24,13 @@ from swsdask.cli.options import (
 )
 @corpus_options
 @settings_options
+@records_format_option
 def validate(
     paths: tuple[str, ...],
     reference: str | None,
     chosen: Chosen,
     corpus: Corpus,
+    form: str,
 ) -> None:
     """Check references, runs, files of term discovery, folders and globs of them; list every problem with file:line.
 
@@ -37,11 +40,14 @@ def validate(
     With --phones and --words (and what else is of the corpus) the files of a corpus are checked against each other, and
     class files against them, as `swsdask discover` would by the same --definition.
 
-    Exit code 0: all well; 2: problems, which go to stderr.
+    Exit code 0: all well; 2: problems, which go to stderr. As csv or json they go to stdout, a record for each.
     """
+    from dataclasses import asdict
+
     import swsdask as sws
     from swsdask.archive.store import is_archive
     from swsdask.model.errors import counted
+    from swsdask.render.records import records_as
 
     if not paths and not any(corpus.arguments().values()):
         raise click.UsageError("Give the files to check.")
@@ -54,12 +60,15 @@ def validate(
         **{name: value for name, value in corpus.arguments().items() if value is not None},
         **chosen.arguments(),
     )
-    for problem in report.problems:
-        click.echo(str(problem), err=True)
+    if form != "text":
+        click.echo(records_as(form, [asdict(problem) for problem in report.problems]))
+    else:
+        for problem in report.problems:
+            click.echo(str(problem), err=True)
     if report.total:
         click.echo(f"swsdask: {counted(report.total, 'problems')}", err=True)
         sys.exit(2)
-    for file in report.files:
+    for file in report.files if form == "text" else ():
         counts = ", ".join(counted(count, what) for what, count in file.counts.items() if count)
         click.echo(f"{file.file}: {file.format.value if file.format else 'unknown'}: {counts}")
 

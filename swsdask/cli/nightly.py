@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from swsdask.cli.logs import LoggedPhases, configure, log_options
+from swsdask.cli.options import records_format_option
 
 REFUSED = 5
 """The exit code of a night that refused some runs."""
@@ -83,12 +84,17 @@ def nightly(
 @click.argument("system", required=False)
 @click.option("--measure", metavar="NAME", help="The measure (default: the one that ranks).")
 @click.option("--condition", metavar="NAME", default="all", show_default=True, help="The condition.")
-def history(archive: str, system: str | None, measure: str | None, condition: str) -> None:
-    """Print the numbers of an ARCHIVE night by night: of all systems a line each, of one SYSTEM a table and a plot."""
+@records_format_option
+def history(archive: str, system: str | None, measure: str | None, condition: str, form: str) -> None:
+    """Print the numbers of an ARCHIVE night by night: of all systems a line each, of one SYSTEM a table and a plot.
+
+    As csv or json it is a record for every night and system.
+    """
     from swsdask.archive.storage import Storage
     from swsdask.model.errors import SettingsError
     from swsdask.nightly.history import read_history
     from swsdask.render.history import print_history, print_system
+    from swsdask.render.records import records_as
 
     past = read_history(Storage(archive))
     if not past.nights:
@@ -101,10 +107,12 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
             f"{archive}: no night has {measure!r} in the condition {condition!r}. Measures: "
             f"{', '.join(found.measures)}. Conditions: {', '.join(found.conditions)}."
         )
-    if system is None:
-        print_history(rows, measure, len(past.nights))
-        return
-    own = [row for row in rows if row["system"] == system]
+    own = [row for row in rows if system in (None, row["system"])]
     if not own:
         raise SettingsError(f"{archive}: no night has {system!r}. Systems: {', '.join(found.systems)}.")
-    print_system(own, measure, len(past.nights))
+    if form != "text":
+        click.echo(records_as(form, own))
+    elif system is None:
+        print_history(own, measure, len(past.nights))
+    else:
+        print_system(own, measure, len(past.nights))

@@ -332,6 +332,10 @@ format_option = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout."
 )
 
+records_format_option = click.option(
+    "--format", "form", type=click.Choice(["text", "csv", "json"]), default="text", help="What goes to stdout."
+)
+
 result_format_option = click.option(
     "--format",
     "form",

@@ -11,6 +11,7 @@ from swsdask.cli.options import (
     measures_option,
     names,
     out_option,
+    records_format_option,
 )
 
 
@@ -55,7 +56,8 @@ def plot(results: str, figure: str, kind: str, systems: list[str] | None, condit
 @measures_option("Only these measures, e.g. atwv,cnxe,map,twv@0.5.")
 @click.option("--condition", metavar="NAME", default="all", help="The condition whose numbers rank systems (all).")
 @out_option("Write rank_correlation.parquet and rank_correlation.html into a directory or URL.")
-def correlate(results: str, measures: list[str] | None, condition: str, out: str | None) -> None:
+@records_format_option
+def correlate(results: str, measures: list[str] | None, condition: str, out: str | None, form: str) -> None:
     """Compare the rankings of systems under each pair of measures, from RESULTS, which `swsdask score --out` wrote.
 
     Kendall's tau-b is 1 where two measures rank systems alike and -1 where one reverses the other; tau_AP weighs the
@@ -66,13 +68,18 @@ def correlate(results: str, measures: list[str] | None, condition: str, out: str
     from swsdask.model.leaderboard import board
     from swsdask.render.outputs import read_outputs
     from swsdask.render.rank_correlation import print_rank_correlation, write_rank_correlation
+    from swsdask.render.records import records_as
 
     result = read_outputs(results)
     found = rank_correlation(result, measures, condition)
     scores = board(result.table, result.asked)
     signature = str(result.manifest.get("signature", ""))
-    print_rank_correlation(found, scores)
-    click.echo(f"\nSignature: {signature}")
+    if form == "text":
+        print_rank_correlation(found, scores)
+        click.echo(f"\nSignature: {signature}")
+    else:
+        click.echo(records_as(form, found.table.to_pylist()))
     if out is not None:
         write_rank_correlation(found, scores, out, signature)
-        click.echo(f"\nWritten to {out}: rank_correlation.parquet, rank_correlation.html")
+        if form == "text":
+            click.echo(f"\nWritten to {out}: rank_correlation.parquet, rank_correlation.html")

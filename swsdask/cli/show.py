@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 import pyarrow as pa
@@ -13,9 +14,12 @@ from rich.console import Console
 from rich.table import Table
 
 from swsdask.archive.discovery import open_discovery
+from swsdask.archive.protocols import Run
+from swsdask.cli.options import records_format_option
 from swsdask.model.errors import counted
 from swsdask.model.layers import KEPT_NONE
 from swsdask.model.units import TICKS_PER_SECOND
+from swsdask.render.records import records_as
 
 MOST_LEVELS = 8
 """How many conditions of a key are listed."""
@@ -26,29 +30,45 @@ MOST_LEVELS = 8
 @click.option("--version", type=int, help="An earlier version.")
 @click.option("--versions", is_flag=True, help="List all versions with what each changed.")
 @click.option("--diff", type=int, nargs=2, metavar="A B", help="What version B has that version A has not.")
-def show(archive: str, version: int | None, versions: bool, diff: tuple[int, int] | None) -> None:
+@records_format_option
+def show(archive: str, version: int | None, versions: bool, diff: tuple[int, int] | None, form: str) -> None:
     """Show what an ARCHIVE contains: documents, queries, words, the conditions that --by can have, and every run with
     what was dropped or rounded.
 
-    Of term discovery: the corpus, and every system with its classes and fragments.
+    Of term discovery: the corpus, and every system with its classes and fragments. As csv or json it is a record for
+    every system or version.
     """
     from swsdask.archive.discovery import is_discovery
 
     if sum((version is not None, versions, diff is not None)) > 1:
         raise click.UsageError("Give one of --version, --versions and --diff.")
+    if diff is not None and form != "text":
+        raise click.UsageError("--diff prints text only.")
     if versions:
-        _show_versions(archive)
+        _show_versions(archive, form)
     elif diff is not None:
         _show_difference(archive, *diff)
     elif is_discovery(archive):
-        show_discovery(archive, version)
+        _show_discovery(archive, version, form)
     else:
-        _show_detections(archive, version)
+        _show_detections(archive, version, form)
 
 
-def _show_versions(archive: str) -> None:
+def _show_versions(archive: str, form: str) -> None:
     from swsdask.archive.expiry import list_versions
 
+    if form != "text":
+        records = [
+            {
+                "version": each.number,
+                "committed": datetime.fromtimestamp(each.committed, UTC).isoformat(timespec="seconds"),
+                "systems": len(each.systems),
+                **{name: len(found) for name, found in vars(each.changed).items()},
+            }
+            for each in list_versions(archive)
+        ]
+        click.echo(records_as(form, records))
+        return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in ("Version", "Committed (UTC)", "Systems", "Added", "Replaced", "Removed", "Settings changed"):
         table.add_column(heading, justify="left" if heading.startswith("Committed") else "right")
@@ -79,7 +99,7 @@ def _print(table: Table) -> None:
     Console(width=width, highlight=False, markup=False).print(table)
 
 
-def _show_detections(archive: str, version: int | None) -> None:
+def _show_detections(archive: str, version: int | None, form: str) -> None:
     from swsdask.api.manifest import differences
     from swsdask.archive.check_runs import collection_statistics
     from swsdask.archive.reference import build_reference, requestable
@@ -90,6 +110,9 @@ def _show_detections(archive: str, version: int | None) -> None:
     from swsdask.model.settings import OperatingPoint, Settings
 
     opened = open_archive(archive, version)
+    if form != "text":
+        click.echo(records_as(form, [_record(run) for run in opened.runs]))
+        return
     settings = Settings() if opened.kept is None else opened.kept.settings()
     documents = opened.documents
     hours = sum(audio_time(documents, settings.evaluation.compat).values()) / HALF_TICKS_PER_SECOND / 3600
@@ -144,9 +167,28 @@ def _show_detections(archive: str, version: int | None) -> None:
         )
 
 
-def show_discovery(url: str, version: int | None) -> None:
+def _record(run: Run) -> dict[str, Any]:
+    low, high = run.scores.run if run.rows else (None, None)
+    return {
+        "system": run.system,
+        "detections": run.rows,
+        "decisions": run.has_decisions,
+        "lowest": low,
+        "highest": high,
+        "outside": run.outside,
+        "unknown_documents": sum(run.unknown_documents.values()),
+        "unknown_queries": sum(run.unknown_queries.values()),
+        "rounded": run.rounded,
+    }
+
+
+def _show_discovery(url: str, version: int | None, form: str) -> None:
     """Print what an archive holds: its corpus, and its systems as they were read, whatever a definition drops."""
     archive = open_discovery(url, version)
+    if form != "text":
+        names = ("system", "n_classes", "n_fragments", "content", "read_from")
+        click.echo(records_as(form, [{name: getattr(each, name) for name in names} for each in archive.systems]))
+        return
     tables = archive.tables
     phones, words = tables.phones, tables.words
     click.echo(f"{url}, version {archive.version}, of term discovery")

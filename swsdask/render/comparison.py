@@ -20,6 +20,7 @@ from rich.text import Text
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling
 from swsdask.model.errors import counted
 from swsdask.model.measures import better, describe, written
+from swsdask.render.records import as_json
 
 _P = ("p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon", "p_adjusted")
 
@@ -96,18 +97,7 @@ def _p(value: float) -> str:
 def comparison_json(found: Comparison) -> str:
     """One JSON object with the lists `intervals` and `differences`; null where a number is not defined."""
     tables = {"intervals": found.interval_table, "differences": found.difference_table}
-    return _json({name: _records(table) for name, table in tables.items()})
-
-
-def _json(found: Mapping[str, Any]) -> str:
-    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
-
-
-def _records(table: pa.Table) -> list[dict[str, Any]]:
-    return [
-        {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-        for row in table.to_pylist()
-    ]
+    return as_json({name: table.to_pylist() for name, table in tables.items()}, indent=1) + "\n"
 
 
 def comparison_files(found: Comparison, folder: Path) -> list[str]:
@@ -119,8 +109,8 @@ def comparison_files(found: Comparison, folder: Path) -> list[str]:
     for name, table in tables.items():
         pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
     told = {"signature": found.signature, "resampling": asdict(found.how), "notes": list(found.notes)}
-    text = _json({**told, **{name: _records(table) for name, table in tables.items()}})
-    (folder / COMPARISON).write_text(text, encoding="utf-8")
+    text = as_json({**told, **{name: table.to_pylist() for name, table in tables.items()}}, indent=1)
+    (folder / COMPARISON).write_text(f"{text}\n", encoding="utf-8")
     return ["intervals.parquet", "differences.parquet", COMPARISON]
 
 
@@ -129,9 +119,14 @@ def read_comparison(content: bytes) -> Comparison:
     found = json.loads(content)
     intervals, differences = (
         pa.Table.from_pylist(
-            [{key: math.nan if value is None else value for key, value in row.items()} for row in found[name]], schema
+            [{key: _read(value, schema.field(key).type) for key, value in row.items()} for row in found[name]], schema
         )
         for name, schema in (("intervals", INTERVALS), ("differences", DIFFERENCES))
     )
     how, notes = Resampling(**found["resampling"]), tuple(found["notes"])
     return Comparison(intervals, differences, how, notes, found["signature"])
+
+
+def _read(value: Any, kind: pa.DataType) -> Any:
+    """A value of a row as it was before `as_json`."""
+    return float("nan" if value is None else value) if pa.types.is_floating(kind) else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from itertools import groupby
@@ -19,6 +18,7 @@ from swsdask.model.results import GapStudy
 from swsdask.places.reading import Place
 from swsdask.places.writing import together
 from swsdask.render.pages import environment, style
+from swsdask.render.records import as_json
 
 TAU = pa.schema(
     [
@@ -97,7 +97,7 @@ def write_study(study: GapStudy, directory: Place, signature: str) -> list[str]:
 def study_json(study: GapStudy, signature: str) -> str:
     """The table of functions as JSON, with the signature of the study."""
     made = {"signature": signature, "seed": study.seed, "replicates": len(study.tau), "functions": numbers(study)}
-    return json.dumps(made, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    return as_json(made, indent=2) + "\n"
 
 
 def page(study: GapStudy, signature: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
@@ -15,6 +14,7 @@ from swsdask.model.measures import describe
 from swsdask.places.reading import Place
 from swsdask.places.writing import together
 from swsdask.render.pages import environment, style
+from swsdask.render.records import as_json
 
 WIDTH, ROW, LEFT, TOP = 760, 30, 240, 26
 _SCALES = {"interval": (0.85, 1.0, 0.05), "test": (0.0, 0.15, 0.05)}
@@ -52,7 +52,7 @@ def study_json(study: CoverageStudy, signature: str) -> str:
         "truth": study.truth,
         "rows": study.rows,
     }
-    return json.dumps(made, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    return as_json(made, indent=2) + "\n"
 
 
 def write_study(study: CoverageStudy, directory: Place, signature: str) -> list[str]:

@@ -8,7 +8,6 @@ them. Names are those of systems and documents with what file names cannot have 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +23,7 @@ from rich.text import Text
 from swsdask.model.listening import Errors
 from swsdask.places.reading import Place
 from swsdask.places.writing import together
+from swsdask.render.records import as_json
 
 Event = Mapping[str, Any]
 
@@ -55,7 +55,7 @@ def print_errors(found: Errors, console: Console | None = None) -> None:
 def errors_json(found: Errors) -> str:
     """One JSON object with the lists `queries` and `events`."""
     tables = {"queries": found.query_table, "events": found.event_table}
-    return json.dumps({n: t.to_pylist() for n, t in tables.items()}, ensure_ascii=False, indent=1) + "\n"
+    return as_json({name: table.to_pylist() for name, table in tables.items()}, indent=1) + "\n"
 
 
 def write_errors(found: Errors, directory: Place) -> list[str]:

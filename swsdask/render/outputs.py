@@ -22,6 +22,7 @@ from swsdask.places.reading import Place, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
 from swsdask.render.html import page
+from swsdask.render.records import as_json
 
 OUTPUTS = ("scores", "json", "curves", "report")
 """What a result is written as, beside its manifest: scores.parquet, scores.json, curves.parquet, report.html."""
@@ -172,7 +173,7 @@ def renew_report(directory: Place, result: Result, correlations: Sequence[RankCo
 
 
 def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
-    (directory / MANIFEST).write_text(_json(_finite(manifest), indent=2) + "\n", encoding="utf-8")
+    (directory / MANIFEST).write_text(as_json(manifest, indent=2) + "\n", encoding="utf-8")
 
 
 def _read_manifest(directory: Place) -> dict[str, Any]:
@@ -227,33 +228,18 @@ def _one_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _json_lines(table: pa.Table) -> Iterator[str]:
-    quoted = cache(_json)
+    quoted = cache(as_json)
     yield "["
     before = "\n"
     for batch in table.select(SCORES.names).to_batches(max_chunksize=65_536):
         for system, condition, query, measure, value in zip(*(column.to_pylist() for column in batch), strict=True):
-            number = repr(value) if math.isfinite(value) else _json(_finite(value))
+            number = repr(value) if math.isfinite(value) else as_json(value)
             yield (
                 f'{before}{{"system": {quoted(system)}, "condition": {quoted(condition)}, "query": {quoted(query)}, '
                 f'"measure": {quoted(measure)}, "value": {number}}}'
             )
             before = ",\n"
     yield "\n]\n"
-
-
-def _json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-
-
-def _finite(value: Any) -> Any:
-    """What JSON has no numbers for: None for NaN, "inf" and "-inf" for infinities; everything else as it is."""
-    if isinstance(value, Mapping):
-        return {name: _finite(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else repr(value)
-    return value
 
 
 def _not_a_result(place: str, found: Exception | str) -> InputError:

@@ -11,8 +11,6 @@ in full precision; and the `scores.json` of the challenge's later toolbox, where
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from swsdask.model.results import Result
+from swsdask.render.records import as_json
 
 VERSION = "0.2.1"
 """The version of tde that `tde2015` reproduces."""
@@ -139,12 +138,5 @@ def _tdev2_files(values: Values, corpus: str) -> dict[str, str]:
         "token_type": lines("token", of("token")) + lines("type", of("type")),
         "coverage": lines("coverage", {"coverage": coverage}),
         "ned": lines("ned", {"score": ned}),
-        "scores.json": json.dumps(_without_nan({corpus: scores}), ensure_ascii=False, indent=4) + "\n",
+        "scores.json": as_json({corpus: scores}, indent=4) + "\n",
     }
-
-
-def _without_nan(value: Any) -> Any:
-    """NaN and infinities as null."""
-    if isinstance(value, dict):
-        return {name: _without_nan(entry) for name, entry in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +55,16 @@ def test_bad_runs(swsdask: Call, files: Files, kind: str) -> None:
     refused(swsdask("score", files.reference, run), *parts)
     if kind != "a reference":
         refused(swsdask("validate", run, "--reference", files.reference), *parts)
+
+
+def test_for_programs_problems_are_records_on_stdout(swsdask: Call, files: Files) -> None:
+    run = files.write("first.kwslist.xml", RUN.replace('score="0.2"', 'score="NaN"').replace('"0.7"', '"abc"'))
+    outcome = swsdask("validate", run, "--format", "json")
+    assert (outcome.code, outcome.err) == (2, "swsdask: 2 problems\n")
+    assert [(record["file"], record["line"]) for record in json.loads(outcome.out)] == [(str(run), 4), (str(run), 7)]
+    good = files.write("good.kwslist.xml", RUN)
+    outcome = swsdask("validate", good, "--format", "json")
+    assert (outcome.code, outcome.out) == (0, "[]\n")
 
 
 def test_truncated_gzip(swsdask: Call, files: Files) -> None:

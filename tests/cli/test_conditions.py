@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -190,3 +191,15 @@ def test_show_lists_what_can_be_requested(swsdask: Swsdask, reference: Path, fil
         "    duration (occurrences): Q1:0.5, Q2:1",
     ]
     assert {line.split()[0] for line in listed} == {key.name for key in COMPUTED}
+
+
+def test_for_programs_show_has_a_record_for_every_system_and_version(
+    swsdask: Swsdask, reference: Path, files: Files, tmp_path: Path
+) -> None:
+    sws.ingest(tmp_path / "archive", reference, runs=files.run)
+    (record,) = json.loads(swsdask("show", tmp_path / "archive", "--format", "json").out)
+    assert record["detections"] > 0
+    table = swsdask("show", tmp_path / "archive", "--versions", "--format", "csv").out.splitlines()
+    assert table[0] == "version,committed,systems,added,replaced,removed,settings"
+    assert table[1].startswith("1,")
+    assert table[1].endswith(",1,1,0,0,0")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,3 +84,11 @@ def test_scores_of_three_runs(swsdask: Callable[..., Outcome], files: Files, tmp
         2,
         "swsdask: Rankings are of two or more systems; here is first. Score others beside it.\n",
     )
+
+
+def test_for_programs_the_pairs_are_records(swsdask: Callable[..., Outcome], results: Path) -> None:
+    records = json.loads(swsdask("correlate", results, "--format", "json").out)
+    assert len(records) == 9
+    assert (records[1]["measure"], records[1]["other"], records[1]["n_systems"]) == ("atwv", "mtwv", 3)
+    table = list(csv.DictReader(swsdask("correlate", results, "--format", "csv").out.splitlines()))
+    assert [{name: str(value) for name, value in record.items()} for record in records] == table

@@ -460,6 +460,15 @@ def test_whose_a_file_is(tmp_path: Path) -> None:
     assert before not in {each.stamp for each in look([str(tmp_path)])}
 
 
+def test_history_for_programs(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = sws.history(three_nights / "archive")
+    expected = frame[(frame["measure"] == "mtwv") & (frame["condition"] == "all") & (frame["system"] == "weak")]
+    main(["history", str(three_nights / "archive"), "weak", "--measure", "mtwv", "--format", "json"])
+    records = json.loads(capsys.readouterr().out)
+    assert [record["night"] for record in records] == expected["night"].to_list()
+    assert [record["value"] for record in records] == expected["value"].to_list()
+
+
 def test_history_in_the_terminal(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["history", str(three_nights / "archive")])
     assert "weak" in capsys.readouterr().out

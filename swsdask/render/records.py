@@ -1,0 +1,63 @@
+"""Tables for programs: JSON that every reader takes, and CSV.
+
+JSON has no numbers for NaN and infinities: NaN is null, infinities are the strings "inf" and "-inf". In CSV they are
+empty, `inf` and `-inf`. Numbers have the shortest digits that give the same float back.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+Records = Sequence[Mapping[str, Any]]
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """A value of lists, mappings, text and numbers as JSON.
+
+    Examples
+    --------
+    >>> as_json({"low": float("-inf"), "value": 0.5, "high": float("nan")})
+    '{"low": "-inf", "value": 0.5, "high": null}'
+    """
+    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def records_as(form: str, records: Records) -> str:
+    """Records with equal keys as "json", a list of objects, or "csv": a line of names, and a line for each record.
+
+    Examples
+    --------
+    >>> print(records_as("csv", [{"system": "a", "value": 0.25}, {"system": "b", "value": float("nan")}]))
+    system,value
+    a,0.25
+    b,
+    """
+    if form == "json":
+        return as_json(records, indent=1)
+    if not records:
+        return ""
+    text = StringIO()
+    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({name: "" if _is_nan(value) else value for name, value in record.items()})
+    return text.getvalue().rstrip("\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else repr(value)
+    return value
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
