@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from swsdask.comparison.gates import Gate
     from swsdask.measures.resampling import Samples as Observed
     from swsdask.measures.resampling.documents import TrialCounts
-    from swsdask.model.samples import Sample
+    from swsdask.model.samples import SampleOfQueries
     from swsdask.model.trials import Reference
 else:
     pd = LateImport("pandas")
@@ -276,15 +276,15 @@ def _samples(
     from swsdask.comparison.averages import candidates, conditions, needed_for, query_numbers, with_parts
 
     wanted = candidates(result) if names is None else names
-    samples: dict[str, dict[str, Mapping[str, Sample]]] = {}
+    samples: dict[str, dict[str, Mapping[str, SampleOfQueries]]] = {}
     n_queries = {}
     for condition in conditions(result):
         numbers = query_numbers(result, condition, needed_for(wanted))
-        own: dict[str, Mapping[str, Sample] | None] = {name: numbers.averages(name) for name in with_parts(wanted)}
+        own: dict[str, Mapping[str, SampleOfQueries] | None] = {
+            name: numbers.averages(name) for name in with_parts(wanted)
+        }
         if observed is not None:
-            own |= numbers.weighed(
-                observed.found[condition], observed.queries[condition], observed.documents[condition]
-            )
+            own |= numbers.weighed(observed.found[condition], observed.queries[condition])
         own |= {name: found for name in wanted if (found := numbers.differences(name, own))}
         samples[condition] = {measure: by_system for measure in wanted if (by_system := own.get(measure))}
         n_queries[condition] = len(numbers.queries)

@@ -75,4 +75,5 @@ def errors(
     result = score_observed(
         evaluation, ["n_target"], runs, by, encoding, executor=executor, progress=progress, observer=observer
     )
-    return observer.errors(str(result.manifest["signature"]))
+    systems = result.table["system"].unique().to_pylist()
+    return observer.errors(systems, str(result.manifest["signature"]))

@@ -162,8 +162,8 @@ def score_observed(
         references = build_references(archive, settings.evaluation, keys, held, apart=apart)
         reference = references[0][0]
         require_judgments(names, reference)
-        if len(references) > 1 and observer is not None:
-            raise SettingsError(f"by {OF_RUNS}: every run divides the queries in its own way, so none can be compared.")
+        if len(references) > 1 and apart:
+            raise SettingsError(f"by {OF_RUNS}: every run has queries of its own, of which documents cannot be drawn.")
         kept: list[KeptStatistics] = []
         results: list[KeptResults] = []
 

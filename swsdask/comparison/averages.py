@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.measures import BALANCED, better, named
 from swsdask.model.results import Result
-from swsdask.model.samples import AVERAGED, Among, Averages, Difference, Sample
+from swsdask.model.samples import AVERAGED, Among, Averages, Difference, Sample, SampleOfQueries
 from swsdask.model.trials import F64
 
 DIFFERENCES = {
@@ -72,23 +72,28 @@ class QueryNumbers:
         return found or None
 
     def weighed(
-        self, samples: Mapping[str, Mapping[str, Sample]], queries: tuple[str, ...], n_documents: int = 0
-    ) -> dict[str, dict[str, Sample]]:
-        """Samples of these `queries` by measure and system, weighed as all others; of defined numbers only."""
-        of_documents = len(self.queries) + np.arange(n_documents)
-        rows = np.append(np.searchsorted(np.array(self.queries, object), np.array(queries, object)), of_documents)
-        found: dict[str, dict[str, Sample]] = {}
-        for measure, by_system in samples.items():
-            defined = {
-                system: sample
+        self, samples: Mapping[str, Mapping[str, Sample]], queries: Mapping[str, Collection[str]]
+    ) -> dict[str, dict[str, SampleOfQueries]]:
+        """Samples by measure and system, each of the `queries` of its system, weighed as all others.
+
+        Of defined numbers only.
+        """
+        own = {
+            system: np.array([query in ids for query in self.queries], np.bool_)
+            for system, ids in ((system, frozenset(ids)) for system, ids in queries.items())
+        }
+        return {
+            measure: {
+                system: Among(sample, own[system], own[system])
                 for system, sample in by_system.items()
                 if not math.isnan(self.overall.get((system, measure), math.nan))
             }
-            every = queries == self.queries
-            found[measure] = {s: each if every else Among(each, rows) for s, each in defined.items()}
-        return found
+            for measure, by_system in samples.items()
+        }
 
-    def differences(self, measure: str, samples: Mapping[str, Mapping[str, Sample] | None]) -> dict[str, Sample] | None:
+    def differences(
+        self, measure: str, samples: Mapping[str, Mapping[str, SampleOfQueries] | None]
+    ) -> dict[str, SampleOfQueries] | None:
         """The measure by system as the difference of two that have `samples`; None unless it is that."""
         if measure not in DIFFERENCES:
             return None

@@ -32,13 +32,13 @@ from swsdask.comparison.significance import (
 )
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling
 from swsdask.model.errors import SettingsError, counted
-from swsdask.model.samples import Averages, Sample
-from swsdask.model.trials import F64, I8, I32
+from swsdask.model.samples import Averages, SampleOfQueries
+from swsdask.model.trials import F64, I8, I32, Bool
 
 FEW_QUERIES = 10
 """With fewer queries than this, intervals and tests are noted to say little."""
 
-Samples = Mapping[str, Mapping[str, Mapping[str, Sample]]]
+Samples = Mapping[str, Mapping[str, Mapping[str, SampleOfQueries]]]
 """By condition, measure and system."""
 
 
@@ -77,18 +77,23 @@ class _Pair:
     left_out: F64 | None
     parts: F64 | None
     only_one: int
+    n_both: int
 
 
 @dataclass(frozen=True, eq=False)
 class _Resampled:
     """A sample with its replicates, computed once."""
 
-    sample: Sample
+    sample: SampleOfQueries
     draws: _Draws = field(repr=False)
 
     @cached_property
     def value(self) -> float:
         return self.sample.value
+
+    @cached_property
+    def queries(self) -> Bool:
+        return self.sample.queries
 
     @cached_property
     def replicates(self) -> F64:
@@ -150,6 +155,8 @@ def compare(
                         "which are left out."
                     )
             told += _without_notes(condition, measure, [system for system in systems if system not in resampled])
+            if n_queries[condition] >= FEW_QUERIES:
+                told += _few_notes(condition, measure, resampled)
             found = [_paired(a, b, resampled) for a, b in pairs if a in resampled and b in resampled]
             told += _left_out_notes(condition, measure, found)
             rows = dict(zip(((p.a, p.b) for p in found), _tests(found, draws), strict=True))
@@ -178,18 +185,17 @@ def _pairs(systems: Sequence[str], pair: tuple[str, str] | None, baseline: str |
 
 def _paired(a: str, b: str, resampled: Mapping[str, _Resampled]) -> _Pair:
     one, other = resampled[a], resampled[b]
-    parts, only_one = None, 0
+    both = one.queries & other.queries
+    only_one = int(np.count_nonzero(one.queries != other.queries))
+    if only_one:
+        one, other = (_Resampled(each.sample.of(both), each.draws) for each in (one, other))
+    parts = None
     if isinstance(one.sample, Averages) and isinstance(other.sample, Averages):
-        parts = one.sample.parts - other.sample.parts
-        only_one = int(np.count_nonzero(np.isnan(one.sample.parts) != np.isnan(other.sample.parts)))
-        if only_one:
-            both = ~np.isnan(parts)
-            of_both = one.sample.of(both), other.sample.of(both)
-            parts = of_both[0].parts - of_both[1].parts
-            one, other = (_Resampled(each, one.draws) for each in of_both)
-        parts = np.nan_to_num(parts)
+        parts = np.nan_to_num(one.sample.parts - other.sample.parts)
     left_out = one.left_out - other.left_out if one.draws.how.interval == "bca" else None
-    return _Pair(a, b, one.value - other.value, one.replicates - other.replicates, left_out, parts, only_one)
+    return _Pair(
+        a, b, one.value - other.value, one.replicates - other.replicates, left_out, parts, only_one, int(both.sum())
+    )
 
 
 def _tests(pairs: Sequence[_Pair], draws: _Draws) -> list[tuple[float, ...]]:
@@ -225,16 +231,27 @@ def _without_notes(condition: str, measure: str, systems: Sequence[str]) -> list
     return [f"{condition}, {measure}: not defined for {', '.join(systems)}."] if systems else []
 
 
+def _few_notes(condition: str, measure: str, resampled: Mapping[str, _Resampled]) -> list[str]:
+    """Which systems have few of the queries of a condition that has more."""
+    few = [system for system, each in resampled.items() if np.count_nonzero(each.queries) < FEW_QUERIES]
+    if not few:
+        return []
+    return [
+        f"{condition}, {measure}: fewer than {FEW_QUERIES} queries of {', '.join(few)}; intervals and tests of so few "
+        "say little."
+    ]
+
+
 def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair]) -> list[str]:
     """Which pairs had to do without some queries; those with equally many are named together."""
-    by_number: dict[int, list[str]] = defaultdict(list)
+    by_number: dict[tuple[int, int], list[str]] = defaultdict(list)
     for pair in pairs:
         if pair.only_one:
-            by_number[pair.only_one].append(f"{pair.a} and {pair.b}")
+            by_number[pair.only_one, pair.n_both].append(f"{pair.a} and {pair.b}")
     return [
         f"{condition}, {measure}: {counted(number, 'queries')} left out of {'; '.join(names)}: "
-        "the measure counts them for only one of the two."
-        for number, names in sorted(by_number.items())
+        f"the measure counts them for only one of the two, and {n_both} for both."
+        for (number, n_both), names in sorted(by_number.items())
     ]
 
 

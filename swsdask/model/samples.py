@@ -1,8 +1,8 @@
 """What resampling draws: measures of one system that can be computed with any weights of the queries.
 
 Weights are whole numbers, how often each query was drawn, by query in the order of their ids; where documents are drawn
-too, theirs follow, likewise. Sums over queries run in
-that order, one addition after the other, and have the same bits everywhere.
+too, theirs follow, likewise. Sums over queries run in that order, one addition after the other, and have the same bits
+everywhere.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from swsdask.model.trials import F64, I8, I32, I64, Bool
+from swsdask.model.trials import F64, I8, I32, Bool
 
 AVERAGED = {"map": ("ap",), "mgap": ("gap",), "atwv": ("p_miss", "p_fa"), "otwv": ("otwv_p_miss", "otwv_p_fa")}
 """Measures that average others by query: one, or P_miss and P_fa, which may average over different queries."""
@@ -39,29 +39,51 @@ class Sample(Protocol):
         ...
 
 
+class SampleOfQueries(Sample, Protocol):
+    """A sample that says which queries of the condition count for it, and leaves some of them out."""
+
+    @property
+    def queries(self) -> Bool:
+        """Those that count: bool [n_queries]."""
+        ...
+
+    def of(self, queries: Bool) -> SampleOfQueries:
+        """The same measure of some of the queries only, bool [n_queries]; the others have no part in it."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Among:
-    """A sample of some of the queries only: `rows` are the places of its weights among all."""
+    """A sample that has weights of some queries only, which are `own`, bool [n_queries]; `queries` of them count."""
 
     sample: Sample
-    rows: I64
+    own: Bool
+    queries: Bool
 
     @property
     def value(self) -> float:
         """The measure."""
-        return self.sample.value
+        if np.array_equal(self.own, self.queries):
+            return self.sample.value
+        return float(self.replicates(np.ones((len(self.own), 1), np.int32))[0])
 
     def replicates(self, weights: I32) -> F64:
         """The measure with the weights of each replicate."""
-        return self.sample.replicates(np.ascontiguousarray(weights[self.rows]))
+        n_queries = len(self.own)
+        of_queries = np.where(self.queries[:, np.newaxis], weights[:n_queries], np.int32(0))[self.own]
+        return self.sample.replicates(np.concatenate([of_queries, weights[n_queries:]]))
+
+    def of(self, queries: Bool) -> Among:
+        """The same of some of the queries only: the others are never drawn."""
+        return replace(self, queries=self.queries & queries)
 
 
 @dataclass(frozen=True, eq=False)
 class Difference:
     """A measure that is one measure less another; without `before`, 1 less the other."""
 
-    before: Sample | None
-    after: Sample
+    before: SampleOfQueries | None
+    after: SampleOfQueries
 
     @property
     def value(self) -> float:
@@ -72,6 +94,15 @@ class Difference:
         """The measure with the weights of each replicate."""
         before = 1.0 if self.before is None else self.before.replicates(weights)
         return before - self.after.replicates(weights)
+
+    @property
+    def queries(self) -> Bool:
+        """The queries that count for both."""
+        return self.after.queries if self.before is None else self.before.queries & self.after.queries
+
+    def of(self, queries: Bool) -> Difference:
+        """The same of some of the queries only."""
+        return Difference(None if self.before is None else self.before.of(queries), self.after.of(queries))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +121,11 @@ class Averages:
     def value(self) -> float:
         """The measure."""
         return float(self.replicates(np.ones((self.columns.shape[1], 1), np.int32))[0])
+
+    @property
+    def queries(self) -> Bool:
+        """The queries that some average counts."""
+        return np.asarray((~np.isnan(self.columns)).any(axis=0))
 
     @property
     def parts(self) -> F64:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +54,14 @@ class _Occurrences:
         return sorted(known.query_ids[other] for other in others.tolist() if other != query)
 
 
+class _OfSystem(NamedTuple):
+    """The rows of one system in both tables, and notes."""
+
+    queries: list[Row]
+    events: list[Row]
+    notes: list[str]
+
+
 class WorstQueries:
     """Takes the errors of every system while systems are scored (a `scoring.score.Observer`).
 
@@ -65,22 +73,21 @@ class WorstQueries:
 
     def __init__(self, queries: int, false_alarms: int) -> None:
         self._n_queries, self._n_false_alarms = queries, false_alarms
-        self._queries: list[Row] = []
-        self._events: list[Row] = []
-        self._notes: list[str] = []
+        self._found: dict[str, _OfSystem] = {}
         self._beta = math.nan
 
     def see(self, system: str, scored: Scored) -> None:
         """Take those of a system, in every condition."""
         self._beta = scored.weights.beta
+        found = self._found[system] = _OfSystem([], [], [])
         if not scored[Counts].has_decisions:
-            self._notes.append(f"{system}: trials without a decision count as accepted.")
+            found.notes.append(f"{system}: trials without a decision count as accepted.")
         missed = np.ones(len(targets_of(scored.reference).query), np.bool_)
         missed[scored[FoundTargets].target] = False
         for population in scored.populations:
-            self._see(system, scored, population, missed)
+            self._see(system, scored, population, missed, found)
 
-    def _see(self, system: str, scored: Scored, population: Population, missed: Bool) -> None:
+    def _see(self, system: str, scored: Scored, population: Population, missed: Bool, found: _OfSystem) -> None:
         reference, counts, condition = scored.reference, scored[Counts], population.condition
         mapped, unmapped = counts.mapped[:, condition.groups], counts.unmapped[:, condition.groups]
         misses = population.targets - (mapped.sum(axis=(1, 2)) - mapped[..., NO].sum(axis=1))
@@ -89,18 +96,19 @@ class WorstQueries:
         cost = np.nan_to_num(rates[0]) + scored.weights.beta * np.nan_to_num(rates[1])
         listed = sorted(np.flatnonzero(population.queries).tolist(), key=lambda q: (-cost[q], reference.query_ids[q]))
         targets, occurrences = targets_of(reference), _Occurrences.of(reference)
-        missed = missed & condition.groups[reference.group_of_document[targets.document]]
+        group = reference.group_of_occurrence
+        missed = missed & condition.groups[reference.group_of_document[targets.document] if group is None else group]
         where = system if condition.name == ALL else f"{system}, {condition.name}"
         if len(listed) > self._n_queries:
-            self._notes.append(f"{where}: {counted(len(listed) - self._n_queries, 'further queries')} not listed.")
+            found.notes.append(f"{where}: {counted(len(listed) - self._n_queries, 'further queries')} not listed.")
         for rank, query in enumerate(listed[: self._n_queries], 1):
             wrong = list(self._false_alarms(query, scored, condition.groups, occurrences))
             confused = Counter(name for row in wrong for name in row[-1])
             names = sorted(confused, key=lambda name: (-confused[name], name))
             numbers = (float(cost[query]), *(int(each[query]) for each in (population.targets, misses, false_alarms)))
-            self._queries.append((system, condition.name, rank, reference.query_ids[query], *numbers, names))
+            found.queries.append((system, condition.name, rank, reference.query_ids[query], *numbers, names))
             events = (*wrong, *_misses(query, reference, targets, missed))
-            self._events += [(system, condition.name, *event) for event in events]
+            found.events.extend((system, condition.name, *event) for event in events)
 
     def _false_alarms(self, query: int, scored: Scored, groups: Bool, occurrences: _Occurrences) -> Iterator[Row]:
         highest, reference = scored[HighestFalseAlarms], scored.reference
@@ -122,13 +130,17 @@ class WorstQueries:
                 occurrences.under(query, document, channel, start, stop) if known else [],
             )
 
-    def errors(self, signature: str) -> Errors:
-        """All of them."""
+    def errors(self, systems: Iterable[str], signature: str) -> Errors:
+        """All of them, in the order of `systems`."""
+        found = [self._found[system] for system in systems]
         tables = [
             pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
-            for rows, schema in ((self._queries, WORST_QUERIES), (self._events, EVENTS))
+            for rows, schema in (
+                ([row for each in found for row in each.queries], WORST_QUERIES),
+                ([row for each in found for row in each.events], EVENTS),
+            )
         ]
-        return Errors(tables[0], tables[1], tuple(self._notes), signature, self._beta)
+        return Errors(tables[0], tables[1], tuple(note for each in found for note in each.notes), signature, self._beta)
 
 
 def _misses(query: int, reference: Reference, targets: Targets, missed: np.ndarray) -> Iterator[Row]:

@@ -132,8 +132,14 @@ def test_each_run_has_its_own_oov_count(swsdask: Swsdask, reference: Path, files
         ["second", "oov_count=0", 1],
         ["second", "oov_count=2", 2],
     ]
-    with pytest.raises(sws.SettingsError, match="every run divides"):
-        sws.compare(evaluation, "atwv", runs=runs, by="oov_count", replicates=10)
+    errors = sws.errors(evaluation, runs=runs, by="oov_count")
+    assert [(row["system"], row["condition"], row["query"]) for row in errors.query_table.to_pylist()] == [
+        (system, condition, query)
+        for system in ("first", "second")
+        for each in (sws.errors(evaluation, runs=runs[system == "second"], by="oov_count"),)
+        for condition, query in zip(each.queries["condition"], each.queries["query"], strict=True)
+    ]
+    assert set(errors.queries["condition"]) == {"all", "oov_count=0", "oov_count=2"}
     (tmp_path / "third.tsv").write_text("query\tdocument\tstart\tduration\tscore\tdecision\nK1\ta\t1\t1\t.5\tYES\n")
     told = swsdask("score", reference, files.run, tmp_path / "third.tsv", "--by", "oov_count")
     assert (told.code, told.err) == (2, "swsdask: condition key 'oov_count': no oov_count in the runs of third.\n")

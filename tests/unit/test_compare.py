@@ -200,6 +200,51 @@ def test_documents_drawn_widen_intervals_and_leave_tests_by_query_undefined(file
         sws.compare(evaluation, "mgap", runs=runs, resample="documents")
 
 
+@pytest.fixture(scope="module")
+def said(files: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The runs, in the order of their names, each with a way of its own to give queries an oov_count of 0 or 1."""
+    folder = tmp_path_factory.mktemp("said")
+    for number, path in enumerate(sorted((files / "runs").iterdir())):
+        first, *others = path.read_text().split('oov_count="0"')
+        counts = (f'oov_count="{place // (number + 2) % 2}"' for place in range(len(others)))
+        text = first + "".join(f"{count}{other}" for count, other in zip(counts, others, strict=True))
+        (folder / path.name).write_text(text)
+    return sorted(folder.iterdir())
+
+
+def test_a_pair_whose_queries_differ_is_compared_over_those_of_both(files: Path, said: list[Path]) -> None:
+    evaluation, measures = sws.open(files, settings=SETTINGS), [name for name in EVERY if name != "mgap"]
+    own = [set(re.findall('kwid="([^"]*)" [^>]*oov_count="1"', run.read_text())) for run in said]
+    pattern = f"^({'|'.join(sorted(own[0] & own[1]))})$"
+    runs = [str(run) for run in said]
+    result, samples, n_queries, _ = sample_evaluation(evaluation, measures, runs, ["oov_count"])
+    _, expected, n_both, _ = sample_evaluation(evaluation, measures, runs, [f"query_pattern:{pattern}"])
+    queries = query_numbers(result, "oov_count=1", ["n_target"]).queries
+    both = np.isin(queries, sorted(own[0] & own[1]))
+    weights = bootstrap_weights(1, 5, n_queries["oov_count=1"])
+    assert 1 < both.sum() == n_both[f"query~{pattern}"] < len(own[0] & set(queries)) < len(both)
+    systems = sorted(result.table["system"].unique().to_pylist())[:2]
+    for measure in measures:
+        of_system = samples["oov_count=1"][measure]
+        common = of_system[systems[0]].queries & of_system[systems[1]].queries
+        for system in systems:
+            found, alone = of_system[system].of(common), expected[f"query~{pattern}"][measure][system]
+            assert found.value == pytest.approx(alone.value, rel=1e-12, abs=1e-12)
+            assert found.replicates(weights).tolist() == pytest.approx(
+                alone.replicates(weights[both]).tolist(), rel=1e-12, abs=1e-12, nan_ok=True
+            )
+    compared = sws.compare(evaluation, ["mtwv", "atwv"], runs=runs, by="oov_count", replicates=20)
+    pairs = [row for row in compared.differences.to_dict("records") if row["condition"] == "oov_count=1"]
+    for row in (row for row in pairs if [row["a"], row["b"]] == systems):
+        a, b = (expected[f"query~{pattern}"][row["measure"]][system].value for system in systems)
+        assert row["difference"] == pytest.approx(a - b, rel=1e-12, abs=1e-12)
+    assert any(
+        "oov_count=1, mtwv: " in note and "counts them for only one of the two" in note for note in compared.notes
+    )
+    with pytest.raises(sws.SettingsError, match="documents cannot be drawn"):
+        sws.compare(evaluation, "atwv", runs=runs, by="oov_count", resample="documents")
+
+
 def test_pair_and_baseline() -> None:
     result = averaged(THREE)
     (row,) = sws.compare(result, pair=("c", "a"), replicates=50).differences.to_dict("records")
@@ -221,7 +266,8 @@ def test_queries_that_count_for_one_system_only_are_left_out_and_told() -> None:
     (row,) = found.differences.to_dict("records")
     assert row["difference"] == pytest.approx(0.0)
     assert found.intervals["value"].tolist() == pytest.approx([0.5, 0.4])
-    assert "all, map: 10 queries left out of a and b: the measure counts them for only one of the two." in found.notes
+    told = "all, map: 10 queries left out of a and b: the measure counts them for only one of the two, and 10 for both."
+    assert told in found.notes
 
 
 def test_few_queries_are_noted() -> None:

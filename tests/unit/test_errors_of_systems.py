@@ -100,6 +100,25 @@ def test_a_condition_lists_what_lies_in_it(files: Path) -> None:
         assert {each["document"] for each in own} <= {documents[0], documents[-1]}
 
 
+def test_missed_targets_of_a_condition_of_occurrences() -> None:
+    documents = [{"document": "d", "duration": 60.0}]
+    occurrences = [
+        {"query": "a", "document": "d", "start": 1.0, "duration": 0.2},
+        {"query": "a", "document": "d", "start": 20.0, "duration": 1.5},
+        {"query": "b", "document": "d", "start": 30.0, "duration": 0.2},
+    ]
+    run = [{"query": "a", "document": "d", "start": 1.0, "duration": 0.2, "score": 1.0, "decision": True}]
+    evaluation = sws.open(documents=documents, occurrences=occurrences)
+    found = sws.errors(evaluation, runs={"mine": run}, by="duration:0.1/1")
+    missed = [(event["condition"], event["query"], event["start"]) for event in found.event_table.to_pylist()]
+    assert missed == [
+        ("all", "b", 30.0),
+        ("all", "a", 20.0),
+        ("duration=0.1-1", "b", 30.0),
+        ("duration=1+", "a", 20.0),
+    ]
+
+
 def test_confused_queries_occur_under_false_alarms() -> None:
     documents = [{"document": "d", "duration": 60.0}]
     occurrences = [

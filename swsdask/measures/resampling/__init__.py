@@ -83,8 +83,8 @@ class Samples:
     """Takes the samples of some measures of every system while systems are scored (a `scoring.score.Observer`).
 
     `found` has them by condition, measure and system, and `queries` the ids of the queries that each system's are
-    weighed by, by condition. With `trials`, of all measures, averages too, weighed by documents as well; `documents`
-    says how many.
+    weighed by, by condition and system. With `trials`, of all measures, averages too, weighed by documents as well;
+    `documents` says how many.
     """
 
     def __init__(self, measures: Sequence[str], trials: Callable[[Reference], TrialCounts] | None = None) -> None:
@@ -93,7 +93,7 @@ class Samples:
         self._wanted: Collection[str] = wanted
         self.needs = tuple(dict.fromkeys(needed for family in self._families for needed in family.needs))
         self.found: dict[str, dict[str, dict[str, Sample]]] = defaultdict(lambda: defaultdict(dict))
-        self.queries: dict[str, tuple[str, ...]] = {}
+        self.queries: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
         self.documents: dict[str, int] = defaultdict(int)
         self._measures, self._trials = measures, trials
 
@@ -107,7 +107,7 @@ class Samples:
         ids = np.array(scored.reference.query_ids, object)
         for population in scored.populations:
             condition = population.condition.name
-            self.queries[condition] = tuple(ids[drawn_queries(scored, population)])
+            self.queries[condition][system] = tuple(ids[drawn_queries(scored, population)])
             if self._trials is not None:
                 trials = self._trials(scored.reference)
                 drawn = drawn_system(scored, population, self._measures, self._families, trials)
