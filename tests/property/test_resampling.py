@@ -89,7 +89,7 @@ def test_with_equal_weights_a_measure_is_itself(world: World, compat: str, ties:
         assert {name.partition("@")[0] for name in by_measure} == {name.partition("@")[0] for name in names}
         for measure, samples in by_measure.items():
             counted = 1 if measure == "ap" and ties != "group" else times  # two queries' hits have ranks of their own
-            weights = np.full((len(observer.queries[condition]), 1), counted, np.int32)
+            weights = np.full((len(observer.queries[condition]["mine"]), 1), counted, np.int32)
             expected = numbers[condition, measure]
             for found in (samples["mine"].value, *samples["mine"].replicates(weights).tolist()):
                 assert found == pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True), (condition, measure)
