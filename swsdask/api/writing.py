@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swsdask.api.arguments import Location, as_names
 from swsdask.api.opening import Evaluation
@@ -16,6 +16,9 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import board
 from swsdask.model.plots import new_figure, save
 from swsdask.model.results import Result
+
+if TYPE_CHECKING:
+    from swsdask.render.outputs import Official
 
 _HAIR = 1e-9
 """Relative: numbers that are farther from each other are different ones."""
@@ -59,9 +62,8 @@ def write(
     directory: Location,
     *,
     outputs: str | Iterable[str] | None = None,
-    mediaeval: Evaluation | None = None,
-    trec: bool = False,
-    tde: bool = False,
+    tool: str | None = None,
+    evaluation: Evaluation | None = None,
 ) -> list[str]:
     """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a directory.
 
@@ -78,14 +80,17 @@ def write(
         Which files are written beside manifest.json: "scores", "json", "curves", "report". Only a directory with
         scores is read again by `renew_report` and `compare`. Default: all, without scores.json where there are more
         than 200 000 numbers.
-    mediaeval : Evaluation, optional
-        The evaluation that was scored, if the lines of MediaEval's tool are to be written too: `score.out`, or one
-        SYSTEM.score.out each. They are the tool's under `compat = "mediaeval"`.
-    trec : bool, default False
-        Whether to write SYSTEM.trec_eval.txt too: the lines of ``trec_eval -q``, which are the tool's under the preset
-        trec.
-    tde : bool, default False
-        Whether to write the files of the Zero Resource challenge's official tools too.
+    tool : {"kwseval", "mediaeval", "tde", "trec_eval"}, optional
+        An official tool whose files are written too, from the numbers of the result. They are the tool's under its
+        ``compat``, or the preset trec.
+
+        - kwseval: the summary and block summary reports, SYSTEM.sum.txt and SYSTEM.bsum.txt, both as .csv too, and
+          SYSTEM.alignment.csv where the result has an alignment.
+        - mediaeval: score.out, or one SYSTEM.score.out each.
+        - tde: the files of the Zero Resource challenge's tools.
+        - trec_eval: SYSTEM.trec_eval.txt, the lines of ``trec_eval -q``.
+    evaluation : Evaluation, optional
+        The evaluation that was scored, for kwseval and mediaeval.
 
     Returns
     -------
@@ -95,7 +100,7 @@ def write(
     Raises
     ------
     SettingsError
-        An output is unknown, or the result lacks what an official tool's files need.
+        An output or a tool is unknown, or what the tool's files need is missing.
     OSError, InputError
         The directory cannot be written.
 
@@ -108,21 +113,13 @@ def write(
     ['scores.parquet', 'scores.json', 'curves.parquet', 'manifest.json', 'report.html']
     """
     from swsdask.comparison.rank_correlation import rank_correlations
-    from swsdask.render.outputs import OUTPUTS, Official, write_outputs
+    from swsdask.render.outputs import OUTPUTS, write_outputs
 
     chosen = as_names(outputs)
     unknown = [name for name in chosen or () if name not in OUTPUTS]
     if unknown:
         raise SettingsError(f"no output {unknown[0]!r}: there are {', '.join(OUTPUTS)}.")
-    official: Official | None = None
-    if mediaeval is not None:
-        official = _mediaeval(result, mediaeval)
-    elif trec:
-        from swsdask.render.trec_output import write_trec_output
-
-        official = partial(write_trec_output, result)
-    elif tde:
-        official = _tde(result)
+    official = None if tool is None else _official(tool, result, evaluation)
     return write_outputs(result, directory, rank_correlations(result), official, chosen)
 
 
@@ -196,7 +193,81 @@ def plot(
         save(figure, file, form)
 
 
-def _mediaeval(result: Result, evaluation: Evaluation) -> Callable[[Path], list[Path]]:
+def measures_of_tool(tool: str | None, names: list[str] | None) -> list[str] | None:
+    """The requested measures (None: all) with those that a tool's files need; its own where none are requested."""
+    if tool == "trec_eval":
+        from swsdask.render import trec_output
+
+        return list(trec_output.OFFICIAL if names is None else dict.fromkeys([*names, *trec_output.NEEDED, "ap"]))
+    if tool == "kwseval":
+        from swsdask.render.kwseval_output import NEEDED, ON_REQUEST
+
+        more = (each for name in names or () for each in ON_REQUEST.get(name, ()))
+        return list(dict.fromkeys([*(names or ()), *NEEDED, *more]))
+    if tool == "mediaeval" and names:
+        from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES
+
+        return list(dict.fromkeys([*names, *MEASURES, *TOOL_MEASURES]))
+    return names
+
+
+def _official(tool: str, result: Result, evaluation: Evaluation | None) -> Official:
+    """The writer of an official tool's files. Raises `SettingsError` as `write` does."""
+    if tool in _OF_A_RESULT:
+        return _OF_A_RESULT[tool](result)
+    if tool not in _OF_AN_EVALUATION:
+        raise SettingsError(f"no tool {tool!r}: there are {', '.join(sorted({**_OF_A_RESULT, **_OF_AN_EVALUATION}))}.")
+    if evaluation is None:
+        raise SettingsError(f"the files of {tool} need the evaluation that was scored: give evaluation=.")
+    return _OF_AN_EVALUATION[tool](result, evaluation)
+
+
+def _trec_eval(result: Result) -> Official:
+    from swsdask.render.trec_output import write_trec_output
+
+    return partial(write_trec_output, result)
+
+
+def _kwseval(result: Result, evaluation: Evaluation) -> Official:
+    """The writer of KWSEval's reports, for a result with the measures of its summary."""
+    from swsdask.archive.occurrences import kwseval_text
+    from swsdask.archive.reference import build_reference
+    from swsdask.archive.reference_tables import speech_seconds
+    from swsdask.model.settings import weights
+    from swsdask.render.kwseval_output import NEEDED, Evaluated, write_kwseval_output
+
+    settings, archive = evaluation.settings.evaluation, evaluation.archive
+    if settings.trials == "document":
+        raise SettingsError("KWSEval's reports are of occurrences or segments: set trials=virtual or trials=segment.")
+    _require("KWSEval's reports", NEEDED, result)
+    reference = build_reference(archive, settings, [])
+    point = weights(reference, settings)
+    evaluated = Evaluated(
+        seconds=speech_seconds(archive.documents, settings.compat),
+        n_trials=reference.conditions[0].n_trials,
+        trials_per_second=settings.trials_per_second,
+        beta=point.beta,
+        c_fa=point.c_fa,
+        p_target=point.p_target,
+        c_miss=point.c_miss,
+        segments=settings.trials == "segment",
+        all_queries=settings.no_targets == "false_alarms_only",
+        language=(archive.queries.schema.metadata or {}).get(b"language", b"").decode(),
+        texts={
+            row["query"]: kwseval_text(row["text"], settings.text_filters)
+            for row in archive.queries.select(["query", "text"]).to_pylist()
+        },
+    )
+    return partial(write_kwseval_output, result, evaluated)
+
+
+def _require(files: str, needed: Iterable[str], result: Result) -> None:
+    missing = set(needed) - set(result.table["measure"].unique().to_pylist())
+    if missing:
+        raise SettingsError(f"{files} need measures that were not requested: {', '.join(sorted(missing))}.")
+
+
+def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
     """The writer of the lines of MediaEval's tool, for document trials and a result with the numbers that it prints."""
     from swsdask.formats.reference.files import ReferenceFiles
     from swsdask.model.finding import FindRule
@@ -206,9 +277,7 @@ def _mediaeval(result: Result, evaluation: Evaluation) -> Callable[[Path], list[
     if settings.trials != "document":
         raise SettingsError("MediaEval's output is of document trials: set trials=document.")
     needed = TOOL_MEASURES if settings.compat == "mediaeval" else MEASURES
-    missing = set(needed) - set(result.table["measure"].unique().to_pylist())
-    if missing:
-        raise SettingsError(f"MediaEval's output needs measures that were not requested: {', '.join(sorted(missing))}.")
+    _require("The lines of MediaEval's tool", needed, result)
     names = evaluation.files or ReferenceFiles("(archive)", "(archive)", "(archive)")
     occurrences = archive.occurrences(FindRule.of(settings))
     documents = set(archive.documents["document"].to_pylist())
@@ -223,7 +292,7 @@ def _mediaeval(result: Result, evaluation: Evaluation) -> Callable[[Path], list[
     return lambda folder: write_mediaeval_output(result, loaded, folder)
 
 
-def _tde(result: Result) -> Callable[[Path], list[Path]]:
+def _tde(result: Result) -> Official:
     """The writer of the challenge's files, for a result of `discover` with all measures of its definition."""
     from swsdask.render.tde_output import write_tde_output
 
@@ -232,6 +301,10 @@ def _tde(result: Result) -> Callable[[Path], list[Path]]:
     if result.asked is not None:
         raise SettingsError("The official files have all measures: request all.")
     return lambda folder: write_tde_output(result, folder)
+
+
+_OF_A_RESULT: dict[str, Callable[[Result], Official]] = {"tde": _tde, "trec_eval": _trec_eval}
+_OF_AN_EVALUATION: dict[str, Callable[[Result, Evaluation], Official]] = {"kwseval": _kwseval, "mediaeval": _mediaeval}
 
 
 def write_comparison(comparison: Comparison, directory: Location) -> list[str]:

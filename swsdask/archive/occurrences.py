@@ -117,6 +117,11 @@ def _kwseval_units(text: str, text_filters: Sequence[str]) -> list[str]:
     return text.split()
 
 
+def kwseval_text(text: str, text_filters: Sequence[str]) -> str:
+    """A query's text as KWSEval names it: what its filters make of it."""
+    return " ".join(_kwseval_units(text, text_filters)) if "charsplit" in text_filters else text
+
+
 FINDER_VERSION = 2
 """Of the rules above. A change that finds other occurrences counts it up, so that stored ones are found again."""
 

@@ -250,27 +250,33 @@ def audio_time(documents: pa.Table, compat: Compat) -> dict[str, int]:
     return dict(zip(ids, totals.tolist(), strict=True))
 
 
+def speech_seconds(documents: pa.Table, compat: Compat) -> float:
+    """How long the evaluated audio is, as an official tool adds it up under its compat."""
+    if compat in _SECONDS:
+        return _added(seconds for _, seconds in _SECONDS[compat](documents))
+    return sum(audio_time(documents, compat).values()) / (2 * TICKS_PER_SECOND)
+
+
 def trial_counter(documents: pa.Table, trials_per_second: float, compat: Compat) -> Callable[[Counter[str]], int]:
     """What gives N, the number of virtual trials of a query (Eq. 2), in documents that count so often, by their ids."""
-    if compat in _COUNTERS:
-        return _COUNTERS[compat](documents, trials_per_second)
+    if compat in _SECONDS:
+        rows, trials = _SECONDS[compat](documents), _TRIALS[compat]
+        return lambda times: trials(_added(_repeated(rows, times)), trials_per_second)
     time = audio_time(documents, compat)
     return lambda times: virtual_trials(trials_per_second, (time[document] * n for document, n in times.items()))
 
 
-def _counter_of_kwseval(documents: pa.Table, trials_per_second: float) -> Callable[[Counter[str]], int]:
+def _seconds_of_kwseval(documents: pa.Table) -> list[tuple[str, float]]:
     ids, excerpts = _sorted(documents)
     seconds = _ends_cut_at_the_next(excerpts) / TICKS_PER_SECOND - excerpts.start / TICKS_PER_SECOND
-    rows = list(zip(excerpts.document.tolist(), (seconds * (excerpts.worth / 2)).tolist(), strict=True))
-    named = [(ids[number], each) for number, each in rows]
-    return lambda times: round(_added(_repeated(named, times)) / trials_per_second)
+    rows = zip(excerpts.document.tolist(), (seconds * (excerpts.worth / 2)).tolist(), strict=True)
+    return [(ids[number], each) for number, each in rows]
 
 
-def _counter_of_stdeval(documents: pa.Table, trials_per_second: float) -> Callable[[Counter[str]], int]:
+def _seconds_of_stdeval(documents: pa.Table) -> list[tuple[str, float]]:
     first = documents.filter(pc.equal(documents["channel"], _STDEVAL_CHANNEL))
     seconds = (first["end"].to_numpy() - first["start"].to_numpy()) / TICKS_PER_SECOND
-    rows = list(zip(first["document"].to_pylist(), seconds.tolist(), strict=True))
-    return lambda times: round(trials_per_second * _added(_repeated(rows, times)))
+    return list(zip(first["document"].to_pylist(), seconds.tolist(), strict=True))
 
 
 def _repeated(rows: Iterable[tuple[str, float]], times: Counter[str]) -> Iterator[float]:
@@ -278,9 +284,15 @@ def _repeated(rows: Iterable[tuple[str, float]], times: Counter[str]) -> Iterato
     return (each for document, each in rows for _ in range(times[document]))
 
 
-_COUNTERS: dict[Compat, Callable[[pa.Table, float], Callable[[Counter[str]], int]]] = {
-    "kwseval": _counter_of_kwseval,
-    "stdeval": _counter_of_stdeval,
+_SECONDS: dict[Compat, Callable[[pa.Table], list[tuple[str, float]]]] = {
+    "kwseval": _seconds_of_kwseval,
+    "stdeval": _seconds_of_stdeval,
+}
+"""The documents and seconds that a tool adds up, one excerpt after the other."""
+
+_TRIALS: dict[Compat, Callable[[float, float], int]] = {
+    "kwseval": lambda seconds, trials_per_second: round(seconds / trials_per_second),
+    "stdeval": lambda seconds, trials_per_second: round(trials_per_second * seconds),
 }
 
 

@@ -106,7 +106,7 @@ def discover(
             return
         result = sws.discover(systems, **given, settings=settings, verify=verify, progress=shown)
     if out is not None:
-        written = sws.write(result, out, outputs=outputs, tde=tde_output)
+        written = sws.write(result, out, outputs=outputs, tool="tde" if tde_output else None)
     if form == "json":
         from swsdask.render.outputs import scores_json
 

@@ -55,6 +55,11 @@ from swsdask.cli.options import (
     "--alignment", is_flag=True, help="Also write alignment.parquet: every trial and every missed occurrence."
 )
 @click.option(
+    "--kwseval-output",
+    is_flag=True,
+    help="Also write KWSEval's reports, SYSTEM.sum.txt and SYSTEM.bsum.txt, and with --alignment SYSTEM.alignment.csv.",
+)
+@click.option(
     "--mediaeval-output", is_flag=True, help="Also write score.out: the lines that MediaEval's tool prints (QUESST)."
 )
 @click.option("--trec-output", is_flag=True, help="Also write SYSTEM.trec_eval.txt: the lines of trec_eval -q.")
@@ -76,6 +81,7 @@ def score(
     out: str | None,
     outputs: list[str] | None,
     alignment: bool,
+    kwseval_output: bool,
     mediaeval_output: bool,
     trec_output: bool,
     top: int | None,
@@ -90,18 +96,20 @@ def score(
     all are scored.
     """
     import swsdask as sws
+    from swsdask.api.writing import measures_of_tool
     from swsdask.cli.progress import progress
 
     if outputs is not None and out is None:
         raise click.UsageError("--outputs goes with --out DIRECTORY, where they are written.")
     if alignment and out is None:
         raise click.UsageError("--alignment goes with --out DIRECTORY, where alignment.parquet is written.")
-    if mediaeval_output and out is None:
-        raise click.UsageError("--mediaeval-output goes with --out DIRECTORY, where score.out is written.")
-    if trec_output and out is None:
-        raise click.UsageError("--trec-output goes with --out DIRECTORY, where SYSTEM.trec_eval.txt is written.")
-    if trec_output and mediaeval_output:
-        raise click.UsageError("--trec-output and --mediaeval-output: give one of them.")
+    outputs_of_tools = {"kwseval": kwseval_output, "mediaeval": mediaeval_output, "trec": trec_output}
+    of_tools = [f"--{tool}-output" for tool, wanted in outputs_of_tools.items() if wanted]
+    if of_tools and out is None:
+        raise click.UsageError(f"{of_tools[0]} goes with --out DIRECTORY, where its files are written.")
+    if len(of_tools) > 1:
+        raise click.UsageError(f"{' and '.join(of_tools)}: give one of them.")
+    tool = "kwseval" if kwseval_output else "mediaeval" if mediaeval_output else "trec_eval" if trec_output else None
     if dry_run and form != "table":
         raise click.UsageError(f"--dry-run prints the plan in words: leave --format {form} out.")
     where, runs = reference_and_runs(paths, given=bool(reference))
@@ -109,7 +117,7 @@ def score(
     if mediaeval_output and evaluation.settings.evaluation.trials != "document":
         raise click.UsageError("--mediaeval-output goes with document trials: --preset quesst2014, or trials=document.")
     asked: dict[str, Any] = {
-        "measures": _printed(measures, mediaeval=mediaeval_output, trec=trec_output),
+        "measures": measures_of_tool(tool, measures),
         "runs": given or None,
         "by": by,
         **encoded.arguments(),
@@ -120,8 +128,7 @@ def score(
     with progress() as shown:
         result = sws.score(evaluation, **asked, alignment=alignment, buckets=buckets, cache=cache, progress=shown)
     if out is not None:
-        tools = evaluation if mediaeval_output else None
-        written = sws.write(result, out, outputs=outputs, mediaeval=tools, trec=trec_output)
+        written = sws.write(result, out, outputs=outputs, tool=tool, evaluation=evaluation)
     if form != "table":
         from swsdask.render.outputs import result_as
 
@@ -132,16 +139,3 @@ def score(
         print_leaderboard(result, top=top, wide=wide)
         if out is not None:
             print_written(out, written, result, outputs)
-
-
-def _printed(names: list[str] | None, *, mediaeval: bool, trec: bool) -> list[str] | None:
-    """The requested measures, and those that an official tool's output needs."""
-    if trec:
-        from swsdask.render.trec_output import NEEDED, OFFICIAL
-
-        return list(OFFICIAL) if names is None else list(dict.fromkeys([*names, *NEEDED, "ap"]))
-    if mediaeval and names:
-        from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES
-
-        return list(dict.fromkeys([*names, *MEASURES, *TOOL_MEASURES]))
-    return names

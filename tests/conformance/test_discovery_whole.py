@@ -32,7 +32,7 @@ def values(result: Result) -> dict[tuple[str, str], float]:
 
 
 def test_the_files_of_tde_to_the_byte(cases: Path, tmp_path: Path) -> None:
-    sws.write(of_sample(cases, "sample.classes.example", "tde2015"), tmp_path, tde=True)
+    sws.write(of_sample(cases, "sample.classes.example", "tde2015"), tmp_path, tool="tde")
     theirs = {path.name: path.read_bytes() for path in (cases / "discovery/tde_sample/peer_output_example").iterdir()}
     assert {path.name: path.read_bytes() for path in (tmp_path / "tde").iterdir()} == theirs
 

@@ -79,7 +79,7 @@ def test_a_file_for_each_system(tmp_path: Path) -> None:
     evaluation = sws.open(tmp_path, preset="quesst2014", compat="mediaeval")
     result = sws.score(evaluation, runs={"one": run, "two": run})
     out = tmp_path / "out"
-    written = sws.write(result, out, mediaeval=evaluation)
+    written = sws.write(result, out, tool="mediaeval", evaluation=evaluation)
     assert written[-2:] == ["one.score.out", "two.score.out"]
     assert (out / "one.score.out").read_text() == (out / "two.score.out").read_text()
 
@@ -96,7 +96,7 @@ def test_an_empty_run_has_no_scores(tmp_path: Path) -> None:
     run = replace(WORLD, run=()).write(tmp_path)
     evaluation = sws.open(tmp_path, preset="quesst2014", settings={"evaluation": {"impute": -10}})
     result = sws.score(evaluation, runs=run)
-    sws.write(result, tmp_path / "out", mediaeval=evaluation)
+    sws.write(result, tmp_path / "out", tool="mediaeval", evaluation=evaluation)
     line = "Scores: 2 (1 model x 2 test)  given: 0  default(-10.0): 2  minScore: Infinity  maxScore: -Infinity"
     assert line in (tmp_path / "out" / "score.out").read_text().splitlines()
 
@@ -116,4 +116,4 @@ def test_numbers_that_were_not_asked_for_are_named(tmp_path: Path) -> None:
     run = WORLD.write(tmp_path)
     evaluation = sws.open(tmp_path, preset="quesst2014")
     with pytest.raises(SettingsError, match="not requested: atwv, cnxe"):
-        sws.write(sws.score(evaluation, ["mtwv"], runs=run), tmp_path, mediaeval=evaluation)
+        sws.write(sws.score(evaluation, ["mtwv"], runs=run), tmp_path, tool="mediaeval", evaluation=evaluation)

@@ -1,0 +1,125 @@
+"""Tables as F4DE's scorers print them: text in columns with nested headings, and CSV.
+
+A column is named by its headings from the outermost inwards, a row likewise. A column is four characters wider than its
+widest entry; a heading that is wider than its columns widens them evenly, the last one by the rest. Entries are right,
+headings centred, names of rows left. A name of a row is printed where it or an outer one is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+Name = tuple[str, ...]
+
+_MARGIN = 2
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Cells by row and column, in the order in which rows and columns were first named."""
+
+    cells: dict[tuple[Name, Name], str] = field(default_factory=dict)
+    rows: dict[Name, None] = field(default_factory=dict)
+    columns: dict[Name, None] = field(default_factory=dict)
+
+    def put(self, row: Name, column: Name, text: str) -> None:
+        """Set a cell."""
+        self.rows.setdefault(row)
+        self.columns.setdefault(column)
+        self.cells[row, column] = text
+
+    def text(self, *, named: bool) -> str:
+        """The table as text, with the names of its rows if they are `named`."""
+        widths = [max(map(len, level)) + _MARGIN for level in zip(*self.rows, strict=True)] if named else []
+        headings = _Headings.of(list(self.columns), self._widest())
+        lines = [" " * sum(widths) + "|" + "".join(f"{cell}|" for cell in level) for level in headings.lines()]
+        rule = "-" * sum(widths) + ("+" if named else "|")
+        lines.append(rule + "".join("-" * width + "+" for width in headings.widths))
+        before: Name = ()
+        for row in self.rows:
+            first = next((level for level, name in enumerate(row) if before[level : level + 1] != (name,)), len(row))
+            names = "".join(
+                ("" if level < first else name).ljust(width)
+                for level, (name, width) in enumerate(zip(row, widths, strict=False))
+            )
+            cells = (
+                f" {self.cells.get((row, column), ''):>{width - 2}} |"
+                for column, width in zip(self.columns, headings.widths, strict=True)
+            )
+            lines.append(f"{names}|{''.join(cells)}")
+            before = row
+        return "\n".join(lines) + "\n"
+
+    def csv(self, *, named: bool) -> str:
+        """The table as CSV: every cell in quotes, those that were not set empty."""
+        lines: list[list[str | None]] = [
+            [*(["MasterKey"] if named else []), *("|".join(column) for column in self.columns)]
+        ]
+        lines += [
+            [*(["|".join(row)] if named else []), *(self.cells.get((row, column)) for column in self.columns)]
+            for row in self.rows
+        ]
+        return "".join(",".join(map(_quoted, line)) + "\n" for line in lines)
+
+    def _widest(self) -> dict[Name, int]:
+        widest = dict.fromkeys(self.columns, 0)
+        for (_, column), text in self.cells.items():
+            widest[column] = max(widest[column], len(text))
+        return widest
+
+
+def _quoted(cell: str | None) -> str:
+    return "" if cell is None else '"' + cell.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True)
+class _Headings:
+    """Headings side by side at one level, their widths, and what stands below them; none below the innermost."""
+
+    titles: Sequence[str]
+    own: Sequence[int]
+    below: Sequence[_Headings]
+
+    @classmethod
+    def of(cls, columns: Sequence[Name], widest: dict[Name, int], level: int = 0, least: int = 0) -> _Headings:
+        """The headings of columns from a level on, at least so wide together, with the bars between them."""
+        if level + 1 == len(columns[0]):
+            titles = [column[level] for column in columns]
+            own = [2 * _MARGIN + max(len(column[level]), widest[column]) for column in columns]
+            return cls(titles, _widened(own, least), ())
+        groups = [(title, list(group)) for title, group in groupby(columns, key=lambda column: column[level])]
+        below = [cls.of(group, widest, level + 1, 2 * _MARGIN + len(title)) for title, group in groups]
+        own = [each.width for each in below]
+        if (wider := _widened(own, least)) != own:
+            below = [cls.of(group, widest, level + 1, width) for (_, group), width in zip(groups, wider, strict=True)]
+        return cls([title for title, _ in groups], wider, below)
+
+    @property
+    def width(self) -> int:
+        return sum(self.own) + len(self.own) - 1
+
+    @property
+    def widths(self) -> list[int]:
+        """Of the innermost headings."""
+        return [width for each in self.below for width in each.widths] if self.below else list(self.own)
+
+    def lines(self) -> Iterator[list[str]]:
+        """The headings of every level, centred."""
+        yield [_centred(title, width) for title, width in zip(self.titles, self.own, strict=True)]
+        for levels in zip(*(each.lines() for each in self.below), strict=True):
+            yield [cell for level in levels for cell in level]
+
+
+def _widened(widths: list[int], least: int) -> list[int]:
+    missing = least - (sum(widths) + len(widths) - 1)
+    if missing <= 0:
+        return widths
+    share = missing // len(widths)
+    return [*(width + share for width in widths[:-1]), widths[-1] + missing - share * (len(widths) - 1)]
+
+
+def _centred(text: str, width: int) -> str:
+    left = (width - len(text)) // 2
+    return " " * left + text + " " * (width - len(text) - left)

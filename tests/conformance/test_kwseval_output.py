@@ -1,0 +1,155 @@
+"""`--kwseval-output`: the files that KWSEval wrote, byte for byte.
+
+Up to the order of the alignment's rows, which is that of a hash, and to the text of its numbers: KWSEval copies that of
+the input, where 10.00 and 10 are one time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import swsdask as sws
+from swsdask.api.writing import measures_of_tool
+from swsdask.cli import main
+from swsdask.execution.local import ThreadExecutor
+from swsdask.model.errors import SettingsError
+from tests.conformance.test_kwseval_cases import CASES
+
+ALL = ["otwv", "stwv", "map"]
+BOTH = ("sum.txt", "bsum.txt")
+
+
+def written(
+    folder: Path, settings: dict[str, Any], into: Path | str, names: list[str] | None = None, **how: Any
+) -> list[str]:
+    rttm = folder / "ref.rttm"
+    evaluation = sws.open(
+        ecf=folder / "ecf.xml",
+        rttm=rttm if rttm.exists() else folder / "ref.rttm.gz",
+        queries=folder / "kwlist.xml",
+        preset="openkws13",
+        compat="kwseval",
+        settings={"evaluation": settings},
+    )
+    measures = measures_of_tool("kwseval", names)
+    result = sws.score(evaluation, measures, runs={"x": str(folder / "kwslist.xml")}, alignment=True, **how)
+    return sws.write(result, into, outputs=(), tool="kwseval", evaluation=evaluation)
+
+
+def in_order(text: str) -> list[str]:
+    return sorted(text.splitlines())
+
+
+def with_numbers(text: str) -> list[str]:
+    """The rows in order, each number that stands alone as a float."""
+    return in_order(re.sub(r"(?<=,)\d*\.?\d+(?=,)", lambda number: repr(float(number[0])), text))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_files_of_own_cases(own_cases: Path, tmp_path: Path, case: str) -> None:
+    folder = own_cases / "kwseval" / case
+    with_inc = "no_targets" in CASES[case]
+    written(folder, CASES[case], tmp_path, [name for name in ALL if not (with_inc and name == "otwv")])
+    for ending in BOTH:
+        expected = folder / f"expected.{'plain.' if with_inc else ''}{ending}"
+        assert (tmp_path / f"x.{ending}").read_bytes() == expected.read_bytes()
+    aligned, expected = tmp_path / "x.alignment.csv", folder / "expected.alignment.csv"
+    assert with_numbers(aligned.read_text()) == with_numbers(expected.read_text())
+
+
+def test_tables_as_csv(own_cases: Path, tmp_path: Path) -> None:
+    """Without measures that were requested there are no columns of theirs."""
+    folder = own_cases / "kwseval/optimum"
+    written(folder, {}, tmp_path)
+    for ending in ("sum.csv", "bsum.csv"):
+        assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.plain.{ending}").read_bytes()
+
+
+def test_files_of_the_synthetic_case(cases: Path, tmp_path: Path) -> None:
+    """The text of every number is that of the input: a program wrote all of a column alike."""
+    folder = cases / "kwseval/synthetic"
+    written(folder, {}, tmp_path, ALL)
+    for ending in BOTH:
+        assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.{ending}").read_bytes()
+    with gzip.open(folder / "expected.alignment.csv.gz", "rt", encoding="utf-8") as file:
+        assert in_order((tmp_path / "x.alignment.csv").read_text()) == in_order(file.read())
+
+
+@pytest.mark.parametrize(("case", "settings"), [("short", {}), ("segments", {"trials": "segment"})])
+def test_reports_that_the_tool_printed(cases: Path, tmp_path: Path, case: str, settings: dict[str, Any]) -> None:
+    folder = cases / "kwseval" / case
+    written(folder, settings, tmp_path)
+    printed = (folder / "expected.txt").read_text()
+    for ending in BOTH:
+        assert f"Summary Report: -\n{(tmp_path / f'x.{ending}').read_text()}" in printed
+
+
+EDGES: dict[str, dict[str, Any]] = {
+    **{case: {} for case in ("r1", "r1b", "r2", "r2b", "r7")},
+    **{case: {"trials": "segment"} for case in ("r3", "r4", "r5", "r6")},
+    "r8": {"no_targets": "false_alarms_only"},
+    "r9": {"text_filters": ["charsplit", "notascii", "deletehyphens"]},
+}
+
+
+@pytest.mark.parametrize("case", EDGES)
+def test_files_of_edges(cases: Path, tmp_path: Path, case: str) -> None:
+    folder = cases / "kwseval/edges" / case
+    written(folder, EDGES[case], tmp_path)
+    assert (tmp_path / "x.sum.txt").read_bytes() == (folder / "expected.sum.txt").read_bytes()
+    aligned, expected = tmp_path / "x.alignment.csv", folder / "expected.alignment.csv"
+    assert with_numbers(aligned.read_text()) == with_numbers(expected.read_text())
+
+
+def test_the_same_bytes_over_executors_and_at_urls(own_cases: Path, tmp_path: Path) -> None:
+    folder = own_cases / "kwseval/optimum"
+    names = [name for name in written(folder, {}, tmp_path / "one") if name.startswith("x.")]
+    assert names == [f"x.{ending}" for ending in ("sum.txt", "sum.csv", "bsum.txt", "bsum.csv", "alignment.csv")]
+    written(folder, {}, (tmp_path / "two").as_uri(), buckets=3, executor=ThreadExecutor(2))
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_the_option(own_cases: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each system has its files; without --alignment none of the alignment."""
+    folder = own_cases / "kwseval/words"
+    files = ["--ecf", folder / "ecf.xml", "--rttm", folder / "ref.rttm", "--queries", folder / "kwlist.xml"]
+    runs = [f"{name}={folder / 'kwslist.xml'}" for name in ("one", "two")]
+    options = ["--preset", "openkws13", "--compat", "kwseval", "--measures", ",".join(ALL), "--kwseval-output"]
+    main([*map(str, ["score", *files, *runs, *options, "--out", tmp_path])])
+    assert "one.sum.txt, one.sum.csv, one.bsum.txt, one.bsum.csv, two.sum.txt" in " ".join(
+        capfd.readouterr().out.split()
+    )
+    assert (tmp_path / "two.bsum.txt").read_bytes() == (folder / "expected.bsum.txt").read_bytes()
+    assert not list(tmp_path.glob("*.alignment.csv"))
+    with pytest.raises(SystemExit):
+        main([*map(str, ["score", *files, *runs, *options])])
+    assert "--kwseval-output goes with --out" in " ".join(capfd.readouterr().err.split())
+    with pytest.raises(SystemExit):
+        main([*map(str, ["score", *files, *runs, *options, "--trec-output", "--out", tmp_path])])
+    assert "give one of them" in " ".join(capfd.readouterr().err.split())
+
+
+def test_what_cannot_be_written(own_cases: Path, tmp_path: Path) -> None:
+    folder = own_cases / "kwseval/words"
+    files: dict[str, Any] = {
+        "ecf": folder / "ecf.xml",
+        "rttm": folder / "ref.rttm",
+        "queries": folder / "kwlist.xml",
+    }
+    evaluation = sws.open(**files, preset="openkws13")
+    result = sws.score(evaluation, "atwv", runs=str(folder / "kwslist.xml"))
+    with pytest.raises(SettingsError, match="need measures that were not requested: actual_threshold, mtwv"):
+        sws.write(result, tmp_path, tool="kwseval", evaluation=evaluation)
+    with pytest.raises(SettingsError, match="need the evaluation that was scored"):
+        sws.write(result, tmp_path, tool="kwseval")
+    with pytest.raises(SettingsError, match="no tool 'stdeva': there are kwseval, mediaeval"):
+        sws.write(result, tmp_path, tool="stdeva")
+    documents = sws.open(**files, settings={"evaluation": {"trials": "document"}})
+    with pytest.raises(SettingsError, match="occurrences or segments"):
+        sws.write(result, tmp_path, tool="kwseval", evaluation=documents)
