@@ -6,6 +6,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from swsdask.api.arguments import Location, Runs, as_names, named_runs
 from swsdask.api.manifest import circumstances, manifest_of
 from swsdask.api.opening import Evaluation
@@ -24,7 +27,7 @@ from swsdask.measures.measure import Measure
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.resources import ProcessingLoadSettings, Resources
-from swsdask.model.results import Note, Result, joined
+from swsdask.model.results import QUERY_TEXTS, Note, Result, joined
 from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
 from swsdask.scoring.kept_results import KeptResults, kept_results
@@ -205,6 +208,7 @@ def score_observed(
         table=tables.scores,
         curves=tables.curves,
         alignment=tables.alignment,
+        query_texts=_query_texts(archive.queries),
         manifest=manifest,
         notes=(
             *evaluation.notes,
@@ -279,6 +283,12 @@ def plan(
             *notes,
         ]
     return "\n".join(lines)
+
+
+def _query_texts(queries: pa.Table) -> pa.Table | None:
+    """The texts of queries as a table of `QUERY_TEXTS`; None if none has one."""
+    texts = queries.select(QUERY_TEXTS.names).cast(QUERY_TEXTS)
+    return texts if pc.any(pc.not_equal(texts["text"], "")).as_py() else None
 
 
 def _missing_loads(

@@ -67,6 +67,8 @@ def write(
 ) -> list[str]:
     """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a directory.
 
+    Beside them query_texts.parquet, where queries have texts.
+
     The files replace those of an earlier result together: a process that is killed leaves the old files, the new ones,
     or files without a manifest, which are no result.
 
@@ -110,7 +112,7 @@ def write(
 
     >>> import swsdask as sws
     >>> sws.write(sws.score("demo/archive", ["atwv", "mtwv"]), "results")
-    ['scores.parquet', 'scores.json', 'curves.parquet', 'manifest.json', 'report.html']
+    ['scores.parquet', 'scores.json', 'curves.parquet', 'query_texts.parquet', 'manifest.json', 'report.html']
     """
     from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render.outputs import OUTPUTS, write_outputs

@@ -88,6 +88,15 @@ ALIGNMENT = pa.schema(
 false_alarm or correct_nondetection."""
 
 
+QUERY_TEXTS = pa.schema(
+    [
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+    ]
+)
+"""One row per query, in the order of the list; `text` is "" where the list has none."""
+
+
 class Note(NamedTuple):
     """A sentence about one system, and the same without its numbers: what systems that share it have in common.
 
@@ -151,6 +160,8 @@ class Result(Figures):
         One row per trial and per unmapped occurrence, if it was requested.
     comparison : Comparison or None
         Intervals and differences of these numbers, if `compare` made them; the report shows them.
+    query_texts : pyarrow.Table or None
+        The text of every query, if the list of queries has texts.
 
     Examples
     --------
@@ -172,6 +183,7 @@ class Result(Figures):
     notes: tuple[str, ...] = ()
     alignment: pa.Table | None = field(default=None, repr=False)
     comparison: Comparison | None = field(default=None, repr=False)
+    query_texts: pa.Table | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         systems = len(self.table["system"].unique())

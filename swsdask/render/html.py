@@ -65,7 +65,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
     calibrated = calibration(result.curves, found)
     retrieved = retrieval(result.curves, found)
     ranked = {each.condition: compared(each, found) for each in correlations}
-    queries, left_out = by_query(result.table, found)
+    queries, left_out = by_query(result.table, found, result.query_texts)
     return template.render(
         title=_title(found),
         verdict=_verdict(found, result.comparison),

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.leaderboard import board
-from swsdask.model.results import ALIGNMENT, CURVES, SCORES, RankCorrelation, Result, coded
+from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result, coded
 from swsdask.places.reading import Place, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
@@ -32,7 +32,7 @@ MOST_IN_JSON = 200_000
 
 _ROWS_PER_GROUP = 1_000_000
 _POINTS = ("threshold", "x", "y")
-_SCHEMAS = {"scores": SCORES, "curves": CURVES, "alignment": ALIGNMENT}
+_SCHEMAS = {"scores": SCORES, "curves": CURVES, "alignment": ALIGNMENT, "query_texts": QUERY_TEXTS}
 
 
 Official = Callable[[Path], Sequence[Path]]
@@ -70,7 +70,8 @@ def write_outputs(
     Returns
     -------
     list of str
-        What was written, by the path from `directory`: the `outputs`, `alignment.parquet` if the result has one,
+        What was written, by the path from `directory`: the `outputs`, `alignment.parquet` and `query_texts.parquet` if
+        the result has them,
         `manifest.json` with the notes and the fingerprints of the others, what `official` names, and the files of a
         comparison if the result has one.
 
@@ -80,7 +81,12 @@ def write_outputs(
         If the directory cannot be written.
     """
     chosen = written_by_default(result) if outputs is None else outputs
-    tables = {"scores": result.table, "curves": result.curves, "alignment": result.alignment}
+    tables = {
+        "scores": result.table,
+        "curves": result.curves,
+        "alignment": result.alignment,
+        "query_texts": result.query_texts,
+    }
     with together(directory) as hidden:
         others = [] if official is None else [str(path.relative_to(hidden)) for path in official(hidden)]
         others += [] if result.comparison is None else comparison_files(result.comparison, hidden)
@@ -94,8 +100,8 @@ def write_outputs(
             (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
         manifest = {**result.manifest, "notes": list(result.notes), "files": fingerprints(hidden)}
         _write_manifest(hidden, manifest)
-        listed = ("scores.parquet", "scores.json", "curves.parquet", "alignment.parquet", MANIFEST, "report.html")
-        written = [name for name in listed if (hidden / name).exists()]
+        listed = ("scores.parquet", "scores.json", *(f"{name}.parquet" for name in list(tables)[1:]))
+        written = [name for name in (*listed, MANIFEST, "report.html") if (hidden / name).exists()]
         return [*written, *others]
 
 
@@ -126,14 +132,16 @@ def read_outputs(directory: Place) -> Result:
             continue
         with _listed(directory, file, files) as content:
             table = pq.read_table(pa.BufferReader(content))
-            tables[name] = table.cast(schema) if name == "alignment" else coded(table, schema)
+            tables[name] = coded(table, schema) if name in ("scores", "curves") else table.cast(schema)
     comparison = None
     if COMPARISON in files:
         with _listed(directory, COMPARISON, files) as content:
             comparison = read_comparison(content)
     notes = tuple(manifest.pop("notes"))
     curves = tables.get("curves", CURVES.empty_table())
-    return Result(tables["scores"], curves, manifest, notes, tables.get("alignment"), comparison)
+    return Result(
+        tables["scores"], curves, manifest, notes, tables.get("alignment"), comparison, tables.get("query_texts")
+    )
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,9 +59,12 @@ def by_condition(found: Board) -> dict[str, Any] | None:
     }
 
 
-def by_query(table: pa.Table, found: Board) -> tuple[dict[str, Any] | None, dict[str, int] | None]:
+def by_query(
+    table: pa.Table, found: Board, texts: pa.Table | None = None
+) -> tuple[dict[str, Any] | None, dict[str, int] | None]:
     """The numbers of each query in the first condition, and the number of systems left out for lack of room.
 
+    `texts` are rows of `QUERY_TEXTS`.
     The systems are in the order of their rank. Measures whose description has `by_query` false are left out. The first
     is None without numbers of queries, the second if no system was left out.
     """
@@ -85,10 +89,17 @@ def by_query(table: pa.Table, found: Board) -> tuple[dict[str, Any] | None, dict
         "systems": systems.to_pylist(),
         "measures": names,
         "rows": queries.to_pylist(),
+        "texts": _texts_of(queries.to_pylist(), texts),
         "values": {name: [[number(v) for v in line] for line in values[k].tolist()] for k, name in enumerate(names)},
     }
     left_out = {"kept": n, "of": len(found.systems)} if n < len(found.systems) else None
     return cube, left_out
+
+
+def _texts_of(queries: Sequence[str], texts: pa.Table | None) -> list[str]:
+    """The text of each query, "" where there is none."""
+    known = {} if texts is None else dict(zip(*(texts[name].to_pylist() for name in ("query", "text")), strict=True))
+    return [known.get(query, "") for query in queries]
 
 
 def number(value: float) -> float | int | str | None:

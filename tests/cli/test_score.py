@@ -45,9 +45,12 @@ def test_out_holds_what_the_design_names(swsdask: Call, files: Files, tmp_path: 
         "scores.json",
         "curves.parquet",
         "alignment.parquet",
+        "query_texts.parquet",
         "manifest.json",
         "report.html",
     }
+    texts = pq.read_table(out / "query_texts.parquet")
+    assert texts.to_pydict() == {"query": ["K1", "K2", "K3"], "text": ["good morning", "night", "noon"]}
     scores = pq.read_table(out / "scores.parquet")
     assert scores.schema.equals(SCORES)
     assert pq.read_table(out / "curves.parquet").schema.equals(CURVES)

@@ -74,7 +74,13 @@ def test_the_manifest_is_gone_while_files_are_sent_and_comes_last(
     ended = swsdask("score", files.reference, files.run, "--out", out)
     assert ended.code == 2
     assert f"{out}: expected a store that can be written; found OSError: the line broke." in ended.err
-    assert sorted(sent[:-1]) == ["curves.parquet", "report.html", "scores.json", "scores.parquet"]
+    assert sorted(sent[:-1]) == [
+        "curves.parquet",
+        "query_texts.parquet",
+        "report.html",
+        "scores.json",
+        "scores.parquet",
+    ]
 
 
 @pytest.mark.parametrize("place", ["https://host/x", "s3://no-such-bucket-at-all/x", "nosuchprotocol://x"])

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import swsdask.render.html as html
 import swsdask.render.tables as cubes
 from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import written
-from swsdask.model.results import CURVES, SCORES, Result
+from swsdask.model.results import CURVES, QUERY_TEXTS, SCORES, Result
 from swsdask.model.visible import visible
 from swsdask.render.figures import figures
 from swsdask.render.html import page, write_report
@@ -116,7 +117,10 @@ def test_the_page_tells_signature_settings_inputs_notes_and_what_was_dropped() -
 
 def test_queries_are_in_the_page_with_all_their_numbers() -> None:
     result = three_systems()
-    cube = Page(page(result)).data()["by_query"]
+    queries = pc.unique(result.table["query"].drop_null()).to_pylist()
+    texts = table([(name, f"text of {name}") for name in queries[1:]], QUERY_TEXTS)
+    cube = Page(page(replace(result, query_texts=texts))).data()["by_query"]
+    assert cube["texts"] == ["", *(f"text of {name}" for name in cube["rows"][1:])]
     expected = {
         (row["measure"], row["system"], row["query"]): row["value"]
         for row in result.table.to_pylist()

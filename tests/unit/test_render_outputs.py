@@ -13,7 +13,7 @@ import pytest
 
 import swsdask.render.outputs as outputs
 from swsdask.model.errors import InputError
-from swsdask.model.results import ALIGNMENT, CURVES, SCORES, Result
+from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, Result
 from swsdask.places.writing import replacing
 from swsdask.render.outputs import read_outputs, scores_json, write_outputs
 from tests.results import MANIFEST, table, three_systems
@@ -62,7 +62,8 @@ def test_scores_json_of_nothing_is_an_empty_list() -> None:
 
 
 def test_all_files_are_there_and_read_back_the_same(tmp_path: Path) -> None:
-    result = replace(three_systems(), alignment=ALIGNED)
+    texts = table([("q", "a word")], QUERY_TEXTS)
+    result = replace(three_systems(), alignment=ALIGNED, query_texts=texts)
     write_outputs(result, tmp_path / "new" / "out")
     names = {path.name for path in (tmp_path / "new" / "out").iterdir()}
     assert names == {
@@ -70,10 +71,13 @@ def test_all_files_are_there_and_read_back_the_same(tmp_path: Path) -> None:
         "scores.json",
         "curves.parquet",
         "alignment.parquet",
+        "query_texts.parquet",
         "manifest.json",
         "report.html",
     }
     back = read_outputs(tmp_path / "new" / "out")
+    assert back.query_texts is not None
+    assert back.query_texts.equals(texts)
     assert rows(back.table) == rows(result.table)
     assert back.to_arrow().schema == SCORES
     assert rows(back.curves) == rows(result.curves)

@@ -3,7 +3,7 @@
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const words = (cell) => {
     const copy = cell.cloneNode(true);
-    all(".badge, small, svg", copy).forEach((element) => element.remove());
+    all(".badge, .text, small, svg", copy).forEach((element) => element.remove());
     return copy.textContent.trim().replace(/\s+/g, " ");
   };
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

@@ -171,7 +171,9 @@
     columns.forEach((column) => head.append(make("th", { scope: "col", title: column.title, textContent: column.heading })));
     const body = make("tbody");
     rows.forEach((row) => {
-      const line = make("tr", {}, make("th", { scope: "row", className: "name", textContent: row.name }));
+      const name = make("th", { scope: "row", className: "name", textContent: row.name });
+      if (row.text) name.append(" ", make("span", { className: "text", textContent: row.text }));
+      const line = make("tr", {}, name);
       row.values.forEach((value, i) => {
         const cell = make("td", { textContent: shown(columns[i].measure, value) });
         const x = number(value);
@@ -223,9 +225,11 @@
       const columns = beside ? systemColumns(cube.systems, measure.value)
         : cube.measures.map((m) => ({ measure: m, heading: faces.get(m).heading, title: faces.get(m).title }));
       const wanted = filter.value.toLowerCase();
-      const found = cube.rows.map((name, at) => [name, at]).filter(([name]) => name.toLowerCase().includes(wanted));
+      const found = cube.rows.map((name, at) => [name, at])
+        .filter(([name, at]) => `${name} ${cube.texts[at]}`.toLowerCase().includes(wanted));
       const rows = found.slice(0, limit).map(([name, at]) => ({
         name,
+        text: cube.texts[at],
         values: beside ? cube.systems.map((_, k) => difference(measure.value, k, at))
           : cube.measures.map((m) => difference(m, s, at)),
       }));
