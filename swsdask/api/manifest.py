@@ -24,6 +24,7 @@ from swsdask.model.layers import Override
 from swsdask.model.results import Note
 from swsdask.model.secrets import without_secrets
 from swsdask.model.settings import Settings
+from swsdask.model.trials import given_score
 
 PER_QUERY = ("search_time.", "oov_count.")
 """The beginnings of the names of attributes that describe one query."""
@@ -100,7 +101,9 @@ def _provenance(run: Run) -> dict[str, Any]:
     """What a run is and what was counted of it, without the attributes of each query."""
     attributes = {name: text for name, text in run.attributes.items() if not name.startswith(PER_QUERY)}
     resources = None if run.resources is None else run.resources.model_dump(mode="json", exclude_defaults=True)
-    return {**asdict(replace(run, attributes=attributes, resources=None)), "resources": resources}
+    told = asdict(replace(run, attributes=attributes, resources=None))
+    told["scores"]["run"] = tuple(map(given_score, run.scores.run))
+    return {**told, "resources": resources}
 
 
 def differences(settings: Settings) -> str:

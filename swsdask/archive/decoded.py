@@ -23,7 +23,7 @@ import pyarrow as pa
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import document_ids, spoken_elsewhere
 from swsdask.model.finding import FindRule
-from swsdask.model.trials import I64, Detections
+from swsdask.model.trials import I64, Detections, given_scores
 from swsdask.model.units import TICKS_PER_SECOND, id_hash
 
 _ID = pa.dictionary(pa.int32(), pa.string())
@@ -127,7 +127,7 @@ def _batch(
         pa.array(rows.channel),
         pa.array(np.asarray(rows.start) / TICKS_PER_SECOND),
         pa.array(np.asarray(rows.duration) / TICKS_PER_SECOND),
-        pa.array(rows.score),
+        pa.array(given_scores(rows.score)),
         pa.DictionaryArray.from_arrays(pa.array(decision.astype(np.int32), mask=decision < 0), pa.array(_DECISIONS)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=DETECTED)

@@ -18,7 +18,7 @@ from swsdask.model.errors import Problems, counted
 from swsdask.model.schemas import WITHOUT_TIMES, RunHeader, RunPiece
 from swsdask.model.secrets import without_secrets
 from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange
+from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange, finite_scores
 from swsdask.model.units import DocumentCodes, id_hash
 
 _UNKNOWN_QUERY = -1
@@ -136,7 +136,7 @@ def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
     query = query_code[piece.query]
     rows = Detections(
         query=query,
-        score=canonical_scores(piece.score) if piece.position is None else piece.score,
+        score=canonical_scores(piece.score) if piece.position is None else finite_scores(piece.score),
         document=document_code[piece.document],
         channel=piece.channel,
         start=piece.start,

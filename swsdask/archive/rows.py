@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from swsdask.model.resources import Resources
 from swsdask.model.schemas import RunPiece
-from swsdask.model.trials import F64, I64, Detections
+from swsdask.model.trials import F64, I64, Detections, finite_scores
 
 U64 = NDArray[np.uint64]
 
@@ -189,8 +189,8 @@ class RowSum:
 
 
 def canonical_scores(score: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same scores without a negative zero."""
-    return score + 0.0
+    """The same scores, finite (`model.units`) and without a negative zero."""
+    return finite_scores(score) + 0.0
 
 
 def _lane(piece: RunPiece, lane: int) -> int:

@@ -169,8 +169,9 @@ def _mapped(piece: RunPiece, score_map: AffineMap | StepMap, threshold: float | 
         low, high = score_map(np.array(header.declared_scores)).tolist()
         header = replace(header, declared_scores=(low, high))
     score = score_map(piece.score)
-    if not np.isfinite(score).all():
-        found = repr(float(piece.score[~np.isfinite(score)][0]))
+    beyond = np.isfinite(piece.score) & ~np.isfinite(score)
+    if beyond.any():
+        found = repr(float(piece.score[beyond][0]))
         expected = "scores with finite log-likelihood ratios"
         raise InputError(Problem(piece.file, None, expected, found, "Was the calibration fitted on such scores?"))
     decision = piece.decision if threshold is None else (score >= threshold).astype(np.int8)

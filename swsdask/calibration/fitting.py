@@ -95,6 +95,8 @@ def affine_map(numbers: Mapping[str, float], run: Run) -> AffineMap:
     if gamma == math.inf:
         why = "scores that separate targets from non-targets completely (gamma = inf)"
         remedy = "Fit on more data, or with --method pav."
+    elif math.isinf(numbers["cnxe"]):
+        why, remedy = "a target of score -inf or a non-target of inf", "Fit with --method pav, or on finite scores."
     elif gamma == 0.0:
         why, remedy = "scores without information (gamma = 0)", "Check that the scores belong to this system."
     else:

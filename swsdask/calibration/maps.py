@@ -87,6 +87,10 @@ VERSION: Final = 1
 _HEAD = "# Made by `swsdask calibrate`. Apply it to runs: swsdask calibrate --apply THIS_FILE RUN... --out DIRECTORY\n"
 
 
+_Extended = Annotated[float, Field(allow_inf_nan=True)]
+"""Infinite where scores are."""
+
+
 class FittedOn(Checked):
     """What a calibration was fitted on, and the cost before and after.
 
@@ -102,12 +106,12 @@ class FittedOn(Checked):
     signature: str
     prior_log_odds: float
     impute: Literal["min", "error"] | float
-    impute_score: float
+    impute_score: _Extended
     n_given_target: int
     n_imputed_target: int
     n_given_nontarget: int
     n_imputed_nontarget: int
-    cnxe: float
+    cnxe: _Extended
     cnxe_calibrated: float
 
 

@@ -18,6 +18,7 @@ from swsdask.archive.protocols import Run
 from swsdask.cli.options import records_format_option
 from swsdask.model.errors import counted
 from swsdask.model.layers import KEPT_NONE
+from swsdask.model.trials import given_score
 from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.render.records import records_as
 
@@ -148,7 +149,7 @@ def _show_detections(archive: str, version: int | None, form: str) -> None:
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "System" else "right")
     for run in opened.runs:
-        low, high = run.scores.run
+        low, high = map(given_score, run.scores.run)
         table.add_row(
             run.system,
             f"{run.rows:,}",

@@ -192,10 +192,10 @@ def _paired(a: str, b: str, resampled: Mapping[str, _Resampled]) -> _Pair:
     parts = None
     if isinstance(one.sample, Averages) and isinstance(other.sample, Averages):
         parts = np.nan_to_num(one.sample.parts - other.sample.parts)
-    left_out = one.left_out - other.left_out if one.draws.how.interval == "bca" else None
-    return _Pair(
-        a, b, one.value - other.value, one.replicates - other.replicates, left_out, parts, only_one, int(both.sum())
-    )
+    with np.errstate(invalid="ignore"):  # infinities of both
+        left_out = one.left_out - other.left_out if one.draws.how.interval == "bca" else None
+        replicates = one.replicates - other.replicates
+    return _Pair(a, b, one.value - other.value, replicates, left_out, parts, only_one, int(both.sum()))
 
 
 def _tests(pairs: Sequence[_Pair], draws: _Draws) -> list[tuple[float, ...]]:

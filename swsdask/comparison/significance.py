@@ -33,9 +33,9 @@ _NORMAL = NormalDist()
 
 
 def standard_error(replicates: F64) -> float:
-    """The standard deviation of the replicates; NaN for fewer than two."""
+    """The standard deviation of the replicates; NaN for fewer than two, or where one is infinite."""
     there = _defined(replicates)
-    return float(np.std(there, ddof=1)) if len(there) > 1 else math.nan
+    return float(np.std(there, ddof=1)) if len(there) > 1 and np.isfinite(there).all() else math.nan
 
 
 def percentile_interval(replicates: F64, level: float) -> tuple[float, float]:
@@ -46,11 +46,12 @@ def percentile_interval(replicates: F64, level: float) -> tuple[float, float]:
 def bca_interval(value: float, replicates: F64, left_out: F64, level: float) -> tuple[float, float]:
     """The bias-corrected and accelerated interval; `left_out` are the values without each of the queries in turn.
 
-    NaN where all replicates lie on one side of the value. Where they are all equal to it, so are the ends.
+    NaN where all replicates lie on one side of the value, or one of `left_out` is infinite. Where replicates are all
+    equal to the value, so are the ends.
     """
     there, without = _defined(replicates), _defined(left_out)
     below = (np.count_nonzero(there < value) + np.count_nonzero(there <= value)) / (2 * max(len(there), 1))
-    if not 0 < below < 1:
+    if not 0 < below < 1 or not np.isfinite(without).all():
         return math.nan, math.nan
     bias = _NORMAL.inv_cdf(below)
     from_mean = without.mean() - without if len(without) else np.zeros(1)
@@ -66,7 +67,7 @@ def bca_interval(value: float, replicates: F64, left_out: F64, level: float) -> 
 def p_bootstrap(difference: float, replicates: F64) -> float:
     """How often a replicate lies as far from the difference as that lies from 0, one more counted on both sides."""
     there = _defined(replicates)
-    if math.isnan(difference) or not len(there):
+    if not math.isfinite(difference) or not len(there):
         return math.nan
     return (1 + int(np.count_nonzero(_reaches(abs(there - difference), abs(difference))))) / (1 + len(there))
 
@@ -133,10 +134,10 @@ def holm(p: Sequence[float]) -> list[float]:
 
 def max_t(differences: Sequence[float], replicates: Sequence[F64]) -> list[float]:
     """Adjusted by the largest of all |t| of a replicate, t being the distance from 0 (of a replicate: from the
-    difference) in standard errors. Replicates count in which all differences are defined.
+    difference) in standard errors. Replicates count in which all differences are finite.
     """
     every = np.array(replicates)
-    every = every[:, ~np.isnan(every).any(axis=0)]
+    every = every[:, np.isfinite(every).all(axis=0)]
     observed = np.array(differences)
     errors = np.array([standard_error(row) for row in every])
     spread = errors > 0
@@ -158,5 +159,6 @@ def _defined(replicates: F64) -> F64:
 def _quantiles(values: F64, low: float, high: float) -> tuple[float, float]:
     if not len(values):
         return math.nan, math.nan
-    ends = np.quantile(values, [low, high])
+    finite = np.isfinite(values).all()  # there is nothing between a number and infinity
+    ends = np.quantile(values, [low, high], method="linear" if finite else "nearest")
     return float(ends[0]), float(ends[1])

@@ -13,13 +13,14 @@ from decimal import Context, Decimal, DecimalException
 from typing import NamedTuple, TypeVar
 
 from swsdask.model.schemas import RunHeader
-from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND, document_fault, document_id, id_fault, ticks
+from swsdask.model.units import INFINITE, MAX_TICKS, TICKS_PER_SECOND, document_fault, document_id, id_fault, ticks
 
 BLANKS = " \t\r\n"
 DECISIONS = {"YES": 1, "NO": 0}
 MAX_CHANNEL = 127
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _WHOLE = re.compile(r"[0-9]+")
 _SHOWN = 60
 
@@ -42,14 +43,16 @@ def shown(text: str) -> str:
 
 
 def read_score(text: str) -> float:
-    """A finite score. Raises `FormatError`."""
+    """A score, infinite ones as inf and -inf. Raises `FormatError`."""
     text = text.strip(BLANKS)
+    if _INFINITE.fullmatch(text):
+        return float(text)
     if not NUMBER.fullmatch(text):
-        remedy = "Give a finite decimal number: a score that is not a number cannot be ranked."
+        remedy = "Give a decimal number, inf or -inf: a score that is not a number cannot be ranked."
         raise FormatError("a score", shown(text), remedy)
     score = float(text)
-    if not math.isfinite(score):
-        raise FormatError("a finite score", shown(text), "Give a number in the range of a 64-bit float.")
+    if abs(score) >= INFINITE:  # the largest itself is an infinite score in archives
+        raise FormatError("a score below 1.797e308", shown(text), "Write an infinite score as inf or -inf.")
     return score
 
 

@@ -15,6 +15,7 @@ from numba import boolean, float64, int8, int32, int64, njit
 from swsdask.kernels.assignment import assign, settle
 from swsdask.kernels.compilation import column, kernel, record, several
 from swsdask.model.trials import F64, I8, I32, I64, Bool
+from swsdask.model.units import INFINITE
 
 _PAIR = 3.0
 """A mapped pair counts 1 + congruence, where both left alone count -1 each."""
@@ -29,7 +30,12 @@ _TICKS_PER_SECOND = 10_000
 
 @njit()
 def score_congruence(score: float, lowest: float, highest: float) -> float:
-    """(score - lowest) / max(highest - lowest, 1e-5), computed on halves so that no difference overflows."""
+    """(score - lowest) / max(highest - lowest, 1e-5), computed on halves so that no difference overflows.
+
+    An infinite score is at an end of the range: 1 or 0.
+    """
+    if abs(score) >= INFINITE:
+        return 1.0 if score > 0.0 else 0.0
     congruence = (0.5 * score - 0.5 * lowest) / max(0.5 * highest - 0.5 * lowest, 0.5 * _LEAST_SPAN)
     return min(max(congruence, -_MOST), _MOST)
 
@@ -89,7 +95,10 @@ _GOAL = record(Goal, boolean, float64, float64)
 @njit()
 def _scale(candidates: Candidates, low: int, high: int, goal: Goal) -> float:
     """The unit of the weights of a component that holds the detections low .. high."""
-    return weight_scale(score_congruence(candidates.score[low:high].max(), goal.lowest, goal.highest))
+    greatest = 0.0
+    for score in candidates.score[low:high]:
+        greatest = max(greatest, score_congruence(score, goal.lowest, goal.highest))
+    return weight_scale(greatest)
 
 
 @njit()
@@ -329,7 +338,7 @@ def near_occurrences(
     its group, both in the unit of `mid_point` with `in_seconds`.
 
     Returns the rows whose mid-point lies within the tolerance of an occurrence (in the order of rows) and their groups,
-    and per group the lowest and highest score of all its detections (inf, -inf without any).
+    and per group the lowest and highest finite score of all its detections (inf, -inf without any).
     """
     n_groups = len(group_document)
     lowest = np.full(n_groups, np.inf)
@@ -357,8 +366,9 @@ def near_occurrences(
             continue
         if selective and evaluated[row] == 0:
             continue
-        lowest[group] = min(lowest[group], score[row])
-        highest[group] = max(highest[group], score[row])
+        if abs(score[row]) < INFINITE:
+            lowest[group] = min(lowest[group], score[row])
+            highest[group] = max(highest[group], score[row])
         middle = mid_point(start[row], duration[row], in_seconds)
         low, high = occurrence_of_group[group], occurrence_of_group[group + 1]
         while high - low > 1:

@@ -18,6 +18,7 @@ from numba import float64, njit
 
 from swsdask.kernels.compilation import column, kernel
 from swsdask.model.trials import F64
+from swsdask.model.units import INFINITE
 
 _MAGIC = 1.5 * 2.0**52
 """Added to a number of less than 2^51 it leaves the nearest whole number in the low bits."""
@@ -83,13 +84,14 @@ def log1p_of_decay(t: float) -> float:
 
 @njit(error_model="numpy")
 def softplus_of(x: float) -> float:
-    """log(1 + e^x), and inf of inf."""
+    """log(1 + e^x), and inf of inf and of `INFINITE`."""
+    x = np.inf if x >= INFINITE else x
     return (x if x > 0.0 else 0.0) + log1p_of_decay(decay(abs(x)))
 
 
 @kernel(float64[::1](column(float64)), error_model="numpy")
 def softplus(x: F64) -> F64:
-    """log(1 + e^x) of every number, float64; inf of inf."""
+    """log(1 + e^x) of every number, float64; inf of inf and of `INFINITE`."""
     cost = np.empty(len(x), np.float64)
     for row in range(len(x)):
         cost[row] = softplus_of(x[row])

@@ -61,7 +61,8 @@ class Decisions:
 
     def mapped(self, gamma: float, delta: float) -> Decisions:
         """By gamma s + delta, gamma > 0 and finite."""
-        return Decisions(gamma * self.threshold + delta, self.p_miss, self.p_fa)
+        with np.errstate(over="ignore"):
+            return Decisions(gamma * self.threshold + delta, self.p_miss, self.p_fa)
 
     def at_bayes(self, priors: F64) -> tuple[F64, F64]:
         """The error rates at Bayes thresholds, and the prior log-odds that they are of."""

@@ -8,6 +8,9 @@ The cross entropy that is left after the best affine map of scores (2013 measure
   one score; gamma = -inf: they do so upside down; delta is NaN then. gamma = 0 where the scores say nothing.
 - `calibration_loss` = cnxe - cnxe_min: what is lost by scores that are no log-likelihood ratios.
 
+A target of score -inf, or a non-target of inf, costs infinitely much at every gamma > 0: then gamma = 0 and `cnxe_min`
+is 1. Infinite scores on the right side cost nothing, and the map is that of the finite ones.
+
 gamma < 0 says that higher scores are worse: it is allowed, as Eq. 45 does, unless `nonnegative_gamma` is set. All are
 not defined (NaN) where C_nxe is not.
 
@@ -45,6 +48,7 @@ a bound of scores that PAV has overwritten, `mediaeval_offset_atwv` (`measures.m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -105,7 +109,8 @@ class AffineCalibration:
 class Affine:
     """The scores of all trials of a condition, how they separate the classes, and their best map.
 
-    `standard` are the scores as (score - centre) / unit, and `best_of_standard` is the best map of these.
+    `standard` are the scores as (score - centre) / unit, and `best_of_standard` is the best map of these. `infinite`
+    says whether the scores as they are cost infinitely much.
     """
 
     scores: ScoreShares
@@ -113,6 +118,7 @@ class Affine:
     separation: Separation
     best: Fit
     best_of_standard: Fit
+    infinite: bool
 
 
 def whole_gamma(scored: Scored) -> float:
@@ -133,6 +139,7 @@ def affine(scored: Scored, population: Population) -> Affine:
         partial(_separation, scored, population),
         scored.reference.prior_log_odds,
         nonnegative=scored.settings.nonnegative_gamma,
+        infinite=math.isinf(cross_entropy.given_cost(scored, population)),
     )
 
 
@@ -144,6 +151,7 @@ def fit_pool(
     prior_log_odds: float,
     *,
     nonnegative: bool,
+    infinite: bool,
     start: Fit = NOTHING,
 ) -> Affine:
     """Fit the affine map of some trials.
@@ -160,6 +168,9 @@ def fit_pool(
         What tells from the scores of all targets whether the classes are separated.
     prior_log_odds, nonnegative
         As for `logistic_fit.fit`.
+    infinite
+        Whether a target has the score -inf or a non-target inf: then no map with gamma > 0 has a finite cost, falling
+        ones are not tried, and the prior is left.
     start
         A map of (score - centre) / unit near the best one, where the search begins.
     """
@@ -173,12 +184,15 @@ def fit_pool(
     standard = ScoreShares(Shares(z, n_target).there, Shares(z_nontarget, n_nontarget).there)
     apart = separation(Shares(target, n_target).there)
     best = fit(standard, apart, prior_log_odds, nonnegative=nonnegative, start=start)
+    if infinite:
+        best = Fit(0.0, 0.0, prior_entropy(prior_log_odds))
     return Affine(
         scores=ScoreShares(Shares(target, n_target).there, Shares(nontarget, n_nontarget).there),
         standard=standard,
         separation=apart,
         best=best.moved(points.centre, points.unit),
         best_of_standard=best,
+        infinite=infinite,
     )
 
 

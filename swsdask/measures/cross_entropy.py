@@ -49,7 +49,7 @@ from swsdask.measures.averages import Population, Values
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
 from swsdask.measures.measure import Scored, kept
 from swsdask.measures.rates import confusion_counts
-from swsdask.model.trials import F64, I64
+from swsdask.model.trials import F64, I64, given_score
 from swsdask.statistics.counts import Counts, members
 from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.statistic import Statistic
@@ -156,7 +156,7 @@ class CrossEntropy:
             }
             numbers = {"cxe": cost / math.log(2.0), "cxe_prior": prior / math.log(2.0), "cnxe": cost / prior}
             numbers |= {name: int(column.sum()) for name, column in counts.items()}
-            yield population.overall(numbers | {"impute_score": trials.score})
+            yield population.overall(numbers | {"impute_score": given_score(trials.score)})
             groups = population.condition.groups
             entropy, eta = scored[Entropy], scored.reference.prior_log_odds
             of_query = mean_cost(trials, entropy.target.by_query(groups), entropy.nontarget.by_query(groups), eta)
@@ -188,5 +188,6 @@ def mean_cost(trials: Censored, target: F64, nontarget: F64, prior_log_odds: flo
 def _class_cost(imputed: I64, imputed_cost: float, every: I64, given: F64) -> F64:
     """The mean cost in nats of the trials of a class, of which the given ones cost `given`; NaN without trials."""
     means = np.full(len(given), np.nan, np.longdouble)
-    np.divide(given + imputed * np.longdouble(imputed_cost), every, out=means, where=every > 0)
+    costs = np.multiply(imputed, np.longdouble(imputed_cost), out=np.zeros_like(means), where=imputed > 0)
+    np.divide(given + costs, every, out=means, where=every > 0)
     return means.astype(np.float64)

@@ -47,7 +47,7 @@ def curves(scored: Scored) -> Iterator[Curve]:
         _, blocks = pooled_blocks(scored, population)
         costs = {
             "ece_default": [prior_entropy(x) for x in priors.tolist()],
-            "ece_actual": costs_over_priors(fitted.scores, priors),
+            "ece_actual": np.full(len(priors), np.inf) if fitted.infinite else costs_over_priors(fitted.scores, priors),
             "ece_affine": _mapped_costs(fitted, priors),
             "ece_pav": [blocks.cost(trials.n_target, trials.n_nontarget, x) for x in priors.tolist()],
         }

@@ -30,7 +30,7 @@ from swsdask.kernels.trial_list import best_threshold, pooled_shares, summed_cos
 from swsdask.measures.averages import Values
 from swsdask.measures.file_order import NEEDS, TrialList, ascending, trial_list
 from swsdask.measures.measure import Scored
-from swsdask.model.trials import F64, I32, I64, Bool
+from swsdask.model.trials import F64, I32, I64, Bool, given_scores
 from swsdask.statistics.file_order import FileTrials
 from swsdask.statistics.statistic import Statistic
 
@@ -72,7 +72,7 @@ def _numbers(trials: TrialList, prior: float) -> Iterator[float]:
     decided = bool((trials.decision >= 0).all())
     yield _decided_value(trials.query, target, trials.decision > 0, n_queries, beta) if decided else math.nan
     yield from _best(trials.score, trials.query, target, n_queries, beta)
-    yield _cnxe(trials.score, target, prior)
+    yield _cnxe(given_scores(trials.score), target, prior)
     calibrated = _recalibrated(trials.score, target, share)
     yield _cnxe(calibrated, target, prior)
 
@@ -92,7 +92,7 @@ def _numbers(trials: TrialList, prior: float) -> Iterator[float]:
         calibrated[begin:end] = _recalibrated(calibrated[begin:end], target[begin:end], share)
     yield _cnxe(calibrated, target, prior)
     yield _cnxe(_recalibrated(calibrated, target, share), target, prior)
-    yield from _extremes(trials.score[: trials.n_given])
+    yield from _extremes(given_scores(trials.score[: trials.n_given]))
 
 
 def _decided_value(query: I32, target: Bool, accepted: Bool, n_queries: int, beta: float) -> float:

@@ -16,7 +16,8 @@ from swsdask.model.errors import counted, listed
 from swsdask.model.results import Note
 from swsdask.model.retrieval import RELEVANT
 from swsdask.model.settings import EvaluationSettings, Weights, weights
-from swsdask.model.trials import Reference
+from swsdask.model.trials import Reference, given_score
+from swsdask.model.units import INFINITE
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.moments import Moments
@@ -52,6 +53,7 @@ def system_notes(scored: Scored) -> tuple[Note, ...]:
         by_counts = (
             *_undecided(scored[Counts]),
             *_unexplained(scored),
+            *_infinite(scored),
             *_imputed(scored),
             *_recalibrated(scored),
             *_ranked_as_text(scored),
@@ -110,10 +112,23 @@ def _unexplained(scored: Scored) -> Iterator[Note]:
     if scored[Counts].has_decisions and min_yes < max_no:
         what = "No single threshold explains the YES/NO decisions: the lowest YES"
         undefined = "`actual_threshold` is not defined, and NIST's KWSEval does not score such a run."
+        lowest, highest = (given_score(float(score)) for score in (min_yes, max_no))
         yield Note(
-            f"{what}, {min_yes:.6g}, lies below the highest NO, {max_no:.6g}. {undefined}",
+            f"{what}, {lowest:.6g}, lies below the highest NO, {highest:.6g}. {undefined}",
             f"{what} lies below the highest NO. {undefined}",
         )
+
+
+def _infinite(scored: Scored) -> Iterator[Note]:
+    counts = scored[Counts]
+    found = {"-inf": (counts.lowest == -INFINITE).any(), "inf": (counts.highest == INFINITE).any()}
+    if any(found.values()):
+        meaning = (
+            "C_nxe is infinite if a target is at -inf, or another trial at inf. A threshold at an infinite score is "
+            f"given as {INFINITE:.4g} or {-INFINITE:.4g}."
+        )
+        where = listed([name for name, there in found.items() if there])
+        yield Note(f"Some scores are {where}: {meaning}", f"Some scores are infinite: {meaning}")
 
 
 def _imputed(scored: Scored) -> Iterator[Note]:
@@ -122,7 +137,7 @@ def _imputed(scored: Scored) -> Iterator[Note]:
     lowest = float(scored[Counts].lowest.min(initial=np.inf))
     if Entropy in scored and n_imputed and trials.score > lowest:
         yield Note(
-            f"The imputed score, {trials.score:.6g}, lies above the run's lowest, {lowest:.6g}: "
+            f"The imputed score, {trials.score:.6g}, lies above the run's lowest, {given_score(lowest):.6g}: "
             f"{counted(n_imputed, 'trials')} not given rank above some that are.",
             "The imputed score lies above the run's lowest: {} trials not given rank above some that are.",
             n_imputed,

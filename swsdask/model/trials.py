@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeVar, cast
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from swsdask.model.penalty import DEFAULT_REPLAY, ReplayRule
 from swsdask.model.retrieval import DEFAULT_RANKING, RankRule
+from swsdask.model.units import INFINITE
 
 I8 = NDArray[np.int8]
 I16 = NDArray[np.int16]
@@ -219,6 +221,21 @@ class Reference:
 
 RULES = ("thresholds", "prior_log_odds", "replay", "ranking", "file_order", "every_score", "impute")
 """The fields of a reference that shape only the statistics that follow them; each of the others shapes all."""
+
+
+def finite_scores(score: F64) -> F64:
+    """Scores with `INFINITE` in place of infinities."""
+    return np.clip(score, -INFINITE, INFINITE)
+
+
+def given_scores(score: F64) -> F64:
+    """Scores as they were given, with infinities in place of `INFINITE`."""
+    return np.where(np.abs(score) == INFINITE, np.copysign(np.inf, score), score)
+
+
+def given_score(score: float) -> float:
+    """A score as it was given."""
+    return math.copysign(math.inf, score) if abs(score) == INFINITE else score
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,17 @@
-"""Times as whole ticks of 0.1 ms, and identifiers of systems, queries and documents.
+"""Times as whole ticks of 0.1 ms, infinite scores as finite ones, and identifiers of systems, queries and documents.
 
 Mid-points in floating point disagree with exact arithmetic at the edge of a tolerance, so every time in swsdask is a
 whole number of ticks (int32 in tables, int64 where sums are doubled). Finer input is rounded half to even, and
 counted.
+
+Infinities end the ladders of scores and say that there is no score at all, so an infinite score is the largest finite
+float of its sign wherever it is stored, counted and compared. No run may hold that float itself.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
@@ -49,6 +53,9 @@ def seconds(ticks: int) -> float:
     """The time in seconds, the float nearest to the exact value."""
     return ticks / TICKS_PER_SECOND
 
+
+INFINITE = sys.float_info.max
+"""A score of inf; its negative is -inf."""
 
 AUDIO_EXTENSIONS = (".sph", ".wav", ".flac", ".mp3", ".ogg")
 MAX_ID_LENGTH = 500

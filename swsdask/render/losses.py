@@ -73,7 +73,7 @@ def losses(found: Board, condition: str) -> dict[str, Any] | None:
 
 def _ends(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
     """The ends of the scale that bars of one kind share: 0 and 1, or wider in steps of a half, -1 and 2 at most."""
-    sums = np.nan_to_num(np.array(rows))
+    sums = np.nan_to_num(np.array(rows), posinf=1e9, neginf=-1e9)
     low, high = float(sums[:, 0].min()), float(sums.sum(axis=1).max())
     return max(-1.0, min(0.0, math.floor(2 * low) / 2)), min(2.0, max(1.0, math.ceil(2 * high - 1e-9) / 2))
 

@@ -32,7 +32,7 @@ from swsdask.execution.executor import Executor, Progress
 from swsdask.model.errors import InputError, Problem, counted
 from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings
-from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials
+from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials, given_scores
 from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.places.writing import temporary_folder
 from swsdask.scoring.detections import CellTask, naming, read_ahead, tasks
@@ -265,7 +265,7 @@ def _table(system: str, rows: Rows, reference: Reference, unknown: UnknownDocume
             "document": documents.take(pa.array(document)),
             "channel": pa.array(rows["channel"], mask=rows["channel"] == ABSENT).cast(pa.int8()),
             **{name: _seconds(rows[name]) for name in ("reference_start", "reference_end", "start", "end")},
-            "score": pa.array(rows["score"], mask=np.isnan(rows["score"])),
+            "score": pa.array(given_scores(rows["score"]), mask=np.isnan(rows["score"])),
             "decision": pa.array(["NO", "YES"]).take(pa.array(rows["decision"], mask=rows["decision"] < 0)),
             "outcome": pa.array(OUTCOMES).take(pa.array(rows["outcome"])),
         },

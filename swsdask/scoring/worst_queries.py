@@ -23,7 +23,7 @@ from swsdask.measures.averages import Population, ratio
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import counted
 from swsdask.model.listening import EVENTS, WORST_QUERIES, Errors
-from swsdask.model.trials import I64, Bool, Reference
+from swsdask.model.trials import I64, Bool, Reference, given_scores
 from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.scoring.alignment_table import ABSENT, Targets, targets_of
 from swsdask.statistics.counts import NO, Counts
@@ -113,9 +113,10 @@ class WorstQueries:
     def _false_alarms(self, query: int, scored: Scored, groups: Bool, occurrences: _Occurrences) -> Iterator[Row]:
         highest, reference = scored[HighestFalseAlarms], scored.reference
         begin, end = np.searchsorted(highest.query, [query, query + 1])
-        columns = (highest.document, highest.channel, highest.start, highest.end, highest.score)
+        score = given_scores(highest.score)
+        columns = (highest.document, highest.channel, highest.start, highest.end, score)
         own = begin + np.flatnonzero(groups[highest.group[begin:end]])
-        order = np.lexsort([column[own] for column in (*columns[3::-1], -highest.score)])
+        order = np.lexsort([column[own] for column in (*columns[3::-1], -score)])
         rows = own[order[: self._n_false_alarms]]
         for document, channel, start, stop, score in zip(*(column[rows].tolist() for column in columns), strict=True):
             known = document >= 0

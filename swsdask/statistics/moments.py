@@ -16,6 +16,7 @@ import numpy as np
 
 from swsdask.kernels.ladder import count_slots
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
+from swsdask.model.units import INFINITE
 from swsdask.statistics.bins import Bins, Points, Scores, Zoom, quadrature
 from swsdask.statistics.counts import Counts, class_layers, class_targets, groups, members, stretches
 from swsdask.statistics.ladder import Hits
@@ -65,7 +66,7 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class ZoomedMoments:
-    """All given trials of one system, targets too, in bins about the median hit, in units of the hits' spread.
+    """All given trials of one system, targets too, in bins about the median finite hit, in units of the hits' spread.
 
     Only for a system whose hits are too close together for bins about 0 (`Moments`).
     """
@@ -80,7 +81,7 @@ class ZoomedMoments:
     def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> Zoom | None:
         """What scores are binned about; None where bins about 0 are fine enough, or nothing was hit."""
         hits: Hits = found[Hits]
-        score = hits.score[_layer_of(hits.query, hits.group, reference) >= 0]
+        score = hits.score[(_layer_of(hits.query, hits.group, reference) >= 0) & (np.abs(hits.score) < INFINITE)]
         if len(score) == 0:
             return None
         centre = float(score[len(score) // 2])

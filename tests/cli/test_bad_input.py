@@ -33,7 +33,7 @@ RUNS = {
     "unknown query": (RUN.replace('kwid="K2"', 'kwid="K9"'), "first.kwslist.xml:6", "K9"),
     "unknown document": (RUN.replace('file="b"', 'file="zz"', 1), "first.kwslist.xml:4", "zz"),
     "nan": (RUN.replace('score="0.2"', 'score="NaN"'), "first.kwslist.xml:4", "NaN"),
-    "infinite": (RUN.replace('score="0.2"', 'score="-inf"'), "first.kwslist.xml:4", "inf"),
+    "largest": (RUN.replace('score="0.2"', 'score="-1.7976931348623157e308"'), "first.kwslist.xml:4", "-inf"),
     "no number": (RUN.replace('score="0.2"', 'score="abc"'), "first.kwslist.xml:4", "abc"),
     "no score": (RUN.replace('score="0.2" ', ""), "first.kwslist.xml:4", "score"),
     "negative duration": (RUN.replace('dur="0.8"', 'dur="-0.8"'), "first.kwslist.xml:3", "-0.8"),

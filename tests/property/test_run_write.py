@@ -15,7 +15,7 @@ from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.write import write_kwslist, write_stdlist, write_table
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.schemas import RunHeader, RunPiece
-from swsdask.model.units import MAX_TICKS, document_fault, document_id, id_fault
+from swsdask.model.units import INFINITE, MAX_TICKS, document_fault, document_id, id_fault
 
 texts = st.sampled_from(['"', '"a', 'a"b', '"a"', ",", "a,b"]) | st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=8
@@ -56,7 +56,7 @@ def pieces(draw: st.DrawFn, header: RunHeader, decided: bool) -> RunPiece:
         channel=column(st.integers(0, 127), np.int8),
         start=start,
         duration=end - start,
-        score=column(st.floats(allow_nan=False, allow_infinity=False), np.float64),
+        score=column(st.floats(allow_nan=False).filter(lambda score: abs(score) != INFINITE), np.float64),
         decision=column(st.integers(0, 1) if decided else st.just(-1), np.int8),
         listed=queries,
     )

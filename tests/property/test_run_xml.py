@@ -170,7 +170,7 @@ class Writer:
             if not signed
             else st.one_of(
                 st.sampled_from(NUMBERS),
-                st.floats(allow_nan=False, allow_infinity=False).map(repr),
+                st.floats(allow_nan=False).map(repr),
                 st.from_regex(r"\A[0-9]{0,12}\.[0-9]{1,14}(e[+-]?[0-9]{1,2})?\Z"),
                 st.from_regex(r"\A[0-9]{15,21}(\.[0-9]{0,6})?\Z"),
             )

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
+from swsdask.model.units import INFINITE
 from tests import engines
 from tests.cli.conftest import Files, files
 
@@ -154,7 +155,7 @@ def test_judgments_in_memory() -> None:
 UNKNOWN = RUN.replace("K1", "K9")
 MESSAGES = {
     "run: expected a score; found a row without score in row 2": {"runs": RUN.assign(score=[1, None, 2, 3])},
-    "run: expected a score; found 'inf' in row 4": {"runs": RUN.assign(score=[1, 2, 3, float("inf")])},
+    "run: expected a score below 1.797e308; found '-1.79.*' in row 4": {"runs": RUN.assign(score=[1, 2, 3, -INFINITE])},
     "run x: expected the columns .*, no start": {"runs": {"x": RUN.drop(columns="start")}},
     "run 2: expected a query of the list; found 'K9' in 2 rows": {"runs": [RUN.assign(system="a"), UNKNOWN]},
     "run: expected text or numbers in column score": {"runs": RUN.assign(score=pd.Timestamp("2026-01-01"))},

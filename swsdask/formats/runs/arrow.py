@@ -18,7 +18,7 @@ from swsdask.formats.values import FormatError, read_channel, read_decision, rea
 from swsdask.kernels.text import read_scores, read_ticks
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import RunHeader, RunPiece
-from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND, document_fault, document_id, id_fault, name_fault
+from swsdask.model.units import INFINITE, MAX_TICKS, TICKS_PER_SECOND, document_fault, document_id, id_fault, name_fault
 
 _NEAR_HALF = 1e-3
 """A product of a float64 below 2**18 and TICKS_PER_SECOND is off by less."""
@@ -100,7 +100,7 @@ def read_rows(columns: Mapping[str, pa.Array], faults: RowFaults) -> Rows:
 def _scores(column: pa.Array, faults: RowFaults) -> NDArray[np.float64]:
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
         scores = _floats(column)
-        unread = ~np.isfinite(scores)
+        unread = np.isnan(scores) | (np.abs(scores) == INFINITE)
         scores = scores.copy() if unread.any() else scores
     else:
         scores = np.zeros(len(column))

@@ -25,6 +25,7 @@ from swsdask.measures.resampling.expansion import TrialCosts, least_costs
 from swsdask.measures.resampling.queries import SIDE_BY_SIDE, drawn_queries, places
 from swsdask.model.samples import Sample
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference
+from swsdask.model.units import INFINITE
 from swsdask.statistics.bins import Bins, WeighedBins, Zoom, quadrature
 from swsdask.statistics.counts import Counts, members
 from swsdask.statistics.entropy import Entropy
@@ -198,7 +199,9 @@ class AffineFits:
     def _given(self) -> tuple[TrialCosts, TrialCosts] | None:
         """The costs of given targets and non-targets about the best map; None where there is none to begin from."""
         gamma = self._whole.gamma
-        if not math.isfinite(gamma) or gamma == 0.0 or (self.nonnegative and gamma < 0.0):
+        extremes = np.abs(np.concatenate([self.hit, self.end, self.pool.lowest]))
+        beyond = (extremes == INFINITE).any()
+        if beyond or not math.isfinite(gamma) or gamma == 0.0 or (self.nonnegative and gamma < 0.0):
             return None
         n_queries = len(self.pool.lowest)
         z, weight, query = self.nontargets.nodes()
@@ -219,9 +222,23 @@ class AffineFits:
         points = quadrature(self.nontargets.pooled(times), self.zoom)
         separation = partial(self._separation, trials, times)
         found = fit_pool(
-            hit, points, trials, separation, self.prior_log_odds, nonnegative=self.nonnegative, start=start
+            hit,
+            points,
+            trials,
+            separation,
+            self.prior_log_odds,
+            nonnegative=self.nonnegative,
+            infinite=self._infinite(hit, trials, times),
+            start=start,
         )
         return found.best_of_standard
+
+    def _infinite(self, hit: Shares, trials: Censored, times: I64) -> bool:
+        """Whether a target has the score -inf, or a non-target inf."""
+        target, nontarget = trials.imputed_target.sum() > 0, trials.imputed_nontarget.sum() > 0
+        imputed = (target and trials.score == -INFINITE) or (nontarget and trials.score == INFINITE)
+        given = (hit.score == -INFINITE).any() or (times[self.query_of_end][self.end == INFINITE] > 0).any()
+        return bool(imputed or given)
 
     def _separation(self, trials: Censored, times: I64, target: Shares) -> Separation:
         count = times[self.query_of_end] * self.n_end
