@@ -169,7 +169,7 @@ def _show_detections(archive: str, version: int | None, form: str) -> None:
 
 
 def _record(run: Run) -> dict[str, Any]:
-    low, high = run.scores.run if run.rows else (None, None)
+    low, high = map(given_score, run.scores.run) if run.rows else (None, None)
     return {
         "system": run.system,
         "detections": run.rows,
