@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -14,7 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from tests.faults import hostile, interrupted, processes, races, samples
-from tests.faults.attempts import flip_discovery, flip_evaluation, flip_kept, flip_results, try_hostile
+from tests.faults.damage import flip_discovery, flip_evaluation, flip_kept, flip_results, try_hostile
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reliability.md"
 SECONDS = 60.0
@@ -42,19 +44,20 @@ processes within seven.
 valid hashes and contents that no archive can have.
 
 **Interruptions.** Writing is interrupted at its operations on files (opening, writing, syncing, moving, linking,
-removing, making folders), what was being written cut in half. A reader must find what was there before or what was to
-be written. `--out` and `verify --repair` may also leave one error, until they are run again. Left: files that neither
-the next writer nor `swsdask vacuum` removed. Untold: an error that did not say that a commit had happened. After a
-power cut a changed name, unless its folder was synced, is the old or the new one, and a file's content, unless synced,
-is lost, by chance.
+removing, making folders), what was being written cut in half. Of more than {operations} operations every second, third,
+... is taken, other ones with the next seed. A reader must find what was there before or what was to be written. `--out`
+and `verify --repair` may also leave one error, until they are run again. Left: files that neither the next writer nor
+`swsdask vacuum` removed. Untold: an error that did not say that a commit had happened. After a power cut a changed
+name, unless its folder was synced, is the old or the new one, and a file's content, unless synced, is lost, by chance.
 
 **Races.** Five processes ingest, two of them contradicting systems of one name; others replace a system, vacuum,
 expire and score. What a process reported as written must be there, with the numbers that it has alone.
 
-**Processes.** `score` and `ingest` run with two workers, started by the command or of a running scheduler. In each
-phase a client, scheduler, nanny or worker gets SIGKILL, SIGSTOP, SIGTERM, or as a client SIGINT or SIGHUP. A client
-that was killed or told to end counts as an error. Orphans: processes that outlived by a minute the command that started
-them.
+**Processes.** `score` and `ingest` run with two workers, started by the command or of a running scheduler. In a phase
+of it a client, scheduler, nanny or worker gets SIGKILL, SIGSTOP, SIGTERM, or as a client SIGINT or SIGHUP. One run
+sends every signal to every kind of process, in phases that change with the seed: {rounds} seeds in a row try all
+{strikes} combinations. A client that was killed or told to end counts as an error. Orphans: processes that outlived
+by a minute the command that started them.
 """
 
 Attempt = Callable[[str, int], tuple[str, str]]
@@ -83,14 +86,14 @@ def campaign(what: str, attempt: Attempt, numbers: Sequence[int], seconds: float
     return found
 
 
-def interruptions(every: int) -> Iterator[tuple[str, Counter[str]]]:
-    """Interrupt everything that writes at each operation, or at one of some; how many ended in which way."""
+def interruptions(most: int, seed: int) -> Iterator[tuple[str, Counter[str]]]:
+    """Interrupt everything that writes, at `most` operations each; how many ended in which way."""
     with tempfile.TemporaryDirectory(prefix="swsdask-faults-") as folder:
         for work in interrupted.works(Path(folder)):
             for what, hows in interrupted.HOWS.items():
                 found: Counter[str] = Counter()
-                for first, how in enumerate(hows):
-                    for number, kind, message in interrupted.strikes(work, how, every, first % every):
+                for first, how in enumerate(hows, seed):
+                    for number, kind, message in interrupted.strikes(work, how, most, first):
                         found[kind] += 1
                         if kind not in (samples.IDENTICAL, samples.REFUSED):
                             print(f"{what} of {work.name}, {how} at operation {number}: {kind}: {message}", flush=True)
@@ -101,18 +104,20 @@ def interruptions(every: int) -> Iterator[tuple[str, Counter[str]]]:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("--seed", type=int, help="repeats the flips of a run; random if none is given")
+    parser.add_argument("--seed", type=int, help="repeats a run; random if none is given")
     parser.add_argument("--flips", type=int, default=2000, help="flipped bits")
-    parser.add_argument("--every", type=int, default=1, help="interrupt one of so many operations")
+    parser.add_argument("--operations", type=int, default=48, help="of each work at most so many are interrupted")
     parser.add_argument("--races", type=int, default=50, help="races of writers, cleaners and readers")
-    parser.add_argument("--processes", type=int, default=20, help="struck processes, of all kinds by turns")
-    parser.add_argument("--short", action="store_true", help="some minutes with fixed seeds; writes no table")
+    parser.add_argument("--strikes", type=int, default=len(processes.KINDS), help="struck processes")
+    parser.add_argument("--short", action="store_true", help="some minutes with a fixed seed; writes no table")
     asked = parser.parse_args()
     if asked.short:
-        asked.seed, asked.flips, asked.every, asked.races, asked.processes = 1, 100, 9, 3, 3
+        asked.seed, asked.flips, asked.operations, asked.races, asked.strikes = 1, 100, 4, 3, 3
     seed = random.SystemRandom().randrange(2**31) if asked.seed is None else asked.seed
     print(f"make faults: seed {seed}", flush=True)
+    begun = time.monotonic()
     part = asked.flips // 10
+    first_strike = seed * len(processes.KINDS)
     n_hostile = len(list(hostile.cases()))
     lines = [
         ("bits flipped in archives of detections", campaign("flips", flip_evaluation, range(seed, seed + 4 * part))),
@@ -123,7 +128,7 @@ def main() -> None:
         ("bits flipped in archives with kept results", campaign("flips of kept", flip_kept, range(seed, seed + part))),
         ("bits flipped in results", campaign("flips of results", flip_results, range(seed, seed + part))),
         ("hostile archives", campaign("hostile", try_hostile, range(0, n_hostile, 8 if asked.short else 1))),
-        *interruptions(asked.every),
+        *interruptions(asked.operations, seed),
         (
             "races of five writers, a replacement, vacuum, expire and a reader",
             campaign("races", races.attempt, range(seed, seed + asked.races), 4 * races.LIMIT_S),
@@ -133,7 +138,7 @@ def main() -> None:
             campaign(
                 "processes",
                 processes.attempt,
-                range(seed, seed + asked.processes),
+                range(first_strike, first_strike + asked.strikes),
                 processes.LIMIT_S + 3 * processes.GONE_S,
             ),
         ),
@@ -150,8 +155,12 @@ def main() -> None:
         ),
     ]
     RESULTS.parent.mkdir(exist_ok=True)
-    end = f"Seed {seed}. One of {asked.every} operations was interrupted." if asked.every > 1 else f"Seed {seed}."
-    RESULTS.write_text("\n".join([INTRODUCTION, *table, "", end, ""]), encoding="utf-8")
+    introduction = INTRODUCTION.format(
+        operations=asked.operations, rounds=processes.ROUNDS, strikes=processes.ROUNDS * len(processes.KINDS)
+    )
+    minutes = (time.monotonic() - begun) / 60
+    end = f"Seed {seed}; {minutes:.0f} minutes on {os.cpu_count()} cores."
+    RESULTS.write_text("\n".join([introduction, *table, "", end, ""]), encoding="utf-8")
     sys.exit(failed)
 
 

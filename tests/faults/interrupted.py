@@ -112,8 +112,11 @@ def _results(folder: Path) -> str:
     return str(read_outputs(folder / "out").table.to_pylist())
 
 
-def strikes(work: Work, how: str, every: int, first: int) -> Iterator[tuple[int, str, str]]:
-    """Strike the work at each operation, or each of some: the operation, what became of it, a message."""
+def strikes(work: Work, how: str, most: int, first: int) -> Iterator[tuple[int, str, str]]:
+    """Strike the work at its operations, one after the other: the operation, what became of it, a message.
+
+    Of more than `most` each second, third, ... is struck; as many consecutive `first` go through all.
+    """
     with tempfile.TemporaryDirectory(prefix="swsdask-faults-") as place:
         before, after = Path(place, "before"), Path(place, "after")
         for folder in (before, after):
@@ -124,7 +127,8 @@ def strikes(work: Work, how: str, every: int, first: int) -> Iterator[tuple[int,
         done = _state(work, after)
         states = {_state(work, before), done}
         allowed = _files(before) | _files(after)
-        for number in range(first, count, every):
+        every = -(-count // most)
+        for number in range(first % every, count, every):
             folder = Path(place, str(number))
             folder.mkdir()
             work.prepare(folder)

@@ -19,7 +19,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -161,11 +161,6 @@ def attempt(work: Callable[[], object], root: Path, how: str, number: int | None
 
     `how`: "kill", "power" or the number of an error. The count is None where the process did not come to its end.
     """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child:
-        os.close(writing)
-        return _awaited(child, reading)
     disk = Disk(root, number, lambda: None)
 
     def strike() -> None:
@@ -178,14 +173,54 @@ def attempt(work: Callable[[], object], root: Path, how: str, number: int | None
         raise OSError(int(how), os.strerror(int(how)))
 
     disk.strike = strike
-    error = ""
-    try:
+
+    def struck() -> tuple[int, str]:
         disk.install()
+        error = error_of(work)
+        return disk.count, error
+
+    return ended(begun(struck), SECONDS) or (None, "")
+
+
+def error_of(work: Callable[[], object]) -> str:
+    """Do some work; the name and the message of its error, empty for none."""
+    try:
         work()
     except BaseException as raised:
-        error = f"{type(raised).__name__}: {raised}"
-    os.write(writing, pickle.dumps((disk.count, error[:4000])))
+        return f"{type(raised).__name__}: {raised}"[:4000]
+    return ""
+
+
+class Child(NamedTuple):
+    """A forked process, and where its result is to be read."""
+
+    number: int
+    reading: int
+
+
+def begun(work: Callable[[], Any]) -> Child:
+    """Begin some work, which raises nothing, in a forked process."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        return Child(child, reading)
+    os.write(writing, pickle.dumps(work()))
     os._exit(0)
+
+
+def ended(child: Child, seconds: float) -> Any:
+    """The result of a forked process; None if it did not end by itself. Raises `TimeoutError`."""
+    deadline = time.monotonic() + seconds
+    with _open(child.reading, "rb") as pipe:
+        while os.waitpid(child.number, os.WNOHANG) == (0, 0):
+            if time.monotonic() > deadline:
+                os.kill(child.number, signal.SIGKILL)
+                os.waitpid(child.number, 0)
+                raise TimeoutError(f"more than {seconds:g} s")
+            time.sleep(0.002)
+        said = pipe.read()
+    return pickle.loads(said) if said else None
 
 
 _originals = {name: getattr(os, name) for name in _CALLS}
@@ -195,17 +230,3 @@ def _restore() -> None:
     for name, call in _originals.items():
         setattr(os, name, call)
     builtins.open = io.open = _open  # type: ignore[assignment]
-
-
-def _awaited(child: int, reading: int) -> tuple[int | None, str]:
-    deadline = time.monotonic() + SECONDS
-    while os.waitpid(child, os.WNOHANG) == (0, 0):
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            os.close(reading)
-            raise TimeoutError(f"more than {SECONDS:g} s")
-        time.sleep(0.002)
-    with _open(reading, "rb") as pipe:
-        said = pipe.read()
-    return pickle.loads(said) if said else (None, "")

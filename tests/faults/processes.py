@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import product
 from pathlib import Path
 
 import psutil
@@ -78,17 +77,23 @@ class Strike:
         return f"{self.number.name} to the {self.role} ({self.where}) of swsdask {self.command}, {when}"
 
 
+KINDS = [(where, role, sent) for where, roles in STRIKES.items() for role, signals in roles.items() for sent in signals]
+"""Which signal is sent to which process."""
+
+MOMENTS = [(command, phase) for command, phases in PHASES.items() for phase in phases]
+"""The phases of all commands."""
+
+ROUNDS = len(MOMENTS)
+"""How many times all kinds must be gone through until each has met each phase."""
+
+
 def strike(number: int) -> Strike:
-    """The strike of that number: numbers one after the other go through all kinds, in an order without a pattern."""
-    kinds = [
-        (where, command, role, struck_by, phase)
-        for (where, roles), command in product(STRIKES.items(), PHASES)
-        for role, signals in roles.items()
-        for struck_by, phase in product(signals, PHASES[command])
-    ]
-    random.Random(0).shuffle(kinds)
-    chosen = kinds[number % len(kinds)]
-    return Strike(*chosen, random.Random(number).uniform(0.0, START_S if chosen[-1] == BEGIN else LATEST_S))
+    """The strike of that number: numbers in a row go through all kinds, with each in another phase every round."""
+    rounds, kind = divmod(number, len(KINDS))
+    where, role, sent = KINDS[kind]
+    command, phase = MOMENTS[(rounds + kind) % ROUNDS]
+    delay_s = random.Random(number).uniform(0.0, START_S if phase == BEGIN else LATEST_S)
+    return Strike(where, command, role, sent, phase, delay_s)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,8 @@ afterwards with the numbers that it has alone; every error must be a clear one; 
 
 from __future__ import annotations
 
-import os
-import pickle
 import random
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -23,7 +20,8 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.write import write_runs
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import source
-from tests.faults.samples import HUNG, IDENTICAL, LAYOUT, LEFT, MEASURES, SILENT, UNCLEAR, evaluation, rows
+from tests.faults.operations import Child, begun, ended, error_of
+from tests.faults.samples import CRASHED, HUNG, IDENTICAL, LAYOUT, LEFT, MEASURES, SILENT, UNCLEAR, evaluation, rows
 
 LATEST_S = 0.15
 LIMIT_S = 60.0
@@ -80,10 +78,13 @@ def attempt(folder: str, seed: int) -> tuple[str, str]:
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(dir=folder) as place:
         copy = Path(shutil.copytree(sample, Path(place) / "archive"))
-        begun = {name: _begun(work, chance.uniform(0.0, LATEST_S)) for name, work in _works(copy).items()}
-        errors = {name: _ended(*process) for name, process in begun.items()}
-        if None in errors.values():
-            return HUNG, str(errors)
+        racing = {
+            name: begun(partial(_later, work, chance.uniform(0.0, LATEST_S))) for name, work in _works(copy).items()
+        }
+        errors = {name: _error(child) for name, child in racing.items()}
+        for kind in (HUNG, CRASHED):
+            if kind in errors.values():
+                return kind, str(errors)
         unclear = {name: error for name, error in errors.items() if error and not error.startswith(_CLEAR)}
         if unclear:
             return UNCLEAR, str(unclear)
@@ -103,32 +104,16 @@ def attempt(folder: str, seed: int) -> tuple[str, str]:
     return IDENTICAL, ""
 
 
-def _begun(work: Callable[[], Any], after_s: float) -> tuple[int, int]:
-    """A forked process that does some work after a time, and where it will tell its error."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child:
-        os.close(writing)
-        return child, reading
-    error = ""
+def _later(work: Callable[[], Any], after_s: float) -> str:
+    """Do some work after a time; its error."""
+    time.sleep(after_s)
+    return error_of(work)
+
+
+def _error(child: Child) -> str:
+    """The error of a racing process once it has ended."""
     try:
-        time.sleep(after_s)
-        work()
-    except BaseException as raised:
-        error = f"{type(raised).__name__}: {raised}"
-    os.write(writing, pickle.dumps(error[:2000]))
-    os._exit(0)
-
-
-def _ended(child: int, reading: int) -> str | None:
-    """The error of a process, empty for none; None if it did not end in time, or not by itself."""
-    deadline = time.monotonic() + LIMIT_S
-    while os.waitpid(child, os.WNOHANG) == (0, 0):
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            break
-        time.sleep(0.005)
-    with open(reading, "rb") as pipe:
-        said = pipe.read()
-    return pickle.loads(said) if said else None
+        error = ended(child, LIMIT_S)
+    except TimeoutError:
+        return HUNG
+    return CRASHED if error is None else str(error)

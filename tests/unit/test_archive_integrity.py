@@ -21,8 +21,7 @@ from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import source, without_hashes
-from tests.faults.attempts import try_hostile
-from tests.faults.flips import exchanged, files_of, flipped, is_right
+from tests.faults.damage import exchanged, files_of, flipped, is_right, try_hostile
 from tests.faults.hostile import cases
 from tests.faults.samples import IDENTICAL, REFUSED, Sample, discovery, evaluation, rows
 
