@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, cut
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation
@@ -422,16 +422,18 @@ def explicit_settings(
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key:
-            raise SettingsError(f"--set {assignment!r}: expected KEY=VALUE, e.g. tolerance_s=0.5.")
-        table = explicit.setdefault(table_name, {})
-        *parents, last = key.removeprefix(f"{table_name}.").split(".")
+            raise SettingsError(f"--set {cut(repr(assignment))}: expected KEY=VALUE, e.g. tolerance_s=0.5.")
+        table = explicit
+        *parents, last = [table_name, *key.removeprefix(f"{table_name}.").split(".")]
         for parent in parents:
             table = table.setdefault(parent, {})
             if not isinstance(table, dict):
-                raise SettingsError(f"--set {assignment!r}: {parent} holds a value, not further keys.")
+                raise SettingsError(f"--set {cut(repr(assignment))}: {parent} holds a value, not further keys.")
         table[last] = _value(text)
     if engine is not None and (set_there := engine.settings()):
-        explicit["engine"] = {**explicit.get("engine", {}), **set_there}
+        from swsdask.model.settings import merge_layers
+
+        explicit = merge_layers(explicit, {"engine": set_there})
     return explicit
 
 
@@ -448,6 +450,7 @@ def _settings_file(file: str) -> dict[str, Any]:
 def _value(text: str) -> Any:
     """A TOML value if it is one, else the text itself."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        found = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
+    return found["value"] if len(found) == 1 else text

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, replace
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
@@ -83,11 +84,43 @@ def _only_member(plain: BinaryIO) -> Any:
     return archive.open(members[0])
 
 
+class _Streams(io.RawIOBase):
+    """Compressed streams one after the other, with nothing but zero bytes between and behind them.
+
+    `bz2.BZ2File` and `lzma.LZMAFile` ignore what follows the first stream if it does not begin as one: a damaged second
+    stream would be lost.
+    """
+
+    def __init__(self, new: Callable[[], Any], plain: BinaryIO) -> None:
+        self._new = new
+        self._plain = plain
+        self._stream = new()
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At least one byte, at most `size`; none at the end."""
+        data = b""
+        while not data:
+            rest = b""
+            if self._stream.eof:
+                rest = self._stream.unused_data.lstrip(b"\0")
+                while not rest and (more := self._plain.read(_STEP)):
+                    rest = more.lstrip(b"\0")
+                if not rest:
+                    break
+                self._stream = self._new()
+            elif self._stream.needs_input:
+                rest = self._plain.read(_STEP)
+                if not rest:
+                    raise EOFError("no end of stream")
+            data = self._stream.decompress(rest, size)
+        return data
+
+
 _COMPRESSIONS: dict[bytes, tuple[str, Callable[[BinaryIO], Any]]] = {
     rb"\x1f\x8b": ("gzip", _gzip),
     rb"\x28\xb5\x2f\xfd": ("zstd", _zstd),
-    rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": ("bzip2", bz2.BZ2File),
-    rb"\xfd7zXZ\x00": ("xz", lzma.LZMAFile),
+    rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": ("bzip2", partial(_Streams, bz2.BZ2Decompressor)),
+    rb"\xfd7zXZ\x00": ("xz", partial(_Streams, lzma.LZMADecompressor)),
     rb"PK\x03\x04": ("zip", _only_member),
 }
 """By a pattern of the first bytes of a file, how it is compressed and what undoes that."""

@@ -335,7 +335,9 @@ def build_settings(
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        raise SettingsError("\n".join(_explain(e) for e in error.errors())) from None
+        found = error.errors()
+        more = [f"And {len(found) - _MOST:,} more."] if len(found) > _MOST else []
+        raise SettingsError("\n".join([*map(_explain, found[:_MOST]), *more])) from None
 
 
 def matching_presets(evaluation: Mapping[str, Any]) -> list[str]:
@@ -360,13 +362,18 @@ def _at(layer: Mapping[str, Any], key: str) -> Any:
 
 
 def merge_layers(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two layers, shaped as a TOML file, as one: what `above` says wins, key by key; notes are those of both."""
+    """Two layers, shaped as a TOML file, as one: what `above` says wins, key by key; notes are those of both.
+
+    Raises `SettingsError` for a value in `below` where `above` has a table.
+    """
     merged = dict(below)
     for key, value in above.items():
         if key == "operating_point" and isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
             merged[key] = _merge_point(below[key], value)
         elif isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
             merged[key] = merge_layers(below[key], value)
+        elif isinstance(value, Mapping) and key in below:
+            raise SettingsError(f"setting {key}: {_PLAINLY['model_type']}; found {cut(repr(below[key]))}.")
         elif key == "notes" and isinstance(value, list) and isinstance(below.get(key), list):
             merged[key] = [*below[key], *(note for note in value if note not in below[key])]
         else:
@@ -407,6 +414,9 @@ def _explain(error: Any) -> str:
 
 _PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type": "Input should be a table of keys"}
 """What the library says in words of Python."""
+
+_MOST = 20
+"""How many wrong keys and values an error names."""
 
 
 _CUT = 10**7
@@ -475,6 +485,6 @@ def _load_one(name: str) -> dict[str, Any]:
 def settings_of(content: bytes, file: str) -> dict[str, Any]:
     """The content of a settings file as a dictionary. Raises `SettingsError` if it is not TOML."""
     try:
-        return tomllib.loads(content.decode())
+        return tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{file}: not a TOML file: {error}") from None

@@ -148,6 +148,8 @@ def read_outputs(directory: Place) -> Result:
 def _listed(directory: Place, file: str, files: Mapping[str, Any]) -> Iterator[bytes]:
     """The content of a file that the manifest lists. Raises `InputError` for another, and if it cannot be read."""
     place = joined(directory, file)
+    if file not in files:
+        raise _not_a_result(joined(directory, MANIFEST), f"no entry {file!r}")
     try:
         content = read_whole(place)
         if fingerprint(content) != files[file]:

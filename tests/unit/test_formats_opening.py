@@ -67,6 +67,23 @@ def test_parts_compressed_one_behind_the_other(tmp_path: Path, kind: str) -> Non
     assert read(path) == TEXT * 3
 
 
+@pytest.mark.parametrize("kind", sorted(COMPRESSED.keys() - {"zip"}))
+def test_what_follows_compressed_data_and_is_none_is_damage(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x"
+    second = bytearray(COMPRESSED[kind])
+    second[0] ^= 1
+    for rest in (b"no data", bytes(second)):
+        path.write_bytes(COMPRESSED[kind] + rest)
+        assert f"whole {kind} data" in fault(path)
+
+
+@pytest.mark.parametrize("kind", ["bzip2", "xz"])
+def test_zero_bytes_pad_compressed_data(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(COMPRESSED[kind] + bytes(100_000) + COMPRESSED[kind] + bytes(4))
+    assert read(path) == TEXT * 2
+
+
 @pytest.mark.parametrize("kind", COMPRESSED)
 def test_compressed_data_that_break_off_anywhere(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x"

@@ -104,7 +104,7 @@ def test_chosen_outputs_alone_are_written_and_scores_alone_are_read_again(tmp_pa
     back = read_outputs(tmp_path / "numbers")
     assert rows(back.table) == rows(result.table)
     assert back.curves.equals(CURVES.empty_table())
-    with pytest.raises(InputError, match=r"no entry 'scores\.parquet'|no such file"):
+    with pytest.raises(InputError, match=r"manifest\.json: .* found no entry 'scores\.parquet'"):
         read_outputs(tmp_path / "page")
 
 

@@ -387,6 +387,12 @@ def test_json_lines_are_recognised_by_content_and_may_have_no_times(read: Read) 
         ('{"query": "q", "document": "d", "start": 1, "duration": 1, "score": NaN}', "a score"),
         ('{"query": "q", "document": "d", "start": 1, "duration": 1}', "score"),
         ('{"query": null, "document": "d", "start": 1, "duration": 1, "score": 1}', "query"),
+        (r'{"query": "\ud800", "document": "d", "start": 1, "duration": 1, "score": 1}', "an object in JSON"),
+        ('{"query": "q", "document": "d", "start": 1, "duration": 1, "score": 1, "score": 2}', "each key once"),
+        (
+            '{"query": "q", "document": "d", "start": 1, "duration": 1, "score": 1, "Decision": "YES"}',
+            "the keys of the first line",
+        ),
     ],
 )
 def test_lines_that_are_no_detections(read: Read, line: str, expected: str) -> None:

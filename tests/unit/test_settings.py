@@ -1,7 +1,9 @@
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+from swsdask.cli.options import Engine, explicit_settings
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import (
     EvaluationSettings,
@@ -141,6 +143,35 @@ def test_settings_files() -> None:
     for content in (b"[evaluation\n", b"\xff"):
         with pytest.raises(SettingsError, match=r"x\.toml: not a TOML file"):
             settings_of(content, "x.toml")
+
+
+def test_a_byte_order_mark_begins_a_settings_file() -> None:
+    assert settings_of(b"\xef\xbb\xbf[evaluation]\ntolerance_s = 1", "x.toml") == {"evaluation": {"tolerance_s": 1}}
+
+
+@pytest.mark.parametrize("found", [3, [{"tolerance_s": 2}]])
+def test_a_value_in_place_of_a_table_is_not_replaced_silently(found: object) -> None:
+    with pytest.raises(SettingsError, match="setting evaluation: Input should be a table of keys; found"):
+        build_settings(None, None, {"evaluation": found})
+
+
+def test_assignments_to_a_value_in_place_of_a_table(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text("evaluation = 3\nengine = 4\n")
+    with pytest.raises(SettingsError, match="evaluation holds a value, not further keys"):
+        explicit_settings(str(file), ["tolerance_s=1"])
+    with pytest.raises(SettingsError, match="setting engine: Input should be a table of keys; found 4"):
+        explicit_settings(str(file), engine=Engine(workers=2))
+
+
+def test_an_assignment_has_one_value() -> None:
+    with pytest.raises(SettingsError, match="tolerance_s"):
+        build_settings(None, None, explicit_settings(None, ["tolerance_s=1\nmore=2"]))
+
+
+def test_of_many_faults_some_are_named() -> None:
+    with pytest.raises(SettingsError, match=r"k0: unknown key[\s\S]*And 480 more\."):
+        build_settings(None, None, {"evaluation": {f"k{number}": 1 for number in range(500)}})
 
 
 def test_settings_are_frozen_and_hashable() -> None:

@@ -86,7 +86,7 @@ def _read_words(url: str, folded: Callable[[str], str], problems: Problems) -> d
     found: dict[str, int] = {}
     with noted(problems):
         for lines in read_lines(url):
-            found.update((folded(word), 0) for word in lines.data.decode().split())
+            found.update((folded(word), 0) for word in set(lines.data.decode().split()))
         if not found:
             problems.add(url, 1, "at least one word", "none", "Give a text, or a list of words.")
     return found

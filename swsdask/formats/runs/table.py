@@ -6,8 +6,8 @@ seconds. A table without `start` and `duration` is of document trials, and its d
 of a table with a column `relevance`, of judged documents (see `formats.reference.trec`). Other columns are ignored; the
 header's attribute `ignored_columns` names them.
 
-A line of JSON lines is an object with the same names; the keys of the first line are the columns. A decision may also
-be true or false.
+A line of JSON lines is an object with the same names; the keys of the first line are the columns, and a later line has
+no other one of these names. A decision may also be true or false.
 
 Kaldi's form has no header; a line has query, document, start, end and score, separated by blanks.
 
@@ -111,12 +111,14 @@ def read_json_lines(
             return
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=are_judged(names))
         keys = {name: names[place] for name, place in columns.items()}
-        batches = _json_batches(chain((head,), blocks), keys, problems)
+        batches = _json_batches(chain((head,), blocks), frozenset(names), keys, problems)
         yield from gathering.pieces(encoding.decoded(with_times(each)) for each in batches)
 
 
-def _json_batches(blocks: Iterator[Lines], keys: Mapping[str, str], problems: Problems) -> Iterator[Batch]:
-    """The rows of each block; `keys` are those of the columns."""
+def _json_batches(
+    blocks: Iterator[Lines], names: frozenset[str], keys: Mapping[str, str], problems: Problems
+) -> Iterator[Batch]:
+    """The rows of each block; `names` are the keys of the first line, `keys` those of the columns."""
     with noted(problems):
         for block in blocks:
             rows: list[dict[str, str]] = []
@@ -125,7 +127,10 @@ def _json_batches(blocks: Iterator[Lines], keys: Mapping[str, str], problems: Pr
             for line, text in enumerate(block.data.split(b"\n"), block.first):
                 if text.strip():
                     try:
-                        rows.append(_object(text))
+                        row = _object(text)
+                        if not row.keys() <= names:
+                            _check_others(sorted(row.keys() - names))
+                        rows.append(row)
                         lines.append(line)
                     except FormatError as fault:
                         unread.append((line, fault))
@@ -134,15 +139,39 @@ def _json_batches(blocks: Iterator[Lines], keys: Mapping[str, str], problems: Pr
             yield Batch(columns, np.array(lines, np.int64), unread=tuple(unread))
 
 
+def _check_others(others: Sequence[str]) -> None:
+    """Raise `FormatError` for columns of detections among the keys of a line that the first line does not have."""
+    known = [name for name in others if name.strip().lower() in (*NEEDED, *OPTIONAL, "relevance")]
+    if known:
+        remedy = "Give the first line all keys that any line has; a value may be null."
+        raise FormatError("the keys of the first line", f"{shown(known[0])} too", remedy)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in JSON. Raises `FormatError` for a key that it has twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise FormatError("each key once", f"{shown(twice)} twice", "Which value counts? Leave one out.")
+    return found
+
+
+_JSON = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_each_once)
+
+
 def _object(line: bytes) -> dict[str, str]:
     """The values of an object in JSON as texts: numbers with every digit, "" for null. Raises `FormatError`."""
     remedy = 'Write an object per line: {"query": ..., "document": ..., "score": ...}.'
+    text = line.decode()
     try:
-        found = json.loads(line, parse_float=str, parse_int=str, parse_constant=str)
+        found = _JSON.decode(text)
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is no character
     except (ValueError, RecursionError):
-        raise FormatError("an object in JSON", shown(line.decode()), remedy) from None
+        raise FormatError("an object in JSON", shown(text), remedy) from None
     if not isinstance(found, dict) or any(isinstance(value, dict | list) for value in found.values()):
-        raise FormatError("an object of texts and numbers", shown(line.decode()), remedy)
+        raise FormatError("an object of texts and numbers", shown(text), remedy)
     texts: dict[str, str] = {name: _JSON_WORDS.get(value, value) for name, value in found.items()}
     return texts
 
