@@ -35,6 +35,7 @@ _ENDINGS = {
     Format.TABLE: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
     Format.JSON_LINES: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
     Format.KALDI: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
+    Format.CTM: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
 }
 """The pattern that the name of a run of each format must match, and the ending that is appended if it does not."""
 

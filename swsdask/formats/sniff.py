@@ -17,6 +17,7 @@ class Format(Enum):
 
     ECF = "an ECF"
     RTTM = "an RTTM reference"
+    CTM = "words with times (a CTM)"
     QUERIES = "a query list"
     RUN_XML = "a system's list of detections"
     TABLE = "a table of detections"
@@ -33,7 +34,7 @@ class Format(Enum):
     SPEAKERS = "a speaker map"
 
 
-RUNS = (Format.RUN_XML, Format.TABLE, Format.JSON_LINES, Format.PARQUET, Format.KALDI, Format.TREC)
+RUNS = (Format.RUN_XML, Format.TABLE, Format.JSON_LINES, Format.PARQUET, Format.KALDI, Format.TREC, Format.CTM)
 """The formats of runs."""
 
 RTTM_TYPE = re.compile(
@@ -51,10 +52,11 @@ ROOTS = {
 }
 """Formats in XML, by the name of their root element."""
 
-_ANY_RUN = "a run (a list of detections, a table, JSON lines, Parquet, Kaldi's results or a TREC run)"
+_ANY_RUN = "a run (a list of detections, a table, JSON lines, Parquet, Kaldi's results, a TREC run or a CTM)"
 _PLACES = {
     Format.ECF: "with --ecf",
     Format.RTTM: "with --rttm",
+    Format.CTM: "with --rttm, or as a run",
     Format.QUERIES: "with --queries",
     Format.QRELS: "with --qrels",
     Format.RESOURCES: "beside its run and not by name",
@@ -66,6 +68,7 @@ _PLACES = {
 }
 _NAMES = {
     ".rttm": Format.RTTM,
+    ".ctm": Format.CTM,
     ".tsv": Format.TABLE,
     ".csv": Format.TABLE,
     ".ecf.xml": Format.ECF,
@@ -96,6 +99,7 @@ _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KALDI_FIELDS = 5
 _PARTED = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n\s*\S")
 _TREC_RUN = re.compile(r"\S+\s+Q0\s+\S+\s+(?:[+-]?[0-9]+|-)\s+\S+\s+\S+\s*", re.IGNORECASE)
+_CTM = re.compile(r"\S+\s+(?:[0-9]+|[AB])\s+[0-9]*\.?[0-9]+\s+[0-9]*\.?[0-9]+\s+\S+(?:\s+\S+){0,3}\s*$")
 _QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]*\.?[0-9]+\s*")
 
 
@@ -166,6 +170,8 @@ def _text_format(text: str) -> Format | None:
         return Format.TREC
     if len(fields) == _KALDI_FIELDS and all(_is_number(field) for field in fields[2:]):
         return Format.KALDI
+    if _CTM.match(first):
+        return Format.CTM
     if fields[0] == "Class":
         return Format.CLASSES
     if len(fields) in (3, 4) and _is_number(fields[1]) and _is_number(fields[2]):

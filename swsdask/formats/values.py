@@ -18,6 +18,8 @@ from swsdask.model.units import INFINITE, MAX_TICKS, TICKS_PER_SECOND, document_
 BLANKS = " \t\r\n"
 DECISIONS = {"YES": 1, "NO": 0}
 MAX_CHANNEL = 127
+CHANNELS = {"A": "1", "B": "2"}
+"""What a CTM calls channels."""
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
@@ -190,7 +192,7 @@ def _seconds(text: str, name: str) -> Decimal:
 
 _SYSTEM = "system_id"
 _LEAST, _MOST = "min_score", "max_score"
-_ENDINGS = re.compile(r"(\.(gz|zst|bz2|xz|zip|xml|kwslist|stdlist|tsv|csv|txt|jsonl|parquet))+$", re.IGNORECASE)
+_ENDINGS = re.compile(r"(\.(gz|zst|bz2|xz|zip|xml|kwslist|stdlist|tsv|csv|ctm|txt|jsonl|parquet))+$", re.IGNORECASE)
 
 
 def before_query(url: str) -> tuple[str, str]:

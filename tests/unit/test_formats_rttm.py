@@ -155,7 +155,10 @@ def test_types_that_score_nothing_are_passed_over_and_counted(rttm: Path, odd: s
     [
         (b"", ": expected a file with content"),
         (b";; nothing\n\n", ":1: expected at least one record"),
-        (b"<ecf/>", ":1: expected an RTTM reference; found an ECF. Give an ECF with --ecf."),
+        (
+            b"<ecf/>",
+            ":1: expected an RTTM reference or words with times (a CTM); found an ECF. Give an ECF with --ecf.",
+        ),
         (RTTM.encode("latin-1"), ":7: expected text in UTF-8; found the byte 0xf6"),
         (RTTM.encode("utf-16"), ":1: expected text in UTF-8; found the byte 0xff"),
         (RTTM.encode()[:80] + b"x" * (2 << 20), ":3: expected a line of at most 1048576 bytes"),

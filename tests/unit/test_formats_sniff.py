@@ -27,6 +27,9 @@ CONTENTS = {
     "stretches": ("f 0.1 0.2\nf 0.3 0.4\n\n", Format.STRETCHES),
     "folds": ("f 0.1 0.2\r\n\r\nf 0.3 0.4\r\n", Format.FOLDS),
     "judgments": ("301 0 12345 1\n", Format.QRELS),
+    "ctm": (";; x\na A 0.5 .25 word 0.9\n", Format.CTM),
+    "ctm without confidence": ("a 1 0.5 .25 word\n", Format.CTM),
+    "ctm with types": ("a 1 0.5 .25 word 0.9 lex ann\n", Format.CTM),
     "kaldi": ("KW1 a 0.5 1 -3.5e2\nKW1 a 3 4 nan\n", Format.KALDI),
 }
 
@@ -106,6 +109,6 @@ def test_a_reference_where_a_run_was_expected(file: Path, kind: str, option: str
     file.write_text(content)
     with pytest.raises(InputError) as caught:
         expect(str(file), *RUNS)
-    expected = "a run (a list of detections, a table, JSON lines, Parquet, Kaldi's results or a TREC run)"
+    expected = "a run (a list of detections, a table, JSON lines, Parquet, Kaldi's results, a TREC run or a CTM)"
     message = f"{file}:1: expected {expected}; found {found.value}. Give {found.value} with {option}."
     assert str(caught.value) == message

@@ -11,6 +11,7 @@ from swsdask.model.errors import InputError, Problem
 from swsdask.places.reading import file_system, is_local, storage_fault
 
 _APART = re.compile(r"\.|readme\b|.*\.md$", re.IGNORECASE)
+_KINDS = (Format.ECF, Format.RTTM, Format.QUERIES)
 _OPTIONS = "or name the three files with --ecf, --rttm and --queries"
 
 
@@ -31,9 +32,9 @@ class ReferenceFiles:
 def find_reference(url: str) -> ReferenceFiles:
     """The three files of a reference in a folder at a path or fsspec URL.
 
-    Names say what is what (`*.ecf.xml`, `*.rttm`, `*.kwlist.xml`, `*.tlist.xml`; plain, .gz or .zst; also `ecf.xml`,
-    `kwlist.xml`). Where they leave a kind missing, the content of the files whose names say nothing does. Raises
-    `InputError` if there is no such folder, or not exactly one of each; it names the candidates.
+    Names say what is what (`*.ecf.xml`, `*.rttm` or else `*.ctm`, `*.kwlist.xml`, `*.tlist.xml`; plain, .gz or .zst;
+    also `ecf.xml`, `kwlist.xml`). Where they leave a kind missing, the content of the files whose names say nothing
+    does. Raises `InputError` if there is no such folder, or not exactly one of each; it names the candidates.
     """
     found = reference_candidates(url)
     faults = [_fault(url, kind, candidates) for kind, candidates in found.items() if len(candidates) != 1]
@@ -48,14 +49,12 @@ def reference_candidates(url: str) -> dict[Format, list[str]]:
     Raises `InputError` if there is no such folder.
     """
     files = files_in(url)
-    found: dict[Format, list[str]] = {Format.ECF: [], Format.RTTM: [], Format.QUERIES: []}
-    for file in files:
-        promised = format_of_name(file)
-        if promised in found:
-            found[promised].append(file)
+    promised = {file: format_of_name(file) for file in files}
+    found = {kind: [file for file in files if promised[file] is kind] for kind in _KINDS}
+    found[Format.RTTM] = found[Format.RTTM] or [file for file in files if promised[file] is Format.CTM]
     missing = {kind for kind, candidates in found.items() if not candidates}
     for file in files if missing else ():
-        kind = kind_by_content(file) if format_of_name(file) is None else None
+        kind = kind_by_content(file) if promised[file] is None else None
         if kind in missing:
             found[kind].append(file)
     return found

@@ -10,6 +10,12 @@ A record has nine fields, or ten in the newer form, with blanks between them:
 are counted and passed over, also those that RTTM does not have. `;;` begins a comment line. Words may have no duration.
 Of `SPKR-INFO` records, which score nothing either, the gender of the talker is kept, their subtype, for conditions.
 
+A CTM is read as an RTTM of words: its lines have the fields of one word (NIST's sclite),
+
+    file channel start duration word [confidence [type [speaker]]]
+
+where channels are numbers, or A and B. Without a type a word is `lex`.
+
 Records of an RTTM from lines of text to columns: all at once where they are as they should be, else one by one.
 
 Both ways give the same columns for the same lines; only the second can say what is wrong with them.
@@ -32,7 +38,7 @@ from pyarrow import csv
 
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, read_lines, tidy
 from swsdask.formats.sniff import RTTM_TYPE, Format, expect
-from swsdask.formats.values import FormatError, read_channel, read_document, read_span, shown
+from swsdask.formats.values import CHANNELS, FormatError, read_channel, read_document, read_span, shown
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS, WORDS
 from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND
@@ -78,6 +84,9 @@ _FIELDS = {
     "lookahead": pa.string(),
 }
 """The fields of a record in order; the newer form has the last one too."""
+
+_CTM_FIELDS = 5, 8
+_NOT_GIVEN = (b"<NA>", b"lex", b"<NA>")
 
 _TYPE = re.compile(r"[A-Z][A-Z0-9_/-]*")
 _COMMENT = re.compile(rb"^[ \t\r\f\v]*;;.*$", re.MULTILINE)
@@ -234,8 +243,10 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
     genders: dict[tuple[str, str], str] = {}
     before = len(problems)
     with noted(problems):
-        expect(url, Format.RTTM)
+        found = expect(url, Format.RTTM, Format.CTM)
         for lines in read_lines(url, encoding):
+            if found is Format.CTM:
+                lines = _records_of_ctm(lines, url, problems)
             records = read_records(lines, url, problems)
             skipped += records.skipped
             genders = records.genders | genders
@@ -249,6 +260,25 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
     rare = {"unknown_types": _listed(unknown), "encoding": "" if encoding == "utf-8" else encoding}
     said = {GENDERS: json.dumps([[*pair, gender] for pair, gender in sorted(genders.items())]) if genders else ""}
     return _as(WORDS, words, counted, rare), _as(SEGMENTS, segments, {}, said)
+
+
+def _records_of_ctm(lines: Lines, file: str, problems: Problems) -> Lines:
+    """Lines of a CTM as records of words. What is no word is added to `problems`, and left out."""
+    records = []
+    for number, line in enumerate(lines.data.split(b"\n"), lines.first):
+        fields = [] if line.lstrip().startswith(b";;") else line.split()
+        if fields and not _CTM_FIELDS[0] <= len(fields) <= _CTM_FIELDS[1]:
+            expected = "a word: file, channel, start, duration, word, perhaps confidence, type and speaker"
+            problems.add(file, number, expected, shown(line.decode()), "Correct or remove the line.")
+            fields = []
+        records.append(_record_of_word(*fields) if fields else b"")
+    return Lines(lines.first, b"\n".join(records))
+
+
+def _record_of_word(file: bytes, channel: bytes, start: bytes, duration: bytes, word: bytes, *more: bytes) -> bytes:
+    confidence, kind, speaker = (*more, *_NOT_GIVEN[len(more) :])
+    number = CHANNELS.get(channel.decode(), channel.decode()).encode()
+    return b" ".join((WORD.encode(), file, number, start, duration, word, kind, speaker, confidence))
 
 
 def _listed(types: Counter[str]) -> str:

@@ -18,7 +18,7 @@ from swsdask.model.schemas import RunPiece
 
 ROWS_PER_PIECE = 1_000_000
 
-TABLES = (Format.TABLE, Format.JSON_LINES, Format.PARQUET, Format.KALDI)
+TABLES = (Format.TABLE, Format.JSON_LINES, Format.PARQUET, Format.KALDI, Format.CTM)
 
 
 def read_run(
@@ -58,9 +58,10 @@ def _reader(found: Format) -> Callable[..., Iterator[RunPiece]]:
         from swsdask.formats.reference.trec import read_trec_run
 
         return read_trec_run
-    from swsdask.formats.runs.table import read_json_lines, read_kaldi_results, read_text_table
+    from swsdask.formats.runs.table import read_ctm, read_json_lines, read_kaldi_results, read_text_table
 
-    return {Format.TABLE: read_text_table, Format.JSON_LINES: read_json_lines}.get(found, read_kaldi_results)
+    others = {Format.TABLE: read_text_table, Format.JSON_LINES: read_json_lines, Format.CTM: read_ctm}
+    return others.get(found, read_kaldi_results)
 
 
 def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:

@@ -1,4 +1,4 @@
-"""Runs as tables: in text, tab or comma separated, in JSON lines, in Kaldi's form, in Parquet, and in memory.
+"""Runs as tables: in text, tab or comma separated, in JSON lines, in Kaldi's form, as a CTM, in Parquet, and in memory.
 
 The first line of a table names its columns, in any order: `query`, `document`, `start`, `duration`, `score`; `system`
 (default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times are in
@@ -10,6 +10,9 @@ A line of JSON lines is an object with the same names; the keys of the first lin
 no other one of these names. A decision may also be true or false.
 
 Kaldi's form has no header; a line has query, document, start, end and score, separated by blanks.
+
+A CTM has no header either; a line has document, channel (a number, or A and B), start, duration, query and score,
+and lines that begin with `;;` are comments.
 
 Parquet and a table in memory have the same columns; a decision may also be boolean. The metadata of a Parquet file are
 the header's attributes. Problems have the number of their row, from 1.
@@ -42,7 +45,7 @@ from swsdask.formats.files import (
 from swsdask.formats.pipes import Pipe
 from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
-from swsdask.formats.values import FormatError, read_header, shown
+from swsdask.formats.values import CHANNELS, FormatError, read_header, shown
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.schemas import WITHOUT_TIMES, RunPiece
 from swsdask.places.reading import is_local, storage_fault
@@ -54,6 +57,8 @@ IDS = ("system", "query", "document", "channel", "decision")
 """The columns with few distinct values."""
 
 _KALDI_COLUMNS = ("query", "document", "start", "end", "score")
+_CTM_COLUMNS = ("document", "channel", "start", "duration", "query", "score")
+_COMMENT = re.compile(rb"^[ \t]*;;.*$", re.MULTILINE)
 _JSON_WORDS: Mapping[Any, Any] = {None: "", True: "YES", False: "NO"}
 _UNEVEN_BLANKS = re.compile(rb"[\t\r]|  | $|^ ", re.MULTILINE)
 
@@ -82,16 +87,45 @@ def read_kaldi_results(
     file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
 ) -> Iterator[RunPiece]:
     """The pieces of results in Kaldi's form."""
+    yield from _without_header(_KALDI_COLUMNS, file, problems, rows_per_piece, system, encoding)
+
+
+def read_ctm(
+    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
+) -> Iterator[RunPiece]:
+    """The pieces of a CTM whose words are queries."""
+    yield from _without_header(_CTM_COLUMNS, file, problems, rows_per_piece, system, encoding)
+
+
+def _without_header(
+    names: Sequence[str], file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding
+) -> Iterator[RunPiece]:
+    """The pieces of lines with these columns, separated by blanks."""
     try:
         header = read_header(encoding.attributes, file, system)
     except FormatError as fault:
         problems.add(file, None, fault.expected, fault.found, fault.remedy)
         return
     gathering = Gathering(header, True, file, problems, rows_per_piece)
-    columns = {name: place for place, name in enumerate(_KALDI_COLUMNS)}
+    columns = {name: place for place, name in enumerate(names)}
     lines = Separated(problems, " ", len(columns), columns)
-    even = (Lines(block.first, with_even_blanks(block.data)) for block in read_lines(file))
-    yield from gathering.pieces(map(encoding.decoded, lines.batches(even)))
+    even = (Lines(block.first, with_even_blanks(_without_comments(block.data))) for block in read_lines(file))
+    yield from gathering.pieces(encoding.decoded(_with_numbered_channels(batch)) for batch in lines.batches(even))
+
+
+def _without_comments(lines: bytes) -> bytes:
+    """Lines that are comments are empty."""
+    return _COMMENT.sub(b"", lines) if b";;" in lines else lines
+
+
+def _with_numbered_channels(batch: Batch) -> Batch:
+    """The same rows, channels A and B as 1 and 2."""
+    if "channel" not in batch.columns:
+        return batch
+    column = batch.columns["channel"]
+    names = pa.array([CHANNELS.get(name, name) for name in column.dictionary.to_pylist()], pa.string())
+    channel = pa.DictionaryArray.from_arrays(column.indices, names)
+    return batch._replace(columns={**batch.columns, "channel": channel})
 
 
 def read_json_lines(
