@@ -66,25 +66,76 @@ def weigh(values: F64, weights: F64, sums: F64) -> None:
             q += 1
 
 
-@kernel(
-    void(column(int64), column(int32), column(int64), _table(int64), int64[:, ::1]),
-    error_model="numpy",
-)
-def weigh_cells(offsets: I64, query: I32, count: I64, weights: I64, sums: I64) -> None:
-    """Write the sums of count times weight over the cells of each row into `sums` [n_replicates, n_rows].
+_CELLS = (column(int64), column(int32), column(float64))
 
-    Cells offsets[i] .. offsets[i + 1] are of row i; `weights` is int64 [n_queries, n_replicates].
+_AREAS = void(
+    _table(float64), _table(float64), *_CELLS, *_CELLS, *_CELLS, boolean, boolean, boolean, boolean, float64[::1]
+)
+
+
+@kernel(_AREAS, error_model="numpy")
+def precision_areas(
+    weights: F64,
+    every: F64,
+    of_hits: I64,
+    hit_query: I32,
+    hits: F64,
+    of_tied: I64,
+    tied_query: I32,
+    tied: F64,
+    of_between: I64,
+    between_query: I32,
+    between: F64,
+    grouped: bool,
+    worst: bool,
+    highest: bool,
+    trapezoid: bool,
+    areas: F64,
+) -> None:
+    """Write R times AP of one ranking of all trials into `areas`, float64 [n_replicates].
+
+    `weights` is float64 [n_queries, n_replicates], and `every` float64 [2, n_queries] counts the hits of each query and
+    its false alarms in all cells. Rungs are the scores of hits, ascending. Rung i has the cells of_hits[i] ..
+    of_hits[i + 1], each with a `hit_query` and its number of `hits`; likewise the false alarms `tied` with it, and
+    those `between` it and the next. `grouped`: equal scores are one step, else each hit is one, with the tied false
+    alarms in front (`worst`) or behind. `highest` and `trapezoid` are the interpolation and the integration of
+    `measures.average_precision`.
+
+    Rungs are taken from the last to the first of the ranking, so that the highest precision behind is known. Counts are
+    whole numbers below 2^53, so nothing is rounded before a precision is.
     """
-    n = weights.shape[1]
-    total = np.empty(n, np.int64)
-    for row in range(len(offsets) - 1):
-        total[:] = 0
-        for cell in range(offsets[row], offsets[row + 1]):
-            times, of_query = count[cell], weights[query[cell]]
-            for r in range(n):
-                total[r] += times * of_query[r]
+    n = len(areas)
+    totals = np.empty((2, n))
+    weigh(every, weights, totals)
+    found, false_alarms = totals[0], totals[1]
+    new, above, behind = np.empty(n), np.empty(n), np.zeros(n)
+    areas[:] = 0.0
+    for rung in range(len(of_hits) - 1):
+        new[:] = 0.0
+        _subtract(of_hits[rung], of_hits[rung + 1], hit_query, hits, weights, new)
+        above[:] = false_alarms
+        _subtract(of_tied[rung], of_tied[rung + 1], tied_query, tied, weights, above)
         for r in range(n):
-            sums[r, row] = total[r]
+            n_new = -new[r]
+            first = n_new if grouped else 1.0
+            in_front = false_alarms[r] if grouped or worst else above[r]
+            in_front_before = above[r] if grouped else in_front
+            left = n_new
+            while left > 0.0:
+                precision = found[r] / (found[r] + in_front)
+                recalled = found[r] - first
+                before = recalled / (recalled + in_front_before) if recalled + in_front_before > 0.0 else np.nan
+                if highest:
+                    behind[r] = max(behind[r], precision)
+                    precision = behind[r]
+                    before = precision if before < precision else before
+                if trapezoid and before == before:
+                    precision = (before + precision) / 2
+                areas[r] += first * precision
+                found[r] = recalled
+                left -= first
+            false_alarms[r] = above[r]
+        _subtract(of_between[rung], of_between[rung + 1], between_query, between, weights, false_alarms)
 
 
 _BEST = void(

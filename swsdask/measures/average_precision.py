@@ -226,13 +226,14 @@ def ap_of_queries(scored: Scored, population: Population, level: int) -> F64:
 def average_precision(rankings: Rankings, options: AveragePrecisionSettings) -> F64:
     """AP of each ranking; NaN where nothing is relevant."""
     if options.ties == "expected":
-        areas = np.array([_expected_area(rankings, number, options) for number in range(len(rankings))], np.float64)
+        areas = np.array([expected_area(rankings, number, options) for number in range(len(rankings))], np.float64)
     else:
         areas = _areas(steps(rankings, options.ties), options, 0.0)[0]
     return over(areas, rankings.relevant)
 
 
-def _expected_area(rankings: Rankings, number: int, options: AveragePrecisionSettings) -> float:
+def expected_area(rankings: Rankings, number: int, options: AveragePrecisionSettings) -> float:
+    """R times the expected AP of one ranking over all orders of equal scores."""
     highest, areas = 0.0, []
     for block in expected_steps(rankings, number):
         area, highest = _areas(block, options, highest)

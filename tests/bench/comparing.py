@@ -1,7 +1,7 @@
-"""Replicates of ATWV, MTWV and MAP over scipy's bootstrap with the same measures as its statistic.
+"""Replicates of ATWV, MTWV and MAP, and of AP, over scipy's bootstrap with the same measures as its statistic.
 
 Both sides begin with merged statistics and run in one thread. scipy is given the cheapest statistic that numpy has
-without compiling: averages of arrays, and for MTWV two running sums over all cells of a system. It draws fewer
+without compiling: averages of arrays, for MTWV and AP two running sums over all cells of a system. It draws fewer
 replicates, and its cost is that of as many.
 """
 
@@ -16,8 +16,10 @@ from scipy import stats
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.comparison.compare import compare
+from swsdask.measures.resampling.rankings import PooledPrecision
 from swsdask.measures.resampling.thresholds import BestThreshold
 from swsdask.model.comparison import Resampling
+from swsdask.model.samples import Among
 from tests.bench.cost import cost
 from tests.bench.data import Data
 from tests.bench.table import Row
@@ -29,26 +31,29 @@ REPLICATES, OF_SCIPY = 10_000, 20
 def rows(data: Data) -> Iterator[Row]:
     """CPU seconds of all replicates of ten systems, their intervals and tests."""
     archive = data.ten_systems
-    ours = cost(ours_of, archive.url, repeats=1)
-    theirs = cost(theirs_of, archive.url, repeats=1)
-    scaled = theirs.cpu * REPLICATES / (OF_SCIPY + 1)  # it computes the measure itself too
-    what = f"{REPLICATES:,} replicates of ATWV, MTWV, MAP of {archive.rows:,} detections, statistics merged"
-    yield Row(what, ours.cpu, "limit", 10.0, ours.cpu / 10.0, most=1.0)
-    yield Row(
-        what,
-        ours.cpu,
-        f"scipy.stats.bootstrap, {OF_SCIPY} replicates, scaled",
-        scaled,
-        scaled / ours.cpu,
-        least=50.0,
-        peak=ours.peak,
-        peak_of_theirs=theirs.peak,
-    )
+    for measures, least in ((MEASURES, 50.0), (["ap"], None)):
+        ours = cost(ours_of, archive.url, measures, repeats=1)
+        theirs = cost(theirs_of, archive.url, measures, repeats=1)
+        scaled = theirs.cpu * REPLICATES / (OF_SCIPY + 1)  # it computes the measure itself too
+        names = ", ".join(measures).upper()
+        what = f"{REPLICATES:,} replicates of {names} of {archive.rows:,} detections, statistics merged"
+        if measures is MEASURES:
+            yield Row(what, ours.cpu, "limit", 10.0, ours.cpu / 10.0, most=1.0)
+        yield Row(
+            what,
+            ours.cpu,
+            f"scipy.stats.bootstrap, {OF_SCIPY} replicates, scaled",
+            scaled,
+            scaled / ours.cpu,
+            least=least,
+            peak=ours.peak,
+            peak_of_theirs=theirs.peak,
+        )
 
 
-def ours_of(url: str) -> Callable[[], None]:
+def ours_of(url: str, measures: list[str]) -> Callable[[], None]:
     """Intervals, and the tests of every pair."""
-    result, samples, n_queries, _ = sample_evaluation(sws.open(url), MEASURES)
+    result, samples, n_queries, _ = sample_evaluation(sws.open(url), measures)
     systems = result.table["system"].unique().to_pylist()
 
     def work() -> None:
@@ -57,11 +62,11 @@ def ours_of(url: str) -> Callable[[], None]:
     return work
 
 
-def theirs_of(url: str) -> Callable[[], None]:
+def theirs_of(url: str, measures: list[str]) -> Callable[[], None]:
     """Intervals alone."""
-    _, samples, n_queries, _ = sample_evaluation(sws.open(url), MEASURES)
+    _, samples, n_queries, _ = sample_evaluation(sws.open(url), measures)
     systems = [sample for by_system in samples["all"].values() for sample in by_system.values()]
-    statistics = [_best(each) if isinstance(each, BestThreshold) else _average(each) for each in systems]
+    statistics = [_statistic(each.sample if isinstance(each, Among) else each) for each in systems]
     queries = (np.arange(n_queries["all"]),)
 
     def work() -> None:
@@ -69,6 +74,12 @@ def theirs_of(url: str) -> Callable[[], None]:
             stats.bootstrap(queries, statistic, n_resamples=OF_SCIPY, vectorized=False, method="percentile", rng=1)
 
     return work
+
+
+def _statistic(sample: Any) -> Callable[[Any], float]:
+    if isinstance(sample, BestThreshold):
+        return _best(sample)
+    return _precision(sample) if isinstance(sample, PooledPrecision) else _average(sample)
 
 
 def _average(sample: Any) -> Callable[[Any], float]:
@@ -89,5 +100,33 @@ def _best(sample: BestThreshold) -> Callable[[Any], float]:
         gains = (weights * per_target)[sample.query] * sample.hits
         losses = (weights * per_nontarget)[sample.query] * sample.false_alarms
         return float(max(0.0, np.cumsum(gains - losses)[sample.last].max()))
+
+    return statistic
+
+
+def _precision(sample: PooledPrecision) -> Callable[[Any], float]:
+    kinds = (sample.hits, sample.tied, sample.between)
+    rung, query, hits, false_alarms = (
+        np.concatenate(columns)
+        for columns in zip(
+            *(
+                (np.repeat(np.arange(len(begin) - 1), np.diff(begin)), query, *(count * own for own in (one, 1 - one)))
+                for (begin, query, count), one in zip(kinds, (1, 0, 0), strict=True)
+            ),
+            strict=True,
+        )
+    )
+    behind = np.repeat([0, 0, 1], [len(query) for _, query, _ in kinds])
+    order = np.lexsort((-behind, -rung))  # by falling score: what lies between a rung and the next, then the rung
+    rung, query, hits, false_alarms = (column[order] for column in (rung, query, hits, false_alarms))
+    last = np.flatnonzero(np.append(np.diff(rung) != 0, True))
+
+    def statistic(drawn: Any) -> float:
+        weights = np.bincount(drawn, minlength=len(sample.targets))
+        of_query = weights[query]
+        found = np.cumsum(of_query * hits)[last]
+        precision = found / np.maximum(found + np.cumsum(of_query * false_alarms)[last], 1)
+        highest = np.maximum.accumulate(precision[::-1])[::-1]
+        return float(np.dot(np.diff(found, prepend=0), highest) / (weights @ sample.targets))
 
     return statistic

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from swsdask.measures import select
 from swsdask.measures.measure import Scored
 from swsdask.measures.resampling import NAMES, Samples, refusal
+from swsdask.measures.resampling.rankings import ResampledPooledPrecision
 from swsdask.measures.resampling.thresholds import best_threshold
 from tests.property.worlds import World, worlds
 from tests.worlds import settings as evaluation
@@ -62,6 +63,55 @@ def literal_mtwv(world: World, condition: object, times: dict[int, int], beta: f
             alarm += k * Fraction(len(accepted) - sum(accepted), n_trials - int(n_act[q]))
         losses.append(miss / with_targets + Fraction(beta) * alarm / every)
     return float(1 - min(losses))
+
+
+@settings(max_examples=80)
+@given(
+    worlds(no_targets=True),
+    st.sampled_from(["group", "best", "worst"]),
+    st.sampled_from(["max", "none"]),
+    st.sampled_from(["step", "trapezoid"]),
+    st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=4),
+)
+def test_ap(world: World, ties: str, interpolation: str, integration: str, drawn: list[list[int]]) -> None:
+    rule = {"ties": ties, "interpolation": interpolation, "integration": integration}
+    asked = evaluation(average_precision=rule)
+    reference = with_thresholds(world.reference, asked)
+    scored = Scored(statistics([world.rows], reference), reference, asked)
+    for population in scored.populations:
+        queries = np.flatnonzero(population.queries).tolist()
+        weights = np.ascontiguousarray(np.array([row[: len(queries)] for row in drawn], np.int32).T)
+        sample = ResampledPooledPrecision().samples(scored, population)["ap"]
+        for column, value in zip(weights.T.tolist(), sample.replicates(weights).tolist(), strict=True):
+            times = dict(zip(queries, column, strict=True))
+            assert value == pytest.approx(
+                literal_ap(world, population.condition, times, **rule), abs=1e-12, nan_ok=True
+            )
+
+
+def literal_ap(world: World, condition: object, times: dict[int, int], ties: str, **rule: str) -> float:
+    groups = condition.groups  # type: ignore[attr-defined]
+    n_act = world.reference.condition_targets(condition)  # type: ignore[arg-type]
+    relevant = sum(k * int(n_act[q]) for q, k in times.items())
+    if not relevant:
+        return math.nan
+    order = {"group": 0, "best": -1, "worst": 1}[ties]
+    trials = [(-(s + 0.0), order * mapped, mapped) for q, g, s, _, mapped in world.rows if groups[g]
+              for _ in range(times.get(q, 0))]  # fmt: skip
+    steps = [] if ties == "group" else [[mapped] for _, _, mapped in sorted(trials)]
+    if ties == "group":
+        steps = [[mapped for s, _, mapped in trials if s == score] for score in sorted({s for s, _, _ in trials})]
+    precision, before, hits, n = [], [], 0, 0
+    for step in steps:
+        before.append(None if n == 0 else Fraction(hits, n))
+        hits, n = hits + sum(step), n + len(step)
+        precision.append(Fraction(hits, n))
+    if rule["interpolation"] == "max":
+        precision = [max(precision[k:]) for k in range(len(steps))]
+        before = [None if each is None else max(each, at) for each, at in zip(before, precision, strict=True)]
+    if rule["integration"] == "trapezoid":
+        precision = [at if each is None else (each + at) / 2 for each, at in zip(before, precision, strict=True)]
+    return float(sum(sum(step) * at for step, at in zip(steps, precision, strict=True)) / relevant)
 
 
 @settings(max_examples=40)

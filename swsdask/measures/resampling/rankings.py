@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from swsdask.kernels.resampling import weigh_cells
-from swsdask.measures.average_precision import average_precision
+from swsdask.kernels.resampling import precision_areas
+from swsdask.measures.average_precision import expected_area, over
 from swsdask.measures.averages import Population
 from swsdask.measures.measure import Scored
 from swsdask.measures.rankings import Rankings, rankings_of
@@ -26,28 +26,23 @@ from swsdask.statistics.ranks import ranked
 from swsdask.statistics.resampling import StratumRanks
 from swsdask.statistics.statistic import Statistic
 
-_ROWS = 1 << 19
-"""The slots of all replicates that are computed at once."""
+Cells = tuple[I64, I32, F64]
+"""Where the cells of each rung begin, then their queries and numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class PooledPrecision:
     """AP of one system in one condition, for any weights of its queries.
 
-    `n_slots` slots of scores ascend; slot at[r] is that of the scores equal to rung r, the last one of no score. Cells
-    have a `query`, a `slot` and their number of trials `count`, hits a `query_of_hit` and a `rung_of_hit`. `targets`
-    are by query.
+    Rungs are the distinct scores of hits, ascending. `hits`, the false alarms `tied` with a rung, and those `between`
+    it and the next are cells; `targets` are by query.
     """
 
     options: AveragePrecisionSettings
     targets: I64
-    n_slots: int
-    at: I64
-    query: I64
-    slot: I64
-    count: I64
-    query_of_hit: I64
-    rung_of_hit: I64
+    hits: Cells
+    tied: Cells
+    between: Cells
 
     @property
     def value(self) -> float:
@@ -56,41 +51,55 @@ class PooledPrecision:
 
     def replicates(self, weights: I32) -> F64:
         """The measure with the weights of each replicate; NaN without targets."""
-        values = np.empty(weights.shape[1])
-        at_once = min(max(_ROWS // self.n_slots, 1), SIDE_BY_SIDE)
-        for begin in range(0, len(values), at_once):
-            own = np.ascontiguousarray(weights[:, begin : begin + at_once], np.int64)
-            values[begin : begin + at_once] = average_precision(self._rankings(own), self.options)
-        return values
+        areas = np.empty(weights.shape[1])
+        for begin in range(0, len(areas), SIDE_BY_SIDE):
+            own = np.ascontiguousarray(weights[:, begin : begin + SIDE_BY_SIDE], np.float64)
+            areas[begin : begin + SIDE_BY_SIDE] = self._areas(own)
+        return over(areas, self.targets @ weights)
 
-    def _rankings(self, weights: I64) -> Rankings:
-        """The ranking of each replicate."""
-        n, n_rungs = weights.shape[1], len(self.at)
-        trials, new = np.empty((n, self.n_slots), np.int64), np.empty((n, n_rungs), np.int64)
-        for cells, sums in zip(self._cells, (trials, new), strict=True):
-            weigh_cells(*cells, weights, sums)
-        return rankings_of(
-            offsets=np.arange(n + 1) * n_rungs,
-            counts=np.add.reduceat(trials, np.append(0, self.at[:-1]), axis=1).ravel(),
-            tied=trials[:, self.at].ravel(),
-            new=new.ravel(),
-            tied_in_front=None,
-            relevant=self.targets @ weights,
+    def _areas(self, weights: F64) -> F64:
+        options = self.options
+        areas = np.empty(weights.shape[1])
+        if options.ties == "expected":
+            for number in range(len(areas)):
+                areas[number] = expected_area(self._ranking(weights[:, number]), 0, options)
+            return areas
+        precision_areas(
+            weights,
+            self._every,
+            *self.hits,
+            *self.tied,
+            *self.between,
+            options.ties == "group",
+            options.ties == "worst",
+            options.interpolation == "max",
+            options.integration == "trapezoid",
+            areas,
         )
+        return areas
 
     @cached_property
-    def _cells(self) -> list[tuple[I64, I32, I64]]:
-        """The trials of each slot and the hits of each rung: where its cells begin, their queries and numbers."""
-        ones = np.ones(len(self.query_of_hit), np.int64)
-        found = []
-        for row, query, count, n_rows in (
-            (self.slot, self.query, self.count, self.n_slots),
-            (self.rung_of_hit, self.query_of_hit, ones, len(self.at)),
-        ):
-            order = np.argsort(row, kind="stable")
-            offsets = np.searchsorted(row[order], np.arange(n_rows + 1))
-            found.append((offsets, query[order].astype(np.int32), count[order]))
-        return found
+    def _every(self) -> F64:
+        """The hits and the false alarms of each query."""
+        n = len(self.targets)
+        parts = [np.bincount(query, count, n).astype(np.float64) for _, query, count in (self.hits, self.tied, self.between)]
+        return np.array([parts[0], parts[1] + parts[2]])
+
+    def _ranking(self, weights: F64) -> Rankings:
+        """The ranking of one replicate."""
+        new, tied, between = (
+            np.diff(np.append(0, np.cumsum((count * weights[query]).astype(np.int64)))[offsets])
+            for offsets, query, count in (self.hits, self.tied, self.between)
+        )
+        at_rungs = new + tied
+        return rankings_of(
+            offsets=np.array([0, len(new) + 1]),
+            counts=np.append(0, at_rungs + between),
+            tied=np.append(at_rungs, 0),
+            new=np.append(new, 0),
+            tied_in_front=None,
+            relevant=np.array([self.targets @ weights.astype(np.int64)]),
+        )
 
 
 class ResampledPooledPrecision:
@@ -109,16 +118,35 @@ class ResampledPooledPrecision:
         cells = (place[query] >= 0) & groups[group]
         inside = (place[hits.query] >= 0) & groups[hits.group]
         score = ranked(hits.score[inside], reference.ranking)
-        scores = np.append(np.unique(score), np.inf)
+        scores = np.unique(score)
+        n_rungs, n_queries = len(scores), len(queries)
+        at = np.searchsorted(ranks.rungs, scores, side="right")
+        rung = np.searchsorted(at, slot[cells], side="right") - 1
+        counted = rung >= 0
+        rung, of_query, count = rung[counted], place[query[cells]][counted], ranks.counts[cells][counted]
+        tied = at[rung] == slot[cells][counted]
+        rung_of_hit, query_of_hit = np.searchsorted(scores, score), place[hits.query[inside]]
+        once = np.ones(len(score), np.int64)
         found = PooledPrecision(
             options=scored.settings.average_precision,
             targets=population.targets[queries],
-            n_slots=len(ranks.rungs) + 1,
-            at=np.searchsorted(ranks.rungs, scores, side="right"),
-            query=place[query[cells]],
-            slot=slot[cells],
-            count=ranks.counts[cells],
-            query_of_hit=place[hits.query[inside]],
-            rung_of_hit=np.searchsorted(scores, score),
+            hits=_cells(rung_of_hit, query_of_hit, once, n_rungs, n_queries),
+            tied=_cells(
+                np.concatenate([rung[tied], rung_of_hit]),
+                np.concatenate([of_query[tied], query_of_hit]),
+                np.concatenate([count[tied], -once]),
+                n_rungs,
+                n_queries,
+            ),
+            between=_cells(rung[~tied], of_query[~tied], count[~tied], n_rungs, n_queries),
         )
         return {"ap": found}
+
+
+def _cells(rung: I64, query: I64, count: I64, n_rungs: int, n_queries: int) -> Cells:
+    """The cells with a count, from columns whose rows of equal rung and query are added up."""
+    key, number = np.unique(rung * n_queries + query, return_inverse=True)
+    sums = np.bincount(number, count, len(key))
+    there = sums > 0
+    rungs, queries = np.divmod(key[there], max(n_queries, 1))
+    return np.searchsorted(rungs, np.arange(n_rungs + 1)), queries.astype(np.int32), sums[there].astype(np.float64)
