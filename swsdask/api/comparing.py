@@ -250,7 +250,7 @@ def sample_evaluation(
         names = [name for name in DEFAULT_MEASURES if name not in NAMES or refusal(name, settings) is None]
     for name in with_parts(names):
         why = refusal(family_name(name), settings) if family_name(name) in NAMES else None
-        why = why or (document_refusal(name, settings) if documents else None)
+        why = why or (document_refusal(settings) if documents else None)
         if why is not None:
             raise SettingsError(f"{name} cannot be resampled with {why}. Name other measures.")
     sampled = [name for name in with_parts(names) if name not in DIFFERENCES]

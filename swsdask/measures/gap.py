@@ -41,16 +41,18 @@ class GeneralisedAveragePrecision:
         reference, used, before = scored.reference, scored[Onsets], scored.get(PointsBefore)
         counts = np.zeros((0, reference.n_groups), np.int64) if before is None else before.counts
         offsets = used.offsets(reference.n_queries)
-        again = _again(used)
+        points = np.repeat(np.arange(len(used)), used.times)
+        again = _again(used, points)
         for population in scored.populations:
             if population.condition.of_occurrences:
                 continue
             groups = population.condition.groups
             ranks_before = np.append(0, np.cumsum(counts[:, groups].sum(axis=1)))
-            rank = ranks_before[1:] - ranks_before[offsets[used.query]] + again + 1
-            inside = np.flatnonzero(groups[used.group])
-            earned, rank = used.earned[inside], rank[inside]
-            bounds = np.searchsorted(inside, offsets).tolist()
+            in_front = ranks_before[1:] - ranks_before[offsets[used.query]]
+            rank = in_front[points] + again + 1
+            inside = np.flatnonzero(groups[used.group[points]])
+            earned, rank = used.earned[points[inside]], rank[inside]
+            bounds = np.searchsorted(points[inside], offsets).tolist()
             n_onsets = onset_counts(reference)[:, groups].sum(axis=1)
             gap = np.full(reference.n_queries, np.nan)
             for query in np.flatnonzero(population.queries & (n_onsets > 0)).tolist():
@@ -61,11 +63,11 @@ class GeneralisedAveragePrecision:
             yield population.by_query({"gap": gap})
 
 
-def _again(used: Onsets) -> I64:
+def _again(used: Onsets, points: I64) -> I64:
     """How many points in front of each are the same in all that ranks: query, score, place and start."""
-    columns = (used.query, used.score, used.place, used.start)
-    new = np.ones(len(used), np.bool_)
-    if len(used):
+    new = np.ones(len(points), np.bool_)
+    if len(points):
+        columns = (column[points] for column in (used.query, used.score, used.place, used.start))
         new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    place = np.arange(len(used))
-    return place - np.maximum.accumulate(np.where(new, place, 0)) if len(used) else place
+    place = np.arange(len(points))
+    return place - np.maximum.accumulate(np.where(new, place, 0)) if len(points) else place

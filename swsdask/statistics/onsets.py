@@ -85,6 +85,16 @@ class Onsets(OfDetections):
     def __len__(self) -> int:
         return len(self.query)
 
+    @property
+    def times(self) -> I64:
+        """How often each point counts."""
+        return np.ones(len(self), np.int64)
+
+    def drawn(self, times: I64) -> DrawnOnsets:
+        """The points with each group of documents so many times, int64 [n_groups]; all in one group."""
+        columns = vars(self) | {"group": np.zeros(len(self), np.int16)}
+        return DrawnOnsets(**columns, copies=times[self.group])
+
     def offsets(self, n_queries: int) -> I64:
         """The points of query q are those from offsets[q] to offsets[q + 1]: int64 [n_queries + 1]."""
         return np.searchsorted(self.query, np.arange(n_queries + 1))
@@ -93,6 +103,18 @@ class Onsets(OfDetections):
         """The same points in order. Those that agree in query, score, place and start are of one cell, and stay."""
         order = np.lexsort((self.start, self.place, -self.score, self.query))
         return type(self)(*(column[order] for column in vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnOnsets(Onsets):
+    """The same of documents that were drawn: each point, of which equal ones follow each other, counts so often."""
+
+    copies: I64
+
+    @property
+    def times(self) -> I64:
+        """How often each point counts."""
+        return self.copies
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +159,10 @@ class PointsBefore(OfDetections):
     def merge(self, other: Self) -> Self:
         """The points of both parts together."""
         return type(self)(self.counts + other.counts)
+
+    def drawn(self, times: I64) -> Self:
+        """The points with each group of documents so many times, int64 [n_groups]; all in one group."""
+        return type(self)((self.counts @ times)[:, np.newaxis])
 
 
 @lru_cache(maxsize=2)

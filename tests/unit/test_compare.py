@@ -66,9 +66,6 @@ def test_a_replicate_has_the_numbers_of_scoring_it(
                 assert number == pytest.approx(row["value"], rel=1e-12, abs=1e-12), row
 
 
-DRAWABLE = [name for name in EVERY if name != "mgap"]
-
-
 @pytest.mark.parametrize(
     ("replicates", "chosen"),
     [
@@ -84,9 +81,9 @@ def test_a_replicate_of_documents_has_the_numbers_of_scoring_it(
     """Documents and queries stand in the files as often as they were drawn."""
     asked = {"evaluation": {"operating_point": {"beta": 20.0}, **chosen}}
     evaluation = sws.open(files, settings=asked)
-    result, by_condition, _, n_documents = sample_evaluation(evaluation, DRAWABLE, str(files / "runs"), documents=True)
+    result, by_condition, _, n_documents = sample_evaluation(evaluation, EVERY, str(files / "runs"), documents=True)
     samples = by_condition["all"]
-    assert set(samples) == set(DRAWABLE)
+    assert set(samples) == set(EVERY)
     queries = query_numbers(result, "all", ["n_target"]).queries
     documents = sorted(set(evaluation.archive.documents["document"].to_pylist()))
     assert n_documents == {"all": len(documents)}
@@ -101,9 +98,9 @@ def test_a_replicate_of_documents_has_the_numbers_of_scoring_it(
         half, target = tmp_path / f"{replicate}-documents", tmp_path / str(replicate)
         write_drawn_documents(files, half, dict(zip(documents, drawn[:, replicate].tolist(), strict=True)))
         write_replicate(half, target, others | dict(zip(queries, weights[:, replicate].tolist(), strict=False)))
-        again = sws.score(sws.open(target, settings=asked), DRAWABLE, runs=str(target / "runs"))
+        again = sws.score(sws.open(target, settings=asked), EVERY, runs=str(target / "runs"))
         for row in again.table.to_pylist():
-            if row["query"] is None and row["measure"] in DRAWABLE:
+            if row["query"] is None and row["measure"] in EVERY:
                 number = found[row["measure"], row["system"]][replicate]
                 assert number == pytest.approx(row["value"], rel=1e-12, abs=1e-12, nan_ok=True), row
 
@@ -196,8 +193,6 @@ def test_documents_drawn_widen_intervals_and_leave_tests_by_query_undefined(file
     assert wider[found.intervals["measure"] == "atwv"].all()
     assert found.differences[["p_randomization", "p_sign", "p_wilcoxon"]].isna().all(axis=None)
     assert found.differences["p_bootstrap"].between(0, 1).all()
-    with pytest.raises(sws.SettingsError, match="mgap cannot be resampled with documents drawn"):
-        sws.compare(evaluation, "mgap", runs=runs, resample="documents")
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from swsdask.measures.resampling.documents import DocumentSample, TrialCounts, d
 from swsdask.measures.resampling.queries import drawn_queries
 from swsdask.measures.resampling.rankings import ResampledPooledPrecision
 from swsdask.measures.resampling.thresholds import ResampledMaximum, ResampledTwv
-from swsdask.model.samples import AVERAGED, Sample
+from swsdask.model.samples import Sample
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
 from swsdask.statistics.statistic import Statistic
@@ -65,7 +65,7 @@ def refusal(measure: str, settings: EvaluationSettings) -> str | None:
     return None
 
 
-def document_refusal(measure: str, settings: EvaluationSettings) -> str | None:
+def document_refusal(settings: EvaluationSettings) -> str | None:
     """Which settings keep a measure from being resampled by documents; None if none does."""
     if counts_present_only(settings):
         return f"compat={settings.compat}, no_targets={settings.no_targets}"
@@ -74,8 +74,6 @@ def document_refusal(measure: str, settings: EvaluationSettings) -> str | None:
         return f"documents drawn and average_precision.ties={rule.order}"
     if rule.duplicates is not None:
         return f"documents drawn and average_precision.duplicates={rule.duplicates}"
-    if AVERAGED.get(measure) == ("gap",):
-        return "documents drawn: where replay starts is not kept by document"
     return None
 
 

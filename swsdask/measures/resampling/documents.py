@@ -5,13 +5,14 @@ The statistics keep every document apart, as a group of its own. A replicate fir
 is left is an evaluation whose measures with weights of queries are those of `measures.resampling`. So a measure of a
 replicate is that of an evaluation in which queries and documents stand as often as they were drawn. Which queries are
 averaged follows from the targets in the documents drawn. The operating point is that of the evaluation. Documents that
-the ECF does not have are not drawn: they stay.
+the ECF does not have are not drawn: they stay. Where points of replay are ranked (GAP), the copies of a point follow
+each other.
 
 What it takes: counts by query and document, 80 bytes each for every system, and 8 to 24 bytes for each of them and each
 score of a hit of the query, where rankings or thresholds by query are requested.
 
-Not covered are measures with statistics that do not keep documents apart: GAP, and AP with rules that order equal
-scores or rank events of their own.
+Not covered is AP with rules that order equal scores or rank events of their own: their statistics do not keep documents
+apart.
 """
 
 from __future__ import annotations
@@ -95,11 +96,17 @@ class DrawnSystem:
         statistics = self.scored.statistics.items()
         counts = self.scored[Counts].drawn(times)
         counts.lowest[absent] = np.inf
+        occurrences = np.repeat(
+            np.arange(len(reference.document)), times[reference.group_of_document[reference.document]]
+        )
         drawn = {kind: each.drawn(times) for kind, each in statistics if isinstance(each, Drawable)}
         found = Scored(
             {**drawn, Counts: counts},
             replace(
                 reference,
+                query=reference.query[occurrences],
+                document=reference.document[occurrences],
+                group_of_document=np.zeros_like(reference.group_of_document),
                 targets=targets[:, np.newaxis],
                 class_of=np.zeros((reference.n_queries, 1), np.int32),
                 n_classes=1,

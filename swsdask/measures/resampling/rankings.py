@@ -82,7 +82,9 @@ class PooledPrecision:
     def _every(self) -> F64:
         """The hits and the false alarms of each query."""
         n = len(self.targets)
-        parts = [np.bincount(query, count, n).astype(np.float64) for _, query, count in (self.hits, self.tied, self.between)]
+        parts = [
+            np.bincount(query, count, n).astype(np.float64) for _, query, count in (self.hits, self.tied, self.between)
+        ]
         return np.array([parts[0], parts[1] + parts[2]])
 
     def _ranking(self, weights: F64) -> Rankings:
