@@ -9,8 +9,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from swsdask.api.arguments import Location, as_names
 from swsdask.api.opening import Evaluation
+from swsdask.archive.protocols import Archive
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import board
@@ -82,17 +85,19 @@ def write(
         Which files are written beside manifest.json: "scores", "json", "curves", "report". Only a directory with
         scores is read again by `renew_report` and `compare`. Default: all, without scores.json where there are more
         than 200 000 numbers.
-    tool : {"kwseval", "mediaeval", "tde", "trec_eval"}, optional
+    tool : {"kwseval", "mediaeval", "stdeval", "tde", "trec_eval"}, optional
         An official tool whose files are written too, from the numbers of the result. They are the tool's under its
         ``compat``, or the preset trec.
 
         - kwseval: the summary and block summary reports, SYSTEM.sum.txt and SYSTEM.bsum.txt, both as .csv too, and
           SYSTEM.alignment.csv where the result has an alignment.
         - mediaeval: score.out, or one SYSTEM.score.out each.
+        - stdeval: the occurrence report and the alignment, SYSTEM.occ.txt and SYSTEM.ali.csv, of a result with an
+          alignment that was scored by source_type.
         - tde: the files of the Zero Resource challenge's tools.
         - trec_eval: SYSTEM.trec_eval.txt, the lines of ``trec_eval -q``.
     evaluation : Evaluation, optional
-        The evaluation that was scored, for kwseval and mediaeval.
+        The evaluation that was scored, for kwseval, mediaeval and stdeval.
 
     Returns
     -------
@@ -206,6 +211,10 @@ def measures_of_tool(tool: str | None, names: list[str] | None) -> list[str] | N
 
         more = (each for name in names or () for each in ON_REQUEST.get(name, ()))
         return list(dict.fromkeys([*(names or ()), *NEEDED, *more]))
+    if tool == "stdeval":
+        from swsdask.render.stdeval_output import NEEDED as REPORTED
+
+        return list(dict.fromkeys([*(names or ()), *REPORTED]))
     if tool == "mediaeval" and names:
         from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES
 
@@ -263,6 +272,60 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
     return partial(write_kwseval_output, result, evaluated)
 
 
+def _stdeval(result: Result, evaluation: Evaluation) -> Official:
+    """The writer of STDEval's reports, for a result with their measures, its alignment and types of source."""
+    from swsdask.archive.reference import build_reference
+    from swsdask.archive.reference_tables import speech_seconds
+    from swsdask.model.settings import weights
+    from swsdask.render.stdeval_output import ALL, NEEDED, TYPES, Evaluated, write_stdeval_output
+
+    settings, archive = evaluation.settings.evaluation, evaluation.archive
+    if settings.trials != "virtual":
+        raise SettingsError("STDEval's reports are of occurrences: set trials=virtual.")
+    _require("STDEval's reports", NEEDED, result)
+    if result.alignment is None:
+        raise SettingsError("STDEval's reports need the alignment: score with alignment=True, or --alignment.")
+    documents = archive.documents
+    reference = build_reference(archive, settings, [["source_type"]])
+    point = weights(reference, settings)
+    titles = {condition.name.partition("=")[2].upper() or ALL: condition for condition in reference.conditions}
+    blocks = [title for title in (*TYPES, ALL) if title in titles]
+    if any(titles[title].name not in result.table["condition"].unique().to_pylist() for title in blocks):
+        raise SettingsError("STDEval's reports have a block for each type of source: score by source_type.")
+    kinds = pc.utf8_upper(documents["source_type"])
+    parts = {title: documents if title == ALL else documents.filter(pc.equal(kinds, title)) for title in blocks}
+    places = documents.select(["document", "channel", "source_type"]).to_pylist()
+    evaluated = Evaluated(
+        c_fa=point.c_fa,
+        c_miss=point.c_miss,
+        p_target=point.p_target,
+        trials_per_second=settings.trials_per_second,
+        language=(archive.queries.schema.metadata or {}).get(b"language", b"").decode(),
+        conditions={title: titles[title].name for title in blocks},
+        trials={title: titles[title].n_trials for title in blocks},
+        seconds={title: speech_seconds(part, settings.compat) for title, part in parts.items()},
+        texts=dict(zip(archive.queries["query"].to_pylist(), archive.queries["text"].to_pylist(), strict=True)),
+        types={(row["document"], row["channel"]): row["source_type"] for row in places},
+        times={system: _search_times(system, run["files"], archive) for system, run in result.manifest["runs"].items()},
+    )
+    return partial(write_stdeval_output, result, evaluated, result.alignment)
+
+
+def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[str, float]:
+    """How long a list of detections says that the search for each query took, as an archive or the file has it."""
+    from swsdask.formats.runs.xml import search_times
+    from swsdask.formats.sniff import Format, sniff
+
+    held = next((run.attributes for run in archive.runs if run.system == system), None)
+    if held is not None:
+        said = {key.partition(".")[2]: value for key, value in held.items() if key.startswith("search_time.")}
+    else:
+        said = {
+            query: time for file in files if sniff(file) == Format.RUN_XML for query, time in search_times(file).items()
+        }
+    return {query: float(value) for query, value in said.items()}
+
+
 def _require(files: str, needed: Iterable[str], result: Result) -> None:
     missing = set(needed) - set(result.table["measure"].unique().to_pylist())
     if missing:
@@ -306,7 +369,11 @@ def _tde(result: Result) -> Official:
 
 
 _OF_A_RESULT: dict[str, Callable[[Result], Official]] = {"tde": _tde, "trec_eval": _trec_eval}
-_OF_AN_EVALUATION: dict[str, Callable[[Result, Evaluation], Official]] = {"kwseval": _kwseval, "mediaeval": _mediaeval}
+_OF_AN_EVALUATION: dict[str, Callable[[Result, Evaluation], Official]] = {
+    "kwseval": _kwseval,
+    "mediaeval": _mediaeval,
+    "stdeval": _stdeval,
+}
 
 
 def write_comparison(comparison: Comparison, directory: Location) -> list[str]:

@@ -62,6 +62,11 @@ from swsdask.cli.options import (
 @click.option(
     "--mediaeval-output", is_flag=True, help="Also write score.out: the lines that MediaEval's tool prints (QUESST)."
 )
+@click.option(
+    "--stdeval-output",
+    is_flag=True,
+    help="Also write STDEval's reports, SYSTEM.occ.txt and SYSTEM.ali.csv; with --alignment and --by source_type.",
+)
 @click.option("--trec-output", is_flag=True, help="Also write SYSTEM.trec_eval.txt: the lines of trec_eval -q.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show N systems; default: a screen of a terminal.")
 @result_format_option
@@ -83,6 +88,7 @@ def score(
     alignment: bool,
     kwseval_output: bool,
     mediaeval_output: bool,
+    stdeval_output: bool,
     trec_output: bool,
     top: int | None,
     form: str,
@@ -103,13 +109,20 @@ def score(
         raise click.UsageError("--outputs goes with --out DIRECTORY, where they are written.")
     if alignment and out is None:
         raise click.UsageError("--alignment goes with --out DIRECTORY, where alignment.parquet is written.")
-    outputs_of_tools = {"kwseval": kwseval_output, "mediaeval": mediaeval_output, "trec": trec_output}
-    of_tools = [f"--{tool}-output" for tool, wanted in outputs_of_tools.items() if wanted]
+    options_of_tools = {
+        "--kwseval-output": "kwseval" if kwseval_output else None,
+        "--mediaeval-output": "mediaeval" if mediaeval_output else None,
+        "--stdeval-output": "stdeval" if stdeval_output else None,
+        "--trec-output": "trec_eval" if trec_output else None,
+    }
+    of_tools = {option: tool for option, tool in options_of_tools.items() if tool is not None}
     if of_tools and out is None:
-        raise click.UsageError(f"{of_tools[0]} goes with --out DIRECTORY, where its files are written.")
+        raise click.UsageError(f"{next(iter(of_tools))} goes with --out DIRECTORY, where its files are written.")
     if len(of_tools) > 1:
         raise click.UsageError(f"{' and '.join(of_tools)}: give one of them.")
-    tool = "kwseval" if kwseval_output else "mediaeval" if mediaeval_output else "trec_eval" if trec_output else None
+    if stdeval_output and not (alignment and "source_type" in by):
+        raise click.UsageError("--stdeval-output goes with --alignment and --by source_type, which its reports need.")
+    tool = next(iter(of_tools.values()), None)
     if dry_run and form != "table":
         raise click.UsageError(f"--dry-run prints the plan in words: leave --format {form} out.")
     where, runs = reference_and_runs(paths, given=bool(reference))

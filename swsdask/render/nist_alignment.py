@@ -8,6 +8,7 @@ as the longest of its column, at most `MOST_DECIMALS`: the text itself wherever 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,8 @@ from swsdask.model.results import ALIGNMENT
 
 MOST_DECIMALS = 6
 _ROWS_AT_ONCE = 65_536
-_LABELS = {"hit": "CORR", "miss": "MISS", "false_alarm": "FA", "correct_nondetection": "CORR!DET"}
+_KWSEVAL = {"hit": "CORR", "miss": "MISS", "false_alarm": "FA", "correct_nondetection": "CORR!DET"}
+_COLUMNS = "language,file,channel,termid,term,ref_bt,ref_et,sys_bt,sys_et,sys_score,sys_decision,alignment\n"
 
 
 def kwseval_alignment(alignment: pa.Table, language: str, texts: Mapping[str, str]) -> Iterator[str]:
@@ -25,27 +27,47 @@ def kwseval_alignment(alignment: pa.Table, language: str, texts: Mapping[str, st
 
     `language` is that of the query list; `texts` has what was searched by the ids of queries.
     """
+    yield _COLUMNS
+    for lines in _lines(alignment, language, texts, end_decimals=4):
+        yield "".join(f"{line},{_KWSEVAL[row['outcome']]}\n" for row, line in lines)
+
+
+def stdeval_alignment(
+    alignment: pa.Table, language: str, texts: Mapping[str, str], types: Mapping[tuple[str, int], str]
+) -> Iterator[str]:
+    """The lines of STDEval's CSV report (-C) of one system, some at a time; `types` are those of source.
+
+    QUIRK: what is mapped is CORR and what is not is FA, whatever was decided.
+    """
+    yield f"type,{_COLUMNS}"
+    for lines in _lines(alignment, language, texts, end_decimals=None):
+        yield "".join(
+            f"{types.get((row['document'], row['channel'] or 1), '')},{line},{_label_of_stdeval(row)}\n"
+            for row, line in lines
+        )
+
+
+def _label_of_stdeval(row: Mapping[str, Any]) -> str:
+    if row["score"] is None:
+        return "MISS"
+    return "CORR" if row["outcome"] in ("hit", "miss") else "FA"
+
+
+def _lines(
+    alignment: pa.Table, language: str, texts: Mapping[str, str], end_decimals: int | None
+) -> Iterator[list[tuple[dict[str, Any], str]]]:
+    """Rows and what both tools print of them, some at a time."""
     decimals = {name: _decimals(alignment[name]) for name in ("reference_start", "start", "score")}
-    yield "language,file,channel,termid,term,ref_bt,ref_et,sys_bt,sys_et,sys_score,sys_decision,alignment\n"
+    decimals |= {"reference_end": end_decimals, "end": None}
+    numbers = ("reference_start", "reference_end", "start", "end", "score")
     for batch in alignment.select(ALIGNMENT.names).to_batches(max_chunksize=_ROWS_AT_ONCE):
         lines = []
         for row in batch.to_pylist():
-            cells = (
-                language,
-                row["document"],
-                row["channel"] or 1,
-                row["query"],
-                texts[row["query"]],
-                _fixed(row["reference_start"], decimals["reference_start"]),
-                _fixed(row["reference_end"], 4),
-                _fixed(row["start"], decimals["start"]),
-                "" if row["end"] is None else f"{row['end']:.15g}",
-                _fixed(row["score"], decimals["score"]),
-                row["decision"] or "",
-                _LABELS[row["outcome"]],
-            )
-            lines.append(",".join(map(str, cells)) + "\n")
-        yield "".join(lines)
+            query = row["query"]
+            shown = ",".join(_fixed(row[name], decimals[name]) for name in numbers)
+            spoken = f"{language},{row['document']},{row['channel'] or 1},{query},{texts[query]}"
+            lines.append((row, f"{spoken},{shown},{row['decision'] or ''}"))
+        yield lines
 
 
 def _fixed(value: float | None, decimals: int | None) -> str:

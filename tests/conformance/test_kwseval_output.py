@@ -47,7 +47,7 @@ def in_order(text: str) -> list[str]:
 
 def with_numbers(text: str) -> list[str]:
     """The rows in order, each number that stands alone as a float."""
-    return in_order(re.sub(r"(?<=,)\d*\.?\d+(?=,)", lambda number: repr(float(number[0])), text))
+    return in_order(re.sub(r"(?<=,)-?\d*\.?\d+(?=,)", lambda number: repr(float(number[0])), text))
 
 
 @pytest.mark.parametrize("case", CASES)

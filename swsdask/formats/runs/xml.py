@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from swsdask.formats.runs.builder import PieceBuilder
 from swsdask.formats.runs.text import Window
 from swsdask.formats.values import BLANKS, Detection, FormatError, read_detection, read_header, shown
+from swsdask.formats.xml_stream import Start, read_elements
 from swsdask.kernels.xml import CLOSED, LOOKAHEAD, MORE, ODD, pack_words
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import RunHeader, RunPiece
@@ -65,6 +66,16 @@ DIALECTS = {
     )
 }
 """The dialects by the name of the root element."""
+
+
+def search_times(file: str) -> dict[str, str]:
+    """What a list of detections says that the search for each query took, by the ids of queries."""
+    return {
+        element.attributes[dialect.query]: element.attributes[dialect.search_time]
+        for element in read_elements(file)
+        if isinstance(element, Start) and (dialect := DIALECTS[element.path[0]]).list == element.path[-1]
+        if dialect.search_time in element.attributes
+    }
 
 
 _PLACE = re.compile(r",? line \d+(?:, column \d+)?")

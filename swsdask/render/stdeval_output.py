@@ -1,0 +1,249 @@
+"""Our numbers as the reports that STDEval writes, so that scripts that read them still work.
+
+SYSTEM.occ.txt is the occurrence report (-A -o, with the summary of -d): a row for each term in the order of their ids,
+totals, means and maxima, of each type of source and of all. SYSTEM.ali.csv is its CSV report (-C,
+`render.nist_alignment`). The numbers are STDEval's under `compat = "stdeval"`.
+
+QUIRK: a term without occurrences has no rates, but its false alarms are listed and totalled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdask.model.results import Result
+from swsdask.render.nist_alignment import stdeval_alignment
+
+NEEDED = (
+    *("n_queries", "n_target", "n_hit", "n_false_alarm", "n_miss", "occurrence_weighted_value", "p_fa", "p_miss"),
+    *("p_fa_pooled", "p_miss_pooled", "atwv", "mtwv_p_fa", "mtwv_p_miss", "mtwv", "mtwv_threshold"),
+)
+"""The measures that the report has."""
+
+TYPES = ("BNEWS", "CTS", "CONFMTG")
+"""The types of source that have a block, in this order."""
+
+ALL = "ALL"
+_BLOCK = 45
+_FIRST = 46
+_NONE = -1000.0
+
+Numbers = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A type of source, or all: its numbers over all queries and of each, its trials and seconds of speech."""
+
+    title: str
+    overall: Numbers
+    of_queries: Mapping[str, Numbers]
+    n_trials: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What the reports say of the evaluation beside the numbers.
+
+    `conditions` has the name of a condition by the title of its block, `trials` and `seconds` likewise; `texts` what
+    was searched by the ids of queries, `types` the type of source by document and channel, `times` the seconds that
+    each system searched for each query.
+    """
+
+    c_fa: float
+    c_miss: float
+    p_target: float
+    trials_per_second: float
+    language: str
+    conditions: Mapping[str, str]
+    trials: Mapping[str, int]
+    seconds: Mapping[str, float]
+    texts: Mapping[str, str]
+    types: Mapping[tuple[str, int], str]
+    times: Mapping[str, Mapping[str, float]]
+
+
+def write_stdeval_output(result: Result, evaluated: Evaluated, alignment: pa.Table, directory: Path) -> list[Path]:
+    """Write the reports of every system; return the paths."""
+    paths = []
+    for system, run in result.manifest["runs"].items():
+        own = alignment.filter(pc.equal(alignment["system"], system))
+        blocks = _blocks(result.table.filter(pc.equal(result.table["system"], system)), evaluated)
+        report = occurrence_report(system, run["attributes"], blocks, own, evaluated)
+        lines = stdeval_alignment(own, evaluated.language, evaluated.texts, evaluated.types)
+        for ending, texts in (("occ.txt", iter([report])), ("ali.csv", lines)):
+            path = directory / f"{system}.{ending}"
+            with path.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(texts)
+            paths.append(path)
+    return paths
+
+
+def _blocks(scores: pa.Table, evaluated: Evaluated) -> list[Block]:
+    """Those of the types with terms that have occurrences, and of all."""
+    blocks = []
+    for title, condition in evaluated.conditions.items():
+        numbers: dict[str | None, dict[str, float]] = {}
+        for row in scores.filter(pc.equal(scores["condition"], condition)).to_pylist():
+            numbers.setdefault(row["query"], {})[row["measure"]] = row["value"]
+        overall = numbers.pop(None, {"n_target": 0.0})
+        if title == ALL or overall["n_target"]:
+            of_queries = {str(query): own for query, own in numbers.items()}
+            blocks.append(Block(title, overall, of_queries, evaluated.trials[title], evaluated.seconds[title]))
+    return blocks
+
+
+def occurrence_report(
+    system: str, attributes: Mapping[str, str], blocks: Sequence[Block], alignment: pa.Table, evaluated: Evaluated
+) -> str:
+    """The occurrence report of one system; `attributes` are those of its list of detections."""
+    rule = "+" + "-" * _FIRST + ("+" + "-" * _BLOCK) * len(blocks) + "+"
+    false_alarms = _false_alarms(alignment, evaluated.types)
+    times = evaluated.times[system]
+    searched = math.fsum(times.get(query, 0.0) for query in evaluated.texts)
+    parts = [_parts_of_block(block, false_alarms) for block in blocks]
+
+    def row(first: str, cells: Iterable[str]) -> str:
+        return "|".join([f"|{first:<{_FIRST}}", *cells, ""])
+
+    lines = ["+" + "-" * _FIRST * (len(blocks) + 1) + "+"]
+    lines += [
+        f"| {key:<23} {value:>12}         " + " " * _FIRST * len(blocks) + "|"
+        for key, value in _said(system, attributes, alignment, evaluated)
+    ]
+    lines += [
+        rule,
+        row("                                       Search", (block.title.center(_BLOCK) for block in blocks)),
+        row("", ["                          Occ.               "] * len(blocks)),
+        row(
+            "    TermID                     Text     Time",
+            ["    Ref  Corr   FA  Miss  Value P(FA)  P(Mis)"] * len(blocks),
+        ),
+        rule,
+    ]
+    for query, title in _term_titles(evaluated.texts):
+        cells = (_term(block, query, false_alarms[query, block.title]) for block in blocks)
+        lines.append(row(f" {title} {times.get(query, 0.0):8.2f} ", cells))
+    lines += [
+        rule,
+        row(f" Totals, Actual Occ. Weighted Value  {searched:8.2f}", (part["totals"] for part in parts)),
+        row(
+            f" Means (N/A excl.)                   {searched / len(evaluated.texts):8.2f}",
+            (part["means"] for part in parts),
+        ),
+        rule,
+        *(row("", (part[name] for part in parts)) for name in ("trials", "seconds", "value")),
+        rule,
+        "",
+        *_maxima(blocks),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _said(
+    system: str, attributes: Mapping[str, str], alignment: pa.Table, evaluated: Evaluated
+) -> Iterator[tuple[str, str]]:
+    """What stands above the table. QUIRK: without a YES or a NO the tool prints 9999 or -9999."""
+    indexing = float(attributes.get("indexing_time") or 0)
+    yield "Indexing Time:", f"{indexing:.4f}"
+    yield "Language:", attributes.get("language", "")
+    yield "Index size (bytes):", attributes.get("index_size", "")
+    yield "System ID:", system
+    yield "Coefficient C:", f"{evaluated.c_fa:.4f}"
+    yield "Coefficient V:", f"{evaluated.c_miss:.4f}"
+    yield "Trials Per Second:", f"{evaluated.trials_per_second:.4f}"
+    yield "Probability of a Term:", f"{evaluated.p_target:.4f}"
+    decided = {
+        decision: alignment.filter(pc.equal(alignment["decision"], decision))["score"] for decision in ("YES", "NO")
+    }
+    lowest = min(pc.min(decided["YES"]).as_py() or math.inf, 9999.0) if len(decided["YES"]) else 9999.0
+    highest = max(pc.max(decided["NO"]).as_py() or -math.inf, -9999.0) if len(decided["NO"]) else -9999.0
+    verdict = "OK" if lowest >= highest else "Inconsistent"
+    yield "Decision Score ", f"{verdict} (Max NO: {highest:.4f}, Min YES: {lowest:.4f})"
+
+
+def _false_alarms(alignment: pa.Table, types: Mapping[tuple[str, int], str]) -> Counter[tuple[str, str]]:
+    """How many each query has in each block, also one without occurrences there."""
+    rows = alignment.filter(pc.equal(alignment["outcome"], "false_alarm"))
+    found: Counter[tuple[str, str]] = Counter()
+    counts = rows.group_by(["query", "document", "channel"]).aggregate([([], "count_all")])
+    for row in counts.to_pylist():
+        title = types.get((row["document"], row["channel"] or 1), "").upper()
+        found[row["query"], ALL] += row["count_all"]
+        found[row["query"], title] += row["count_all"]
+    return found
+
+
+def _term_titles(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Ids in order, each with the title of its row: id and text, right in 35 characters, long texts cut."""
+    longest = max(len("COEFF"), *map(len, texts))
+    room = 34 - longest
+    for query in sorted(texts):
+        text = texts[query] if len(texts[query]) <= room else texts[query][: room - 3] + "..."
+        yield query, f"{query:>{longest}} {text:>{room}}"
+
+
+def _term(block: Block, query: str, false_alarms: int) -> str:
+    if query not in block.of_queries:
+        return f" {0:5} {0:5} {false_alarms:5} {0:5} {'N/A':>6} {'N/A':>6} {'N/A':>5} "
+    own = block.of_queries[query]
+    return (
+        f" {own['n_target']:5.0f} {own['n_hit']:5.0f} {own['n_false_alarm']:5.0f} {own['n_miss']:5.0f}"
+        f" {own['occurrence_weighted_value']:5.3f} {own['p_fa']:7.5f} {own['p_miss']:.3f} "
+    )
+
+
+def _parts_of_block(block: Block, false_alarms: Mapping[tuple[str, str], int]) -> dict[str, str]:
+    """What stands below the terms. QUIRK: totals are rounded twice, means of counts are cut."""
+    own, there = block.overall, len(block.of_queries)
+    count = sum(number for (_, title), number in false_alarms.items() if title == block.title)
+    total, p_fa, p_miss, mean = "  N/A", _NONE, _NONE, "  N/A"
+    means = dict.fromkeys(("n_target", "n_hit", "n_false_alarm", "n_miss"), 0)
+    rates, value = (0.0, 0.0), 0.0
+    if there:
+        total = f"{round(own['occurrence_weighted_value'], 4):5.3f}"
+        p_fa, p_miss = round(own["p_fa_pooled"], 8), round(own["p_miss_pooled"], 4)
+        each = (block.of_queries[query]["occurrence_weighted_value"] for query in sorted(block.of_queries))
+        mean = f"{math.fsum(each) / there:5.3f}"
+        means = {name: int(own[name] / there) for name in means}
+        rates, value = (own["p_fa"], own["p_miss"]), own["atwv"]
+    counts = {name: int(own.get(name, 0)) for name in means} | {"n_false_alarm": count}
+    of_both = [
+        " ".join(f"{numbers[name]:5d}" for name in ("n_target", "n_hit", "n_false_alarm", "n_miss"))
+        for numbers in (counts, means)
+    ]
+    return {
+        "totals": f" {of_both[0]} {total} {p_fa:7.5f} {p_miss:5.3f} ",
+        "means": f" {of_both[1]} {mean} {rates[0]:7.5f} {rates[1]:5.3f} ",
+        "trials": f"  Number of Trials             {block.n_trials:8d}      ",
+        "seconds": f"  Total Speech Time (sec.)       {block.seconds:8.1f}    ",
+        "value": f"  A. T-Weighted Value (N/A excl.)  {value:8.3f}  ",
+    }
+
+
+def _maxima(blocks: Sequence[Block]) -> Iterator[str]:
+    rule = "+-------------+-----------+----------+------------------------------+"
+    yield "+-------------------------------------------------------------------+"
+    yield "|                    DET Curve Analysis Summary                     |"
+    yield "+-------------+----------------------+------------------------------+"
+    yield f"|             |     {'Term' if len(blocks) > 1 else ''} Weighted    |                   Decision   |"
+    yield "| Description | Max Value | A. Value |   P(Fa) P(Miss)      Score   |"
+    yield rule
+    for block in blocks:
+        if block.title == ALL:
+            yield rule
+        own = block.overall
+        if math.isnan(own.get("mtwv_threshold", math.nan)):
+            yield f"| {block.title:>11} |      N/A  |     N/A  |     N/A     N/A          N/A |"
+        else:
+            point = f"{own['mtwv_p_fa']:.5f}   {own['mtwv_p_miss']:.3f}   {own['mtwv_threshold']:.8f}"
+            yield f"| {block.title:>11} |   {own['mtwv']:.4f}  |  {own['atwv']:.4f}  | {point} |"
+    yield rule

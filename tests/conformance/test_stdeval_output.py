@@ -1,0 +1,83 @@
+"""`--stdeval-output`: the files that STDEval wrote, byte for byte.
+
+Up to the order of the alignment's rows and the text of its numbers, as for KWSEval.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import swsdask as sws
+from swsdask.api.writing import measures_of_tool
+from swsdask.cli import main
+from swsdask.execution.local import ThreadExecutor
+from swsdask.model.errors import SettingsError
+from tests.conformance.test_kwseval_output import with_numbers
+from tests.conformance.test_stdeval import POINTS
+
+OUTSIDE = {"source-types": "false_alarm", "three-types": "false_alarm", "ecf-filter": "drop", "words": "false_alarm"}
+
+
+def written(folder: Path, settings: dict[str, Any], into: Path, name: str = "s", **how: Any) -> None:
+    evaluation = sws.open(folder, preset="std2006", compat="stdeval", settings={"evaluation": settings})
+    measures, runs = measures_of_tool("stdeval", None), {name: folder / "s.stdlist.xml"}
+    result = sws.score(evaluation, measures, runs=runs, by="source_type", alignment=True, **how)
+    sws.write(result, into, outputs=(), tool="stdeval", evaluation=evaluation)
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_reports_of_own_cases(own_cases: Path, tmp_path: Path, case: str) -> None:
+    """That of `words` was printed without -d, which prints the maxima."""
+    folder = own_cases / "stdeval" / case
+    written(folder, {"outside": OUTSIDE[case]}, tmp_path)
+    report, expected = (file.read_text() for file in (tmp_path / "s.occ.txt", folder / "expected.occ.txt"))
+    if case == "words":
+        report = report.partition("\n\n")[0] + "\n"
+    assert report == expected
+    if case != "words":
+        printed = (folder / "expected.ali.csv").read_text()
+        assert with_numbers((tmp_path / "s.ali.csv").read_text()) == with_numbers(printed)
+
+
+@pytest.mark.parametrize("tag", POINTS)
+def test_files_of_the_synthetic_case(cases: Path, tmp_path: Path, tag: str) -> None:
+    folder = cases / "stdeval/occurrences"
+    tolerance, gap, point, more = POINTS[tag]
+    settings = {"tolerance_s": tolerance, "find_gap_s": gap, "operating_point": point, **more}
+    written(folder, settings, tmp_path, "synthetic-occ")
+    assert (tmp_path / "synthetic-occ.occ.txt").read_bytes() == (folder / f"{tag}.occ.txt").read_bytes()
+    aligned = (tmp_path / "synthetic-occ.ali.csv").read_text()
+    assert with_numbers(aligned) == with_numbers((folder / f"{tag}.ali.csv").read_text())
+
+
+def test_the_same_bytes_over_executors_and_from_an_archive(own_cases: Path, tmp_path: Path) -> None:
+    """An archive keeps the times of searching, which are read from the file otherwise."""
+    folder = own_cases / "stdeval/three-types"
+    archive = str(tmp_path / "archive")
+    written(folder, {}, tmp_path / "one")
+    written(folder, {}, tmp_path / "two", buckets=3, executor=ThreadExecutor(2))
+    run = f"s={folder / 's.stdlist.xml'}"
+    main(["ingest", archive, str(folder), "--run", run, "--preset", "std2006", "--compat", "stdeval"])
+    main(["score", archive, "--stdeval-output", "--alignment", "--by", "source_type", "--out", str(tmp_path / "three")])
+    for name in ("s.occ.txt", "s.ali.csv"):
+        one = (tmp_path / "one" / name).read_bytes()
+        assert one == (tmp_path / "two" / name).read_bytes() == (tmp_path / "three" / name).read_bytes()
+
+
+def test_what_it_goes_with(own_cases: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = own_cases / "stdeval/source-types"
+    files = [str(folder), str(folder / "s.stdlist.xml")]
+    with pytest.raises(SystemExit):
+        main(["score", *files, "--stdeval-output", "--out", str(tmp_path)])
+    assert "goes with --alignment and --by source_type" in " ".join(capfd.readouterr().err.split())
+    evaluation = sws.open(folder, preset="std2006")
+    measures = measures_of_tool("stdeval", None)
+    result = sws.score(evaluation, measures, runs=files[1])
+    with pytest.raises(SettingsError, match="need the alignment"):
+        sws.write(result, tmp_path, tool="stdeval", evaluation=evaluation)
+    result = sws.score(evaluation, measures, runs=files[1], alignment=True)
+    with pytest.raises(SettingsError, match="score by source_type"):
+        sws.write(result, tmp_path, tool="stdeval", evaluation=evaluation)
