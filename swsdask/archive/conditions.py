@@ -60,8 +60,8 @@ class Evaluated:
     """What keys are computed from.
 
     `occurrences` are the evaluated ones, their columns by name, `speaker` among them, or None where a trial has several
-    of them; `n_true` int64 [n_queries] counts
-    target trials. `counts_empty`: averages count queries without targets. `oov_counts` are what a run says of queries.
+    of them; `n_true` int64 [n_queries] counts target trials. `counts_empty`: averages count queries without targets.
+    `oov_counts` are what a run says of queries.
     """
 
     documents: pa.Table
@@ -334,7 +334,8 @@ def _unknown(key: str, name: str, known: set[str]) -> SettingsError:
     return SettingsError(f"condition key {key!r} is unknown. Nearest: {near[0]}. Known: {every}.")
 
 
-_EDGES = re.compile(r"-?[0-9.]+(/-?[0-9.]+)+")
+_EDGE = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_EDGES = re.compile(rf"{_EDGE}(/{_EDGE})+")
 
 
 def _levels(key: str, values: Sequence[str], form: str) -> list[tuple[str, Bool]]:

@@ -152,6 +152,7 @@ def test_each_run_has_its_own_oov_count(swsdask: Swsdask, reference: Path, files
         ("talker:anne", "no value 'anne'. Nearest: ann. Values: ann, bob."),
         ("talker:quartiles", "needs numbers; the values are ann, bob."),
         ("n_words:3/1", "the numbers must ascend"),
+        ("n_words:1.2.3/5", "no value '1.2.3/5'. Nearest"),
         ("n_words:5/6", "no value is in any of its parts"),
         ("n_phones", "has no values here: it reads a lexicon (--lexicon)."),
     ],
