@@ -1,4 +1,4 @@
-"""Nights that are killed, and nights of two hosts: `python -m tests.faults.nights KILLS RACES [URL]`.
+"""Nights that are killed, and nights of two hosts: `python -m tests.faults.nights KILLS RACES [URL] [--seed SEED]`.
 
 A night is done in a process of its own, which kills itself (SIGKILL) at one of the operations on files, on a local disk
 now and then in the middle of a write. After a second run, history, board, what is kept and the runs of the archive must
@@ -7,6 +7,7 @@ be as those of a night that nothing disturbed. Archive and board are in a tempor
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import re
@@ -151,8 +152,9 @@ def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
-def main(kills: int, races: int, url: str | None = None) -> list[str]:
-    """What went wrong, in words."""
+def main(kills: int, races: int, url: str | None = None, seed: int = 0) -> list[str]:
+    """What went wrong, in words. The same seed kills at the same operations."""
+    print(f"seed {seed}", flush=True)
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(prefix="nights-") as scratch:
         folder = Path(scratch)
@@ -170,7 +172,7 @@ def main(kills: int, races: int, url: str | None = None) -> list[str]:
             with killed_at(place, operation):
                 return night(folder)
 
-        chance = random.Random(kills)
+        chance = random.Random(seed)
         chosen = [*range(n_operations)] if kills >= n_operations else sorted(chance.sample(range(n_operations), kills))
         for operation in [*chosen, *(chance.randrange(n_operations) for _ in range(kills - len(chosen)))]:
             place.become(pristine)
@@ -190,6 +192,11 @@ def main(kills: int, races: int, url: str | None = None) -> list[str]:
 
 
 if __name__ == "__main__":
-    faults = main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.nights", description=__doc__)
+    parser.add_argument("kills", type=int)
+    parser.add_argument("races", type=int)
+    parser.add_argument("url", nargs="?")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    faults = main(**vars(parser.parse_args()))
     print("\n".join(faults))
     sys.exit(bool(faults))
