@@ -79,7 +79,8 @@ class Decisions:
 
     def least(self, priors: F64) -> F64:
         """The least error rate of any threshold."""
-        return np.array([_error_rate(np.array([x]), self.p_miss, self.p_fa).min() for x in priors.tolist()])
+        least: F64 = _error_rate(priors[:, np.newaxis], self.p_miss, self.p_fa).min(axis=1)
+        return least
 
 
 def curves(scored: Scored) -> Iterator[Curve]:
@@ -111,6 +112,9 @@ def curves(scored: Scored) -> Iterator[Curve]:
 
 def _error_rate(prior_log_odds: F64, p_miss: F64 | Bool, p_fa: F64 | Bool) -> F64:
     """P_tar P_miss + (1 - P_tar) P_fa."""
-    p_tar, other = (np.array([sigmoid(sign * x) for x in prior_log_odds.tolist()]) for sign in (1, -1))
+    p_tar, other = (
+        np.array([sigmoid(sign * x) for x in prior_log_odds.ravel().tolist()]).reshape(prior_log_odds.shape)
+        for sign in (1, -1)
+    )
     rate: F64 = p_tar * p_miss + other * p_fa
     return rate

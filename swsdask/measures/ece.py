@@ -49,7 +49,7 @@ def curves(scored: Scored) -> Iterator[Curve]:
             "ece_default": [prior_entropy(x) for x in priors.tolist()],
             "ece_actual": np.full(len(priors), np.inf) if fitted.infinite else costs_over_priors(fitted.scores, priors),
             "ece_affine": _mapped_costs(fitted, priors),
-            "ece_pav": [blocks.cost(trials.n_target, trials.n_nontarget, x) for x in priors.tolist()],
+            "ece_pav": blocks.costs(trials.n_target, trials.n_nontarget, priors.tolist()),
         }
         for name, cost in costs.items():
             with np.errstate(over="ignore"):
@@ -86,7 +86,9 @@ def costs_over_priors(scores: ScoreShares, priors: F64, gamma: float = 1.0, delt
         near = np.abs(x) < _FARTHEST
         steps = np.rint(sign * priors[on_grid] * _PER_UNIT).astype(np.int64)
         total = _costs_of_near(x[near], shares.share[near], steps)
-        total += [logistic.cost(x[~near], shares.share[~near], 1.0, step / _PER_UNIT) for step in steps.tolist()]
+        far, share = x[~near], shares.share[~near]
+        if len(far):
+            total += [logistic.cost(far, share, 1.0, step / _PER_UNIT) for step in steps.tolist()]
         found[on_grid] += [sigmoid(-sign * eta) for eta in priors[on_grid].tolist()] * total
     return found
 
@@ -108,8 +110,9 @@ def _costs_of_near(x: F64, share: F64, steps: I64) -> F64:
     moments = np.array([np.bincount(point - first, term) for term in terms])
     lowest, n_points = int(steps.min()), moments.shape[1]
     derivatives = _softplus_derivatives(np.arange(first + lowest, first + n_points + steps.max()) / _PER_UNIT)
-    begins = (steps - lowest).tolist()
-    return np.array([np.sum(moments * derivatives[:, at : at + n_points]) for at in begins])
+    windows = np.lib.stride_tricks.sliding_window_view(derivatives, n_points, axis=1)[:, steps - lowest]
+    costs: F64 = np.sum((moments * windows.swapaxes(0, 1)).reshape(len(steps), -1), axis=1)
+    return costs
 
 
 def _softplus_derivatives(x: F64) -> F64:

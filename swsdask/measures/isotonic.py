@@ -23,6 +23,7 @@ below them, or from each other, so one row for a rung of the ladder and all abov
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,10 +50,15 @@ class Blocks:
 
     def cost(self, n_target: int, n_nontarget: int, prior_log_odds: float) -> float:
         """The cost in nats of all trials at their blocks' llr: Eq. 43 of the 2013 measures document, without bits."""
+        return float(self.costs(n_target, n_nontarget, [prior_log_odds])[0])
+
+    def costs(self, n_target: int, n_nontarget: int, prior_log_odds: Sequence[float]) -> F64:
+        """The same at each of some prior log-odds."""
         mixed = (self.target > 0) & (self.nontarget > 0)
-        u = sigmoid(prior_log_odds) * (self.target[mixed] / n_target)
-        v = sigmoid(-prior_log_odds) * (self.nontarget[mixed] / n_nontarget)
-        return float(np.sum(u * np.log1p(v / u) + v * np.log1p(u / v)))
+        p_tar, other = (np.array([[sigmoid(sign * x)] for x in prior_log_odds]) for sign in (1, -1))
+        u, v = p_tar * (self.target[mixed] / n_target), other * (self.nontarget[mixed] / n_nontarget)
+        costs: F64 = np.sum(u * np.log1p(v / u) + v * np.log1p(u / v), axis=1)
+        return costs
 
 
 def isotonic_blocks(target: I64, nontarget: I64, offsets: I64 | None = None) -> Blocks:

@@ -108,10 +108,12 @@ def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
         inside = rank <= cut
         hits = hits_at_rank(rankings, np.full(len(rankings), cut), options.ties)
         columns[f"recall_at_rank@{cut}"] = over(hits, rankings.relevant)
-        columns[f"success_at_rank@{cut}"] = _where_relevant(_sums(inside * 1.0, rankings) > 0, rankings)
+        found = np.diff(np.append(0, np.cumsum(inside))[rankings.hit_offsets])
+        columns[f"success_at_rank@{cut}"] = _where_relevant(found > 0, rankings)
         columns[f"ap_at_rank@{cut}"] = over(_sums(np.where(inside, precision, 0.0), rankings), rankings.relevant)
-    first: F64 = (rankings.hit_ranks == 1) / rank
-    columns["reciprocal_rank"] = _where_relevant(_sums(first, rankings), rankings)
+    first = np.zeros(len(rankings))
+    first[np.diff(rankings.hit_offsets) > 0] = 1.0 / rank[rankings.hit_ranks == 1]
+    columns["reciprocal_rank"] = _where_relevant(first, rankings)
     for persistence in options.persistences:
         weights = (1.0 - persistence) * _powers(persistence, rank - 1)
         columns[f"rbp@{persistence!r}"] = _where_relevant(_sums(weights, rankings), rankings)
