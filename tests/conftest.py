@@ -21,6 +21,11 @@ settings.register_profile(
 settings.load_profile("swsdask")
 
 
+def examples(number: int) -> settings:
+    """How many examples a property tries that needs more or fewer than others do: ten times as many in `fuzz`."""
+    return settings(max_examples=number * settings().max_examples // 100)
+
+
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[dict[str, Any]]:
     """The options of an S3 server in this process."""

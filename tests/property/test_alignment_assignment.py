@@ -6,13 +6,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
 from swsdask.kernels.assignment import assign, settle
 from tests.alignment import pairs, reference, trials
+from tests.conftest import examples
 
 WHOLE = 2**20
 
@@ -62,7 +63,7 @@ def preferred(matrix):
     return [row_of.index(row) if row in row_of else -1 for row in range(n_rows)]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(arrays(np.int64, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=st.integers(0, 3)))
 def test_ties_are_settled_in_order(matrix):
     rows, columns = np.nonzero(matrix)

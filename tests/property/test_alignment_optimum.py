@@ -9,10 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.alignment import pairs, reference, trials
+from tests.conftest import examples
 
 
 def weight(detection, occurrence, low, high):
@@ -95,7 +96,7 @@ def clustered(rows):
     return sorted(rows, key=lambda row: row[0])
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(
     rows_in(st.just(0), st.just(0), 5, st.just(1)),
     occurrences_in(st.just(0), st.just(0), 5, st.just(1)),
@@ -107,7 +108,7 @@ def test_one_group(rows, occurrences, tolerance, objective):
     assert pairs(trials(rows, evaluation)) == best(rows, occurrences, tolerance, objective)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     rows_in(st.integers(0, 2), st.integers(-1, 2), 16).map(clustered),
     occurrences_in(st.integers(0, 2), st.integers(0, 2), 10),
@@ -119,7 +120,7 @@ def test_groups_do_not_mix(rows, occurrences, tolerance, objective):
     assert pairs(trials(rows, evaluation)) == best(rows, occurrences, tolerance, objective)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     rows_in(st.just(0), st.just(0), 6),
     occurrences_in(st.just(0), st.just(0), 5),
@@ -131,7 +132,7 @@ def test_a_declared_range_scales_the_scores(rows, occurrences, tolerance, declar
     assert pairs(trials(rows, evaluation, declared)) == best(rows, occurrences, tolerance, "nist", declared)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(rows_in(st.just(0), st.just(0), 6), occurrences_in(st.just(0), st.just(0), 5), tolerances)
 def test_the_range_of_the_whole_run_scales_the_scores(rows, occurrences, tolerance):
     far = [(2, 2, 1, 0, 1, score, 0, 1) for score in (-7.0, 7.0)]
@@ -139,7 +140,7 @@ def test_the_range_of_the_whole_run_scales_the_scores(rows, occurrences, toleran
     assert pairs(trials(rows + far, evaluation)) == best(rows, occurrences, tolerance, "nist", (-7.0, 7.0))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     rows_in(st.integers(0, 1), st.integers(0, 1), 30),
     occurrences_in(st.integers(0, 1), st.integers(0, 1), 12),
@@ -160,7 +161,7 @@ def test_the_order_of_rows_never_shows(rows, occurrences, tolerance, objective, 
     assert outcomes[0] == outcomes[1]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(rows_in(st.just(0), st.just(0), 20), occurrences_in(st.just(0), st.just(0), 8), tolerances)
 def test_the_objective_score_gives_the_most_hits_at_every_threshold(rows, occurrences, tolerance):
     made = trials(rows, reference(occurrences, tolerance=tolerance, objective="score"))

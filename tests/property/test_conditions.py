@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import swsdask as sws
 from tests import engines
+from tests.conftest import examples
 
 DOCUMENTS = [
     {"document": "a", "duration": 40.0, "source_type": "bnews"},
@@ -147,7 +148,7 @@ def conditions(spoken: list[Row]) -> list[tuple[str, Mapping[Any, set[str]], Map
     ]
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(world=worlds())
 def test_numbers_are_those_of_a_literal_grouping(world: tuple[list[Row], list[Row]]) -> None:
     spoken, found = world
@@ -170,7 +171,7 @@ def test_numbers_are_those_of_a_literal_grouping(world: tuple[list[Row], list[Ro
             assert own[measure] == pytest.approx(value, abs=1e-12, nan_ok=True), (key, name, measure)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(world=worlds(), rows=st.sampled_from([1, 3]), seed=st.randoms(use_true_random=False))
 def test_any_partitioning_gives_the_same_bits(world: tuple[list[Row], list[Row]], rows: int, seed: Any) -> None:
     spoken, found = world

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from swsdask.measures import curves
@@ -24,6 +23,7 @@ from swsdask.measures.cross_entropy import CrossEntropy
 from swsdask.measures.measure import Scored
 from swsdask.model.settings import EvaluationSettings, weights
 from swsdask.model.trials import Condition, Reference
+from tests.conftest import examples
 from tests.recalibration import exact_minimum, min_max_shares, overlapping
 from tests.worlds import Row, make_reference, settings, statistics, with_thresholds
 from tests.worlds import numbers as numbers_of
@@ -139,7 +139,7 @@ def literal_pav(parts: Sequence[Trials], eta: float, p_tar: float) -> float:
     return math.fsum(costs)
 
 
-@tries(max_examples=60, deadline=None)
+@examples(60)
 @given(world=worlds().filter(lambda world: world.reference.conditions[0].n_trials <= 40))
 def test_every_number_is_that_of_a_loop_over_trials(world: World) -> None:
     found = numbers(world)
@@ -200,7 +200,6 @@ def literal_shared(shared: Sequence[tuple[float, int, int]], pool: Trials, p_tar
     return u * math.log((u + v) / u) + v * math.log((u + v) / v)
 
 
-@tries(deadline=None)
 @given(world=worlds(nonnegative_gamma=True))
 def test_isotonic_below_affine_below_actual(world: World) -> None:
     found = numbers(world)
@@ -217,13 +216,13 @@ def test_isotonic_below_affine_below_actual(world: World) -> None:
         assert found[condition.name, None, "calibration_loss"] >= 0.0
 
 
-@tries(deadline=None, max_examples=60)
+@examples(60)
 @given(world=worlds(), seed=st.integers(0, 10**6))
 def test_cells_and_their_order_change_no_bit(world: World, seed: int) -> None:
     assert repr(numbers(world, random.Random(seed))) == repr(numbers(world))
 
 
-@tries(deadline=None, max_examples=60)
+@examples(60)
 @given(world=worlds())
 def test_curves_agree_with_the_numbers_at_the_operating_point(world: World) -> None:
     found = Scored(statistics([list(world.rows)], world.reference), world.reference, world.asked)
@@ -266,7 +265,7 @@ def least_error_rate(x: float, trials: Trials) -> float:
     return min(rates)
 
 
-@tries(deadline=None, max_examples=100)
+@examples(100)
 @given(world=worlds().filter(lambda world: world.reference.conditions[0].n_trials <= 40))
 def test_error_rates_over_priors_are_those_of_deciding_every_trial(world: World) -> None:
     found = Scored(statistics([list(world.rows)], world.reference), world.reference, world.asked)

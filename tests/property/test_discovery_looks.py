@@ -6,13 +6,14 @@ from collections import Counter
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from swsdask.discovery import looks
 from swsdask.discovery.looks import Exemplars, histograms
 from swsdask.discovery.measures.tokens import sizes
 from swsdask.discovery.placing import locate
 from swsdask.model.corpus import Corpus, Definition, Discovered
+from tests.conftest import examples
 from tests.discoveries import DEFINITIONS, corpus_of
 from tests.discovery_worlds import World, worlds
 
@@ -40,7 +41,7 @@ def members(found: Discovered) -> dict[int, list[int]]:
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(world=worlds())
 def test_sizes_and_histograms(definition: Definition, world: World) -> None:
     corpus = corpus_of(world, definition)
@@ -63,7 +64,7 @@ def test_sizes_and_histograms(definition: Definition, world: World) -> None:
     assert drawn["fragment_length"] == Counter(map(len, told))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(world=worlds())
 def test_exemplars(world: World) -> None:
     corpus = corpus_of(world, "document")

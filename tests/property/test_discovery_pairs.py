@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.discovery.counting.pair_sets import PairSets
@@ -16,6 +16,7 @@ from swsdask.discovery.measures.grouping import Grouping, GroupingTde
 from swsdask.discovery.measures.ned import EditDistances, Ned
 from swsdask.discovery.placing import locate
 from swsdask.model.corpus import Corpus, Definition, Discovered
+from tests.conftest import examples
 from tests.discovery_worlds import World, worlds
 from tests.literal_pairs import DEFINITIONS, Literal, corpora, corpus_of, exact, system_of, systems
 
@@ -78,7 +79,7 @@ def test_every_number_is_what_the_sets_say(definition: Definition, data: st.Data
 
 @every_definition
 @given(world=worlds())
-@settings(max_examples=25)
+@examples(25)
 def test_and_in_whole_worlds(definition: Definition, world: World) -> None:
     corpus = world.corpus(definition, *(() if definition == "tdev2" else ("folds", "within")))
     check_everything(corpus, locate(world.fragments(corpus), corpus))
@@ -86,7 +87,7 @@ def test_and_in_whole_worlds(definition: Definition, world: World) -> None:
 
 @every_definition
 @given(data=st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_any_cut_and_order_gives_the_same(definition: Definition, data: st.DataObject) -> None:
     corpus = data.draw(corpora(definition))
     discovered = data.draw(systems(corpus, most_fragments=30))
@@ -101,7 +102,7 @@ def test_any_cut_and_order_gives_the_same(definition: Definition, data: st.DataO
 
 @pytest.mark.parametrize("definition", ["document", "tde2015"])
 @given(data=st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_a_class_given_twice_and_classes_given_as_pairs_change_nothing(
     definition: Definition, data: st.DataObject
 ) -> None:
@@ -159,7 +160,7 @@ def test_a_giant_class_in_tiles(definition: Definition) -> None:
 
 @every_definition
 @given(world=worlds(), data=st.data())
-@settings(max_examples=25)
+@examples(25)
 def test_the_order_of_classes_and_members_does_not_matter(
     definition: Definition, world: World, data: st.DataObject
 ) -> None:
@@ -175,7 +176,7 @@ def test_the_order_of_classes_and_members_does_not_matter(
 
 @pytest.mark.parametrize("definition", ["document", "tdev2"])
 @given(world=worlds())
-@settings(max_examples=25)
+@examples(25)
 def test_the_names_of_files_do_not_matter_but_for_tde(definition: Definition, world: World) -> None:
     names = sorted({row[0] for row in world.phones})
     new = dict(zip(names, reversed(names), strict=True))
@@ -198,7 +199,7 @@ def test_the_names_of_files_do_not_matter_but_for_tde(definition: Definition, wo
 
 @every_definition
 @given(world=worlds())
-@settings(max_examples=25)
+@examples(25)
 def test_gold_as_found_is_perfect(definition: Definition, world: World) -> None:
     corpus = world.corpus(definition)
     d = locate(world.fragments(corpus), corpus)

@@ -9,12 +9,13 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.fragments import read_fragments
 from swsdask.formats.discovery.corpus import read_corpus_files
+from tests.conftest import examples
 from tests.discovery_worlds import World, worlds
 
 GIVEN = ("split", "folds", "within", "speakers")
@@ -39,7 +40,7 @@ def same(one: object, other: object) -> None:
 
 @pytest.mark.parametrize("definition", ["document", "tde2015", "tdev2"])
 @given(world=worlds())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_files_are_read_as_they_were_written(definition: str, world: World) -> None:
     corpus = world.corpus(definition, *GIVEN[:3])
     with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +54,7 @@ def test_files_are_read_as_they_were_written(definition: str, world: World) -> N
 
 @pytest.mark.parametrize("definition", ["document", "tde2015", "tdev2"])
 @given(world=worlds(), seed=st.integers(0, 1000))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_the_order_of_lines_does_not_count(definition: str, world: World, seed: int) -> None:
     rng = Random(seed)
     shuffled = replace(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.execution.local import SerialExecutor, ThreadExecutor
 from swsdask.model.corpus import Definition, Readings
 from swsdask.scoring import rounds
+from tests.conftest import examples
 from tests.discoveries import DEFINITIONS, corpus_of, scored
 from tests.discovery_worlds import World, worlds
 from tests.engines import AnyOrder
@@ -18,7 +19,7 @@ from tests.readings import READINGS, read
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     world=worlds(),
     readings=READINGS,

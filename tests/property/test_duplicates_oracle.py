@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.model.settings import EvaluationSettings
+from tests.conftest import examples
 from tests.property.test_rankings_oracle import (
     CHOICES,
     DOCUMENTS,
@@ -86,7 +87,7 @@ RULES = [
 OF_TRIALS = {"virtual": "false-positive", "segment": "ignore", "document": "ignore"}
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(runs(), OPTIONS, st.sampled_from(RULES))
 def test_rankings_with_duplicates(
     run: tuple[int, list[Pair], list[Row]], options: dict[str, str], rule: tuple[str, str]

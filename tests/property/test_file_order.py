@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import swsdask as sws
@@ -18,6 +18,7 @@ from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest
 from swsdask.formats.reference.files import find_reference
 from swsdask.measures.mediaeval_tool import MediaEvalTool
+from tests.conftest import examples
 from tests.document_trials import Literal, World
 from tests.literal_mediaeval import tool_numbers
 
@@ -47,7 +48,7 @@ def opened(source: str, impute: float) -> sws.Evaluation:
 
 
 @given(world=worlds(), impute=st.sampled_from([-10.0, 0.0, 0.25, 1.0, 5.0]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_numbers_of_a_literal_list(world: World, impute: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = world.write(Path(folder))
@@ -84,7 +85,7 @@ NEAR_TIES = World(
 
 @given(world=worlds(), impute=st.sampled_from([-10.0, 0.0, 0.25, 1.0, 5.0]))
 @example(world=NEAR_TIES, impute=-10.0)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_numbers_of_the_tool(world: World, impute: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = world.write(Path(folder))
@@ -98,7 +99,7 @@ def test_the_numbers_of_the_tool(world: World, impute: float) -> None:
 
 
 @given(world=worlds(), impute=st.sampled_from([-10.0, 0.5]), buckets=st.integers(1, 3))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_any_cells_give_the_same_bits(world: World, impute: float, buckets: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = world.write(Path(folder))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.execution.executor import Executor, Unseen
@@ -22,6 +22,7 @@ from swsdask.model.trials import Condition, Reference
 from swsdask.scoring.score import count_archive
 from tests import engines
 from tests.alignment import Row
+from tests.conftest import examples
 from tests.literal_gap import earnings, gap_of
 from tests.worlds import numbers
 
@@ -94,7 +95,7 @@ def literal(evaluated: Reference, rows: list[Row], condition: Condition, query: 
     return gap_of(earned, n_onsets) if n_onsets else math.nan
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(world=evaluations())
 def test_gap_is_what_its_definition_says(world: tuple[Reference, list[Row]]) -> None:
     evaluated, rows = world
@@ -109,7 +110,7 @@ def test_gap_is_what_its_definition_says(world: tuple[Reference, list[Row]]) -> 
         assert mean == pytest.approx(sum(known) / len(known) if known else math.nan, abs=1e-12, nan_ok=True)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(world=evaluations(), seed=st.integers(0, 10**6), rows_per_task=st.sampled_from([1, 4, 10**6]))
 def test_cells_and_executors_change_no_bit(world: tuple[Reference, list[Row]], seed: int, rows_per_task: int) -> None:
     evaluated, rows = world

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.measures import MEASURES, curves, select
 from swsdask.measures.measure import Measure, Scored
 from swsdask.model.settings import EvaluationSettings, weights
 from swsdask.model.trials import Reference
+from tests.conftest import examples
 from tests.property.worlds import World, cells, worlds
 from tests.worlds import numbers, statistics, with_thresholds
 from tests.worlds import settings as evaluation
@@ -95,7 +96,7 @@ def best(losses: list[tuple[Fraction, float]]) -> tuple[Fraction, float]:
     return min(losses)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(worlds(), st.sampled_from(POINTS), st.sampled_from(["none", "kwseval"]))
 def test_mtwv(world: World, point: dict[str, float], compat: str) -> None:
     asked = evaluation(operating_point=point, compat=compat)
@@ -123,7 +124,7 @@ def test_mtwv(world: World, point: dict[str, float], compat: str) -> None:
         assert close(found["mtwv_p_fa"], alarm)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(worlds(), st.sampled_from(POINTS), st.sampled_from(["none", "kwseval"]))
 def test_losses_add_up(world: World, point: dict[str, float], compat: str) -> None:
     names = ("atwv", "mtwv", "otwv", "stwv", "loss_threshold")
@@ -155,7 +156,7 @@ def looked_up(rows: list[tuple[float, int, bool]], at: float) -> float:
     return min(found) if len(found) == 2 and min(found) > at else max([*found, at])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(worlds(), st.sampled_from(POINTS), st.sampled_from(["none", "kwseval"]))
 def test_otwv(world: World, point: dict[str, float], compat: str) -> None:
     asked = evaluation(operating_point=point, compat=compat)
@@ -309,7 +310,7 @@ def test_average_precision(world: World, compat: str) -> None:
             assert close(scored[part.name, None, "ap"], average_precision(every, sum(part.n_act.values()), compat))
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(worlds(decisions=(-1, 0, 1)).flatmap(lambda w: st.tuples(st.just(w), cells(w.rows))), st.integers(0, 99))
 def test_any_split_gives_the_same_numbers(split: tuple[World, list[list[Any]]], tree: int) -> None:
     world, rows = split

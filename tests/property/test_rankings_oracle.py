@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.model.settings import EvaluationSettings
+from tests.conftest import examples
 from tests.rankings import Event, scored
 
 DOCUMENTS = ("b", "Z", "a-1", "é", "a", "B")
@@ -143,7 +144,7 @@ def same(value: float, exact: float) -> bool:
     return value == pytest.approx(exact, abs=1e-12, nan_ok=True)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(runs(), OPTIONS, st.sampled_from(["exclude", "false_alarms_only"]))
 def test_average_precision(run: tuple[int, list[Event]], options: dict[str, str], no_targets: str) -> None:
     n_queries, events = run
@@ -217,7 +218,7 @@ def ranked_precision(
     return (*at_ranks, float(at_recall(list(single_steps(flags)), relevant, recall)))
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(runs(), OPTIONS, st.integers(1, 12), st.integers(0, 10))
 def test_ranked_precision(run: tuple[int, list[Event]], options: dict[str, str], rank: int, tenths: int) -> None:
     n_queries, events = run
@@ -237,7 +238,7 @@ def test_ranked_precision(run: tuple[int, list[Event]], options: dict[str, str],
         assert same(found["all", None, name], math.fsum(values) / len(values) if values else math.nan)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(runs(), st.sampled_from(SCORES))
 def test_precision_and_recall(run: tuple[int, list[Event]], theta: float) -> None:
     n_queries, events = run

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.measures import select
@@ -17,12 +17,13 @@ from swsdask.measures.measure import Scored
 from swsdask.measures.resampling import NAMES, Samples, refusal
 from swsdask.measures.resampling.rankings import ResampledPooledPrecision
 from swsdask.measures.resampling.thresholds import best_threshold
+from tests.conftest import examples
 from tests.property.worlds import World, worlds
 from tests.worlds import settings as evaluation
 from tests.worlds import statistics, with_thresholds
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     worlds(no_targets=True),
     st.sampled_from([0.1, 3.0, 50.0]),
@@ -65,7 +66,7 @@ def literal_mtwv(world: World, condition: object, times: dict[int, int], beta: f
     return float(1 - min(losses))
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(
     worlds(no_targets=True),
     st.sampled_from(["group", "best", "worst"]),
@@ -114,7 +115,7 @@ def literal_ap(world: World, condition: object, times: dict[int, int], ties: str
     return float(sum(sum(step) * at for step, at in zip(steps, precision, strict=True)) / relevant)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     worlds(no_targets=True),
     st.sampled_from(["none", "kwseval"]),

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.formats.runs.read import read_run
@@ -16,6 +16,7 @@ from swsdask.formats.runs.write import write_kwslist, write_stdlist, write_table
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.schemas import RunHeader, RunPiece
 from swsdask.model.units import INFINITE, MAX_TICKS, document_fault, document_id, id_fault
+from tests.conftest import examples
 
 texts = st.sampled_from(['"', '"a', 'a"b', '"a"', ",", "a,b"]) | st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=8
@@ -84,7 +85,7 @@ def rows(read: list[RunPiece]) -> list[tuple[object, ...]]:
 
 
 @given(runs())
-@settings(max_examples=60)
+@examples(60)
 def test_rows_survive(run: list[RunPiece]) -> None:
     by_query: dict[str, list[tuple[object, ...]]] = {query: [] for piece in run for query in piece.queries}
     for row in rows(run):

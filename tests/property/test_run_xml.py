@@ -9,7 +9,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from unittest.mock import patch
 
 from fsspec import filesystem
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -22,6 +22,7 @@ from swsdask.kernels.xml import ODD
 from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import RunPiece
 from swsdask.model.units import document_id
+from tests.conftest import examples
 
 DIALECTS = {
     "kwslist": ("detected_kwlist", "kw", "kwid", "search_time", "oov_count"),
@@ -306,7 +307,7 @@ def rows_of(pieces: list[RunPiece]) -> list[tuple[str, str, int, int, int, float
 
 
 @given(documents(), st.integers(1, 400), st.integers(1, 6))
-@settings(max_examples=100)
+@examples(100)
 def test_scanner_and_lxml_cannot_be_told_apart(content: bytes, block: int, rows_per_piece: int) -> None:
     scanned, scanner_problems = read(content, block, rows_per_piece)
     with only_lxml():
@@ -319,7 +320,7 @@ def test_scanner_and_lxml_cannot_be_told_apart(content: bytes, block: int, rows_
 
 
 @given(documents(), st.integers(2, 5))
-@settings(max_examples=100)
+@examples(100)
 def test_parts_one_after_the_other_are_the_whole(content: bytes, n_parts: int) -> None:
     file = "memory://parts.kwslist.xml"
     filesystem("memory").pipe(file, content)

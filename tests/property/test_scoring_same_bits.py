@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.execution.local import SerialExecutor, ThreadExecutor
@@ -15,6 +15,7 @@ from swsdask.model.trials import Reference
 from swsdask.scoring import detections, rounds
 from tests import engines
 from tests.alignment import Row
+from tests.conftest import examples
 
 GROUPS = [0, 1, 0, 1]
 SCORES = st.sampled_from([-1.5, -0.0, 0.0, 0.25, 0.5, 0.1 + 0.2, 1.0]) | st.floats(-3, 3)
@@ -69,7 +70,7 @@ def _small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "MOST_SYSTEMS", 2)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(world=evaluations(), way=ways(), seed=st.integers(0, 10**6))
 def test_statistics_do_not_depend_on_how_they_were_computed(
     world: tuple[Reference, dict[str, list[Row]]], way: tuple[engines.Executor, int], seed: int
@@ -84,7 +85,7 @@ def test_statistics_do_not_depend_on_how_they_were_computed(
         executor.close()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(world=evaluations(), way=ways(), seed=st.integers(0, 10**6))
 def test_tables_do_not_depend_on_how_they_were_computed(
     world: tuple[Reference, dict[str, list[Row]]], way: tuple[engines.Executor, int], seed: int

@@ -6,11 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.kernels.softplus import softplus
 from swsdask.statistics.entropy import Entropy
+from tests.conftest import examples
 from tests.engines import plain
 from tests.property.worlds import World, cells, worlds
 from tests.worlds import make_trials
@@ -35,7 +36,7 @@ def _rounded(exact: Fraction) -> float:
         return float("inf")
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(worlds(decisions=(-1, 0, 1)), LOG_ODDS)
 def test_a_literal_sum_has_the_same_bits(world: World, log_odds: float) -> None:
     reference = replace(world.reference, prior_log_odds=log_odds)
@@ -51,7 +52,7 @@ def test_a_literal_sum_has_the_same_bits(world: World, log_odds: float) -> None:
             assert sums.total(strata) == expected[query][0]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(worlds().flatmap(lambda w: st.tuples(st.just(w), cells(w.rows))), LOG_ODDS)
 def test_any_split_gives_the_same_arrays(
     split: tuple[World, list[list[tuple[int, int, float, int, bool]]]], log_odds: float

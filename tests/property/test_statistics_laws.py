@@ -7,12 +7,13 @@ import math
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.statistics.counts import Counts, class_layers, class_targets, members
 from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
 from swsdask.statistics.resampling import StratumLadder
+from tests.conftest import examples
 from tests.engines import plain
 from tests.property.worlds import World, cells, worlds
 from tests.worlds import statistics
@@ -20,7 +21,7 @@ from tests.worlds import statistics
 DECISIONS = (-1, 0, 1)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(worlds(decisions=DECISIONS).flatmap(lambda w: st.tuples(st.just(w), cells(w.rows))), st.integers(0, 99))
 def test_any_split_gives_the_same_bits(split: tuple[World, list[list[Any]]], tree: int) -> None:
     world, parts = split

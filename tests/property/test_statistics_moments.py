@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.kernels.softplus import softplus
@@ -16,6 +16,7 @@ from swsdask.statistics.bins import Bins, Points, Scores, Zoom, quadrature
 from swsdask.statistics.counts import members
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Moments, ZoomedMoments, nontarget_points
+from tests.conftest import examples
 from tests.engines import plain
 from tests.property.worlds import World, cells, worlds
 from tests.worlds import make_reference, make_trials, unaligned
@@ -119,7 +120,7 @@ def test_bins_about_0_do_for_log_likelihood_ratios_and_probabilities() -> None:
     assert zoom(0.0, -0.0) == Zoom(0.0, 2.0**-60)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(worlds().flatmap(lambda w: st.tuples(st.just(w), cells(w.rows))))
 def test_zoomed_or_not_only_nontargets_of_the_condition_remain(
     split: tuple[World, list[list[tuple[int, int, float, int, bool]]]],

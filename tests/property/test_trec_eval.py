@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import swsdask as sws
+from tests.conftest import examples
 
 DOCUMENTS = ("a/z", "b/y", "a/y.wav", "y.wav", "y", "c-x", "C", "\u00e9", "\uffee", "\U00010000", "d9", "d10")
 """Names whose order is another one without their directories and endings, or by UTF-16."""
@@ -91,7 +92,7 @@ def relevant(judged: Judged, topics: Iterable[str]) -> int:
 
 
 @given(judged=judgments, ranked=runs, every_topic=st.booleans())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_numbers_of_trec_eval(judged: Judged, ranked: Ranked, every_topic: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         qrels, run = Path(folder, "q"), Path(folder, "r")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,9 +19,9 @@ from swsdask.measures.optimum import OptimumTwv
 from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeightedValue, Totals
 from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, SupremumTwv, ThresholdTwv
 from tests import literal
+from tests.conftest import examples
 from tests.literal import Detection, Evaluation, Excerpt, Occurrence, Query, Rules, Turn, Word
 
-EXAMPLES = int(os.environ.get("WHOLE_CHAIN_EXAMPLES", "150"))
 UNIT = 2500
 """Most times are whole numbers of quarter seconds, so that edges meet."""
 
@@ -329,7 +328,7 @@ def differences(case: Case) -> list[str]:
     ]
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(examples(150), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(cases())
 def test_every_number_is_the_literal_one(case: Case) -> None:
     if case.rules.costs is None:
