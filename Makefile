@@ -63,7 +63,7 @@ test-newest: $(VENV)-newest/.installed  ## the same on the newest versions and t
 	$(VENV)-newest/bin/swsdask warm-up
 	$(VENV)-newest/bin/python -m pytest $(PARALLEL) $(QUICK)
 
-fuzz: $(VENV)/.installed  ## try mutations of every format for FUZZ_SECONDS, then the property tests on ten times as many examples at random, FUZZ_RUNS times; prints seeds
+fuzz: $(VENV)/.installed  ## try mutations of every format for FUZZ_SECONDS, then the property tests on twenty times as many examples at random, FUZZ_RUNS times; prints seeds
 	$(BIN)/python -m tests.faults.formats --seconds $(FUZZ_SECONDS)
 	@for run in $$(seq $(FUZZ_RUNS)); do \
 		seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \

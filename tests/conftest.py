@@ -1,7 +1,8 @@
 """Profiles of the property tests. An example may take as long as the kernel that it compiles, so there is no deadline,
 and on a busy machine drawing them may take long: that is no failure.
 
-`swsdask` tries the same examples in every run; `fuzz` tries others in each, by the seed it is given (`make fuzz`).
+`swsdask` tries the same examples in every run; `fuzz` (`make fuzz`) tries others in each, by the seed it is given, and
+twenty times as many.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "swsdask", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "swsdask",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
     "fuzz", settings.get_profile("swsdask"), derandomize=False, max_examples=1000, print_blob=True
@@ -22,7 +28,7 @@ settings.load_profile("swsdask")
 
 
 def examples(number: int) -> settings:
-    """How many examples a property tries that needs more or fewer than others do: ten times as many in `fuzz`."""
+    """Those of a property that tries `number` of examples for each hundred that others try, in whichever profile."""
     return settings(max_examples=number * settings().max_examples // 100)
 
 

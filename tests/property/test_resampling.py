@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swsdask.measures import select
@@ -19,8 +19,8 @@ from swsdask.measures.resampling.rankings import ResampledPooledPrecision
 from swsdask.measures.resampling.thresholds import best_threshold
 from tests.conftest import examples
 from tests.property.worlds import World, worlds
+from tests.worlds import make_reference, statistics, with_thresholds
 from tests.worlds import settings as evaluation
-from tests.worlds import statistics, with_thresholds
 
 
 @examples(200)
@@ -115,7 +115,11 @@ def literal_ap(world: World, condition: object, times: dict[int, int], ties: str
     return float(sum(sum(step) * at for step, at in zip(steps, precision, strict=True)) / relevant)
 
 
+SO_SURE_THAT_COSTS_OVERFLOW = World([(0, 0, 1e307, 0, True)], make_reference([[1]], {"all": ([True], [True], 2)}))
+
+
 @examples(40)
+@example(SO_SURE_THAT_COSTS_OVERFLOW, "none", "group", 3)
 @given(
     worlds(no_targets=True),
     st.sampled_from(["none", "kwseval"]),

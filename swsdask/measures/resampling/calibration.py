@@ -98,8 +98,9 @@ class CrossEntropies:
         values = np.full(weights.shape[1], np.nan)
         for chosen, trials in self.pool.replicates(weights):
             own = weights[:, chosen]
-            costs = (_weighed(own, self.target), _weighed(own, self.nontarget))
-            values[chosen] = mean_cost(trials, *costs, self.prior_log_odds) / self.unit
+            with np.errstate(over="ignore"):
+                costs = (_weighed(own, self.target), _weighed(own, self.nontarget))
+                values[chosen] = mean_cost(trials, *costs, self.prior_log_odds) / self.unit
         return values
 
 
