@@ -234,10 +234,13 @@ def _shortened(decrement: float, above: float, rise: float) -> float:
 
 
 def _newton_step(at: _Expansion) -> tuple[float, float]:
-    """-H^-1 g, by completing the square in delta: curvature is a weight, with its mean and its variance about that."""
+    """-H^-1 g, by completing the square in delta: curvature is a weight, with its mean and its variance about that.
+
+    Scores without a variance are all one in double precision: they do not say which gamma is better.
+    """
     mean = at.gamma_delta / at.delta_delta
     variance = max(at.gamma_gamma - at.gamma_delta * mean, _ROUNDING * at.gamma_gamma)
-    step_gamma = -(at.gamma - mean * at.delta) / variance
+    step_gamma = -(at.gamma - mean * at.delta) / variance if variance > 0.0 else 0.0
     return step_gamma, -at.delta / at.delta_delta - mean * step_gamma
 
 

@@ -230,6 +230,14 @@ def test_a_score_that_is_far_away(far: float) -> None:
     assert wrong.cost == pytest.approx(fitted([*rows, (-1e9, 1, 0), (1e9, 0, 1)], -2.0).cost, rel=1e-3)
 
 
+def test_scores_that_rounding_makes_one_are_mapped_to_the_prior() -> None:
+    """As those of a condition may be beside a score of 1e272 elsewhere in the evaluation."""
+    one = Shares(np.zeros(2), np.full(2, 0.5))
+    found = fit(ScoreShares(one, one), Separation(None, None), -1.0)
+    assert (found.gamma, found.delta) == (0.0, 0.0)
+    assert found.cost == pytest.approx(prior_entropy(-1.0), rel=1e-15)
+
+
 def test_the_order_of_rows_hardly_matters() -> None:
     rows, eta = random_case(7)
     assert fitted(rows[::-1], eta).cost == pytest.approx(fitted(rows, eta).cost, rel=1e-15)
