@@ -102,30 +102,39 @@ class LocalProcesses(Workers):
             yield client
 
     def _started(self, folder: Path) -> LocalCluster:
-        """Worker processes with files in `folder`. Keys made for this run keep other users of the machine out."""
-        try:
-            made = {
-                "distributed.nanny.pre-spawn-environ": ALLOCATION,
-                "distributed.scheduler.worker-ttl": f"{self.timeout_s:g} s",
-                "temporary-directory": str(folder),
-                **QUIET,
-            }
-            with dask.config.set(made), self._late_ones_killed():
-                return LocalCluster(
-                    n_workers=self.workers,
-                    threads_per_worker=self.threads,
-                    processes=True,
-                    memory_limit=self.memory,
-                    dashboard_address="127.0.0.1:0",
-                    scheduler_kwargs={"dashboard": False},
-                    silence_logs=logging.CRITICAL,
-                    security=True,
-                )
-        except (RuntimeError, OSError) as error:
-            raise ClusterError(
-                f"the worker processes did not start: {error} One was killed, ended with an error of its own, printed "
-                f"above, or needed more than {counted(self._start_s, 'seconds', 'g')}, which timeout_s can extend."
-            ) from error
+        """Worker processes with files in `folder`. Keys made for this run keep other users of the machine out.
+
+        If one is lost while it starts, which Dask takes for the end, all are started once more.
+        """
+        made = {
+            "distributed.nanny.pre-spawn-environ": ALLOCATION,
+            "distributed.scheduler.worker-ttl": f"{self.timeout_s:g} s",
+            "temporary-directory": str(folder),
+            **QUIET,
+        }
+        start = partial(
+            LocalCluster,
+            n_workers=self.workers,
+            threads_per_worker=self.threads,
+            processes=True,
+            memory_limit=self.memory,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+            security=True,
+        )
+        with dask.config.set(made):
+            try:
+                with suppress(RuntimeError), self._late_ones_killed():
+                    return start()
+                with self._late_ones_killed():
+                    return start()
+            except (RuntimeError, OSError) as error:
+                raise ClusterError(
+                    f"the worker processes did not start, twice: {error} One was killed, ended with an error of its "
+                    f"own, printed above, or needed more than {counted(self._start_s, 'seconds', 'g')}, which "
+                    "timeout_s can extend."
+                ) from error
 
     @property
     def _start_s(self) -> float:

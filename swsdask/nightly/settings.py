@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -16,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from swsdask.comparison.gates import Gate, parse_gate
 from swsdask.model.errors import SettingsError
-from swsdask.model.settings import conf_directory
+from swsdask.model.settings import conf_directory, settings_of
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -41,7 +40,7 @@ class NightlyEvaluation(BaseModel):
     preset: Text | None = None
     compat: Text | None = None
     settings: dict[str, Any] = {}
-    measures: tuple[Text, ...] | None = None
+    measures: tuple[Text, ...] | None = Field(default=None, min_length=1)
     by: tuple[Text, ...] = ()
     baseline: Text = "previous"
     gates: tuple[Text, ...] = ()
@@ -89,7 +88,7 @@ class NightlyEvaluation(BaseModel):
 
     @property
     def reference_places(self) -> dict[str, Any]:
-        """Where the reference is, as the arguments of `ingest` and `open`."""
+        """Where the reference is, as the arguments of `ingest`."""
         named = {name: getattr(self, name) for name in ("reference", *_REFERENCE)}
         return {name: place for name, place in named.items() if place is not None}
 
@@ -139,13 +138,12 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
     """
     place = Path(path)
     try:
-        said = tomllib.loads(place.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        content = place.read_bytes()
+    except OSError as error:
         found = "none" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", None) or str(error)
         remedy = "`swsdask nightly --example` prints one."
         raise SettingsError(f"{place}: expected a file with the settings of nights; found {found}. {remedy}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{place}: not a TOML file: {error}") from None
+    said = settings_of(content, str(place))
     try:
         settings = NightlySettings.model_validate(said)
     except ValidationError as error:

@@ -172,8 +172,10 @@ def _opened(asked: NightlyEvaluation) -> Evaluation:
 
 def _read(asked: NightlyEvaluation) -> Evaluation:
     """The evaluation of the reference's files."""
+    places = asked.reference_places
     return open_evaluation(
-        **asked.reference_places,
+        places.pop("reference", None),
+        **places,
         preset=asked.preset,
         compat=asked.compat,
         settings=_explicit(asked),

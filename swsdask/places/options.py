@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from swsdask.model.errors import SettingsError
 from swsdask.model.secrets import remember
 
 OBJECT_STORES = ("s3", "gs", "abfs")
@@ -20,7 +21,8 @@ OBJECT_STORES = ("s3", "gs", "abfs")
 def set_option(key: str, value: Any) -> None:
     """Set an option of all object stores, or, where the key begins with a protocol and a dot, of that one's.
 
-    Further dots lead into dictionaries, as in `s3.client_kwargs.region_name`.
+    Further dots lead into dictionaries, as in `s3.client_kwargs.region_name`. Raises `SettingsError` where a value is
+    in the place of such a dictionary.
     """
     from fsspec import available_protocols
     from fsspec.config import conf
@@ -32,6 +34,8 @@ def set_option(key: str, value: Any) -> None:
         table = conf.setdefault(name, {})
         for parent in parents:
             table = table.setdefault(parent, {})
+            if not isinstance(table, dict):
+                raise SettingsError(f"storage option {key}: {parent} holds a value, not further keys.")
         table[last] = value
     remember_all()
 

@@ -10,6 +10,7 @@ import fsspec
 import fsspec.config
 import pytest
 
+from swsdask.model.errors import SettingsError
 from swsdask.places.options import options, set_option, set_options
 from tests.cli.conftest import Files, Outcome
 from tests.whole_flow import content, flow, names, put
@@ -136,6 +137,13 @@ def test_options_of_stores(swsdask: Call, no_options: dict[str, dict[str, object
     ended = swsdask("score", "x", "--storage-option", "endpoint_url")
     assert ended.code == 2
     assert "expected KEY=VALUE" in ended.err
+
+
+def test_a_value_in_place_of_further_keys_is_an_error(no_options: dict[str, dict[str, object]]) -> None:
+    set_option("s3.client_kwargs", "x")
+    with pytest.raises(SettingsError, match="client_kwargs holds a value, not further keys"):
+        set_option("s3.client_kwargs.region_name", "eu")
+    assert no_options == {"s3": {"client_kwargs": "x"}}
 
 
 def test_options_are_set_in_another_process_as_they_are_here(no_options: dict[str, dict[str, object]]) -> None:

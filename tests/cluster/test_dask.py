@@ -20,6 +20,7 @@ from typing import Any
 import dask
 import fsspec.config
 import pytest
+from distributed import LocalCluster
 
 import swsdask
 from swsdask.execution import clusters
@@ -375,9 +376,24 @@ def test_workers_that_do_not_start_in_time_are_killed(monkeypatch: pytest.Monkey
     monkeypatch.setattr(clusters, "ANSWER_S", 0.01)
     monkeypatch.setattr(clusters, "LocalCluster", wait_for_a_stuck_worker)
     before = set(active_children())
-    with pytest.raises(ClusterError, match="did not start: Nanny failed to start"):
+    with pytest.raises(ClusterError, match="did not start, twice: Nanny failed to start"):
         LocalProcesses(workers=1, timeout_s=0.01).connected(print).__enter__()
     assert set(active_children()) <= before
+
+
+def test_workers_of_which_one_is_lost_while_it_starts_are_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[dict[str, Any]] = []
+
+    def lose_the_first(**given: Any) -> LocalCluster:
+        begun.append(given)
+        if len(begun) == 1:
+            raise RuntimeError("Nanny failed to start.")
+        return LocalCluster(**given | {"processes": False, "security": None})
+
+    monkeypatch.setattr(clusters, "LocalCluster", lose_the_first)
+    with LocalProcesses(workers=1, threads=2).connected(print) as client:
+        assert client.submit(int, "3").result() == 3
+    assert begun[0] == begun[1]
 
 
 def test_a_file_that_workers_do_not_see_is_an_error_before_the_work(executor: DaskExecutor, tmp_path: Path) -> None:
