@@ -23,7 +23,7 @@ from tests.worlds import make_reference, statistics, with_thresholds
 from tests.worlds import settings as evaluation
 
 
-@examples(200)
+@examples(120)
 @given(
     worlds(no_targets=True),
     st.sampled_from([0.1, 3.0, 50.0]),
@@ -66,7 +66,7 @@ def literal_mtwv(world: World, condition: object, times: dict[int, int], beta: f
     return float(1 - min(losses))
 
 
-@examples(80)
+@examples(50)
 @given(
     worlds(no_targets=True),
     st.sampled_from(["group", "best", "worst"]),

@@ -69,7 +69,7 @@ def test_a_replicate_has_the_numbers_of_scoring_it(
 @pytest.mark.parametrize(
     ("replicates", "chosen"),
     [
-        (5, {"compat": "none"}),
+        (3, {"compat": "none"}),
         (2, {"compat": "kwseval", "no_targets": "exclude"}),
         (2, {"trials": "segment", "average_precision": {"ties": "expected"}}),
         (2, {"trials": "document"}),
