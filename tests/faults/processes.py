@@ -119,7 +119,7 @@ class Prepared:
 @cache
 def prepared(folder: str) -> Prepared:
     """The evaluation, and what a reader finds before and after the commands, done by one process."""
-    place = Path(folder, "evaluation")
+    place = Path(tempfile.mkdtemp(dir=folder))
     write(simulate(1, hours=2, n_queries=40), place / "files")
     *runs, late = sorted((place / "files" / "runs").iterdir())
     (place / "late").mkdir()

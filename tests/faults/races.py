@@ -52,12 +52,13 @@ def _works(folder: Path) -> Mapping[str, Callable[[], Any]]:
 @cache
 def _alone(folder: str) -> tuple[Path, dict[str, set[str]]]:
     """An archive, and the numbers that each system may have in the end."""
-    sample = evaluation(Path(folder, "race-sample"))
-    whole = Path(shutil.copytree(sample.folder, Path(folder, "race-whole")))
+    place = Path(tempfile.mkdtemp(dir=folder))
+    sample = evaluation(place / "sample")
+    whole = Path(shutil.copytree(sample.folder, place / "whole"))
     for name in ("c", "d", "e", "same"):
         _works(whole)[name]()
     numbers = {system: {text} for system, text in _numbers(whole).items()}
-    other = Path(shutil.copytree(sample.folder, Path(folder, "race-other")))
+    other = Path(shutil.copytree(sample.folder, place / "other"))
     for name in ("replaced", "same again"):
         _works(other)[name]()
     for system, text in _numbers(other).items():
