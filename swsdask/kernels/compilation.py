@@ -42,7 +42,7 @@ _event: Any = event
 _typeof: Any = typeof_impl
 
 _HERE = Path(__file__).parent
-SOURCES = (*sorted(_HERE.glob("*.py")), _HERE.parent / "model" / "penalty.py")
+SOURCES = (*sorted(_HERE.glob("*.py")), *(_HERE.parent / "model" / name for name in ("penalty.py", "units.py")))
 """All files that kernels are compiled from."""
 
 _PREFIX = "swsdask-"

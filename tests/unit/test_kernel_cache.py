@@ -73,7 +73,8 @@ def test_all_that_kernels_are_compiled_from_is_known() -> None:
     others = {(module, name) for module, name in imported_by_kernels() if module.split(".")[0] == "swsdask"}
     assert {(module, name) for module, name in others if module not in known} <= types
     assert known == {f"swsdask.kernels.{file.stem}" for file in (PACKAGE / "kernels").glob("*.py")} | {
-        "swsdask.model.penalty"
+        "swsdask.model.penalty",
+        "swsdask.model.units",
     }
 
 
