@@ -120,12 +120,10 @@ def write(
     ['scores.parquet', 'scores.json', 'curves.parquet', 'query_texts.parquet', 'manifest.json', 'report.html']
     """
     from swsdask.comparison.rank_correlation import rank_correlations
-    from swsdask.render.outputs import OUTPUTS, write_outputs
+    from swsdask.render.outputs import known_outputs, write_outputs
 
-    chosen = as_names(outputs)
-    unknown = [name for name in chosen or () if name not in OUTPUTS]
-    if unknown:
-        raise SettingsError(f"no output {unknown[0]!r}: there are {', '.join(OUTPUTS)}.")
+    names = as_names(outputs)
+    chosen = None if names is None else known_outputs(names)
     official = None if tool is None else _official(tool, result, evaluation)
     return write_outputs(result, directory, rank_correlations(result), official, chosen)
 

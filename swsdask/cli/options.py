@@ -349,7 +349,7 @@ def outputs_option(command: Command) -> Command:
     """--outputs A,B: which files --out writes."""
     return click.option(
         "--outputs",
-        type=names,
+        type=_output_names,
         metavar="A,B",
         help="With --out: only these of scores, json, curves and report. Default: all, json up to 200,000 numbers.",
     )(command)
@@ -367,6 +367,12 @@ def print_written(out: str, written: Sequence[str], result: Result, outputs: Col
 def out_option(told: str) -> Callable[[Command], Command]:
     """--out, a directory or URL to write into."""
     return click.option("--out", metavar="DIRECTORY", callback=writable_place, help=told)
+
+
+def _output_names(given: str) -> list[str]:
+    from swsdask.render.outputs import known_outputs
+
+    return known_outputs(names(given))
 
 
 def names(given: str) -> list[str]:

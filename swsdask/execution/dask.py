@@ -140,9 +140,11 @@ class DaskExecutor:
             part: Part = watch.result_of(total)
             return part
         finally:
-            if running and self._client.status == "running":
-                with suppress(TimeoutError):
-                    within(CANCEL_S, lambda: self._client.cancel([future for future, _ in running.values()]))
+            # After a failure nobody wants these: a scheduler forgets what no client holds. Client.cancel would end its
+            # connection to us where a merge waits that only another merge holds.
+            if self._client.status == "running":
+                for future in (*(future for future, _ in running.values()), *tree.waiting):
+                    future.release()
 
     def close(self) -> None:
         """The client is closed by its owner."""

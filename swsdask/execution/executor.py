@@ -120,6 +120,11 @@ class Tree(Generic[Part]):
             level.clear()
         self._levels.append([part])
 
+    @property
+    def waiting(self) -> list[Part]:
+        """The parts that wait to be joined."""
+        return [part for level in self._levels for part in level]
+
     def total(self) -> Part | None:
         """All parts as one, or None if there were none. The tree is spent afterwards."""
         rest: list[Part] = []

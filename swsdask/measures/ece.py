@@ -110,9 +110,8 @@ def _costs_of_near(x: F64, share: F64, steps: I64) -> F64:
     moments = np.array([np.bincount(point - first, term) for term in terms])
     lowest, n_points = int(steps.min()), moments.shape[1]
     derivatives = _softplus_derivatives(np.arange(first + lowest, first + n_points + steps.max()) / _PER_UNIT)
-    windows = np.lib.stride_tricks.sliding_window_view(derivatives, n_points, axis=1)[:, steps - lowest]
-    costs: F64 = np.sum((moments * windows.swapaxes(0, 1)).reshape(len(steps), -1), axis=1)
-    return costs
+    begins = (steps - lowest).tolist()
+    return np.array([np.sum(moments * derivatives[:, at : at + n_points]) for at in begins])
 
 
 def _softplus_derivatives(x: F64) -> F64:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdask.model.errors import InputError, Problem
+from swsdask.model.errors import InputError, Problem, SettingsError
 from swsdask.model.leaderboard import board
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result, coded
 from swsdask.places.reading import Place, is_file, joined, read_whole
@@ -37,6 +37,15 @@ _SCHEMAS = {"scores": SCORES, "curves": CURVES, "alignment": ALIGNMENT, "query_t
 
 Official = Callable[[Path], Sequence[Path]]
 """Writes an official tool's files into a folder; returns the paths to name to the user."""
+
+
+def known_outputs(names: Iterable[str]) -> list[str]:
+    """The names of outputs. Raises `SettingsError` for one that is not in `OUTPUTS`."""
+    chosen = list(names)
+    unknown = [name for name in chosen if name not in OUTPUTS]
+    if unknown:
+        raise SettingsError(f"no output {unknown[0]!r}: there are {', '.join(OUTPUTS)}.")
+    return chosen
 
 
 def written_by_default(result: Result) -> tuple[str, ...]:

@@ -326,3 +326,9 @@ def test_stdeval_counts_what_the_ecf_does_not_have(swsdask: Call, files: Files) 
     assert "Not counted: 1 occurrence outside the evaluated excerpts." in told
     assert "c (1)" in told
     assert swsdask("score", files.reference, run).code == 2
+
+
+def test_an_unknown_output_is_refused_before_anything_is_read(swsdask: Call, tmp_path: Path) -> None:
+    outcome = swsdask("score", tmp_path / "nothing", tmp_path / "no.tsv", "--out", tmp_path, "--outputs", "scores,foo")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "no output 'foo': there are scores, json, curves, report." in outcome.err

@@ -125,3 +125,11 @@ def where(item: int, shared: Any) -> set[tuple[int, int]]:
 
 def union(one: set[tuple[int, int]], other: set[tuple[int, int]]) -> set[tuple[int, int]]:
     return one | other
+
+
+def first_fails(item: int, _: object) -> int:
+    """Finds bad input in the item 0, and takes a moment over the others."""
+    if item == 0:
+        raise InputError(Problem("runs/b-0007.parquet", None, "a table", "a picture", "Ingest it again."))
+    time.sleep(0.3)
+    return item

@@ -158,3 +158,13 @@ def test_bad_input_found_by_a_worker_comes_through_as_it_is(executor: DaskExecut
     with pytest.raises(InputError, match=r"runs/b-0007\.parquet: expected a table; found a picture") as caught:
         engines.score(broken(cells.FaultyCell), evaluated, executor, engines.settings(30))
     assert caught.value.problems[0].remedy == "Ingest it again."
+
+
+def test_a_failure_while_merges_of_merges_wait_leaves_the_scheduler_well(
+    executor: DaskExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        with pytest.raises(InputError, match="expected a table; found a picture"):
+            executor.map_reduce(cells.first_fails, range(16), max)
+    assert executor.map_reduce(max, range(16), max, 0) == 15
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
