@@ -325,6 +325,21 @@ def test_a_null_in_a_dictionary_is_a_missing_value() -> None:
     assert "a row without one" in problem.found
 
 
+@pytest.mark.parametrize("name", ["query", "document", "channel", "start", "score"])
+def test_a_column_without_any_value_misses_it_in_every_row(read_parquet: Read, name: str) -> None:
+    columns: dict[str, Any] = {
+        "query": ["q", "q"],
+        "document": ["d", "e"],
+        "channel": [1, 1],
+        "start": [1, 2],
+        "duration": [1, 1],
+        "score": [0.5, 0.25],
+    }
+    pieces, problems = read_parquet({**columns, name: pa.nulls(2)})
+    assert sum(len(piece) for piece in pieces) == 0
+    assert [problem.found for problem in problems] == [f"a row without {name} in row {row}" for row in (1, 2)]
+
+
 def without_times(tmp_path: Path, trials: str, content: str) -> sws.Result:
     run = tmp_path / "sys.csv"
     run.write_text(content)

@@ -190,7 +190,9 @@ def _distinct(column: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
 
 
 def _with_strings(column: pa.Array) -> pa.Array:
-    """A dictionary of text, which Polars exports as views, as one of strings."""
+    """A dictionary of text, which Polars exports as views, as one of strings; a column without any value as well."""
+    if pa.types.is_null(column.type):
+        return column.cast(pa.string())
     if pa.types.is_dictionary(column.type):
         kind = column.type.value_type
         if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
