@@ -18,6 +18,7 @@ from swsdask.model.retrieval import RELEVANT
 Column = TypeVar("Column")
 
 _COUNT, _RATE, _RARE, _SCORE = 0, 4, 6, 4
+_LONG = 1e12
 _MEASURES, _THESIS, _NDCG = "2013 measures document, ", "thesis, ", "Järvelin and Kekäläinen 2002"
 
 
@@ -443,7 +444,7 @@ def distinct_headings(measures: Sequence[str]) -> list[str]:
 
 
 def written(measure: str, value: float) -> str:
-    """A number with the digits of its measure; a dash where it is not defined.
+    """A number with the digits of its measure; a dash where it is not defined. Beyond `_LONG` six digits are enough.
 
     Examples
     --------
@@ -453,7 +454,8 @@ def written(measure: str, value: float) -> str:
     if math.isnan(value):
         return "-"
     digits = describe(measure).digits
-    return f"{value:.6g}" if digits is None else f"{value:,.{digits}f}"
+    short = digits is None or (digits > 0 and abs(value) >= _LONG)
+    return f"{value:.6g}" if short else f"{value:,.{digits}f}"
 
 
 def better(measure: str) -> int:

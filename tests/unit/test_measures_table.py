@@ -6,7 +6,7 @@ import math
 
 from swsdask.measures import MEASURES
 from swsdask.model.leaderboard import board
-from swsdask.model.measures import BALANCED, TABLE, better, named, ranking_measures
+from swsdask.model.measures import BALANCED, TABLE, better, named, ranking_measures, written
 from swsdask.model.results import SCORES
 from tests.results import table
 
@@ -66,3 +66,10 @@ def test_a_board_where_less_is_better() -> None:
     assert board(table(rows, SCORES), ["cnxe", "atwv"]).systems == ("c", "a", "d", "b")
     assert board(table(rows, SCORES), ["atwv", "cnxe"]).systems == ("d", "a", "b", "c")
     assert board(table(rows, SCORES)).systems == ("d", "a", "b", "c")
+
+
+def test_numbers_near_infinity_are_short() -> None:
+    """The threshold between a decision at inf and another is one: a table with its 308 digits cannot be read."""
+    assert written("actual_threshold", 8.98846567431158e307) == "8.98847e+307"
+    assert written("actual_threshold", -123456789.0) == "-123,456,789.0000"
+    assert written("n_nontarget", 4e12) == "4,000,000,000,000"
