@@ -164,8 +164,8 @@ def _said(
     decided = {
         decision: alignment.filter(pc.equal(alignment["decision"], decision))["score"] for decision in ("YES", "NO")
     }
-    lowest = min(pc.min(decided["YES"]).as_py() or math.inf, 9999.0) if len(decided["YES"]) else 9999.0
-    highest = max(pc.max(decided["NO"]).as_py() or -math.inf, -9999.0) if len(decided["NO"]) else -9999.0
+    lowest = min(pc.min(decided["YES"]).as_py(), 9999.0) if len(decided["YES"]) else 9999.0
+    highest = max(pc.max(decided["NO"]).as_py(), -9999.0) if len(decided["NO"]) else -9999.0
     verdict = "OK" if lowest >= highest else "Inconsistent"
     yield "Decision Score ", f"{verdict} (Max NO: {highest:.4f}, Min YES: {lowest:.4f})"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import swsdask as sws
@@ -15,6 +16,8 @@ from swsdask.api.writing import measures_of_tool
 from swsdask.cli import main
 from swsdask.execution.local import ThreadExecutor
 from swsdask.model.errors import SettingsError
+from swsdask.model.results import ALIGNMENT
+from swsdask.render.stdeval_output import Evaluated, occurrence_report
 from tests.conformance.test_kwseval_output import with_numbers
 from tests.conformance.test_stdeval import POINTS
 
@@ -81,3 +84,13 @@ def test_what_it_goes_with(own_cases: Path, tmp_path: Path, capfd: pytest.Captur
     result = sws.score(evaluation, measures, runs=files[1], alignment=True)
     with pytest.raises(SettingsError, match="score by source_type"):
         sws.write(result, tmp_path, tool="stdeval", evaluation=evaluation)
+
+
+def test_decisions_at_zero_are_compared_as_such() -> None:
+    rows = [
+        {"system": "s", "query": "q", "document": "d", "score": 0.0, "decision": "YES", "outcome": "false_alarm"},
+        {"system": "s", "query": "q", "document": "e", "score": -0.5, "decision": "NO", "outcome": "miss"},
+    ]
+    evaluated = Evaluated(0.1, 1.0, 0.0001, 1.0, "english", {}, {}, {}, {"q": "word"}, {}, {"s": {}})
+    report = occurrence_report("s", {}, [], pa.Table.from_pylist(rows, ALIGNMENT), evaluated)
+    assert "OK (Max NO: -0.5000, Min YES: 0.0000)" in report
