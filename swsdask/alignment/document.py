@@ -27,7 +27,7 @@ def document_targets(query: I32, document: I32) -> tuple[I32, I64]:
 
 
 def document_trials(detections: Detections, reference: Reference, *, aligned: bool, source: str) -> Trials:
-    """One trial per (query, document) that has a detection, by query as the rows have it, then by document."""
+    """Make one trial per (query, document) that has a detection, by query as the rows have it, then by document."""
     evaluated = evaluated_rows(detections, reference, source)
     if evaluated is None and pairs_ascend(detections.query, _document(detections), _n_evaluated(reference)):
         return _every_row(detections, reference, aligned=aligned)

@@ -102,7 +102,7 @@ def distinct_pairs(query: I32, place: I32 | I64) -> tuple[I32, I64]:
 
 
 def best_trials(detections: Detections, reference: Reference, places: Places, evaluated: I64 | None) -> Trials:
-    """One trial per (query, place) with an evaluated detection, by query as the rows have it, then by place.
+    """Make one trial per (query, place) with an evaluated detection, by query as the rows have it, then by place.
 
     A trial has the score and decision of its best detection; of equal scores that is the one with the earlier start,
     then the longer, then on the lower channel, then YES before NO, then the earlier row. An unaligned trial's `row` is
@@ -114,7 +114,7 @@ def best_trials(detections: Detections, reference: Reference, places: Places, ev
 def trials_of_highest(
     worth: F64, detections: Detections, reference: Reference, places: Places, evaluated: I64 | None
 ) -> Trials:
-    """As `best_trials`, but the best detection is the one of highest `worth`."""
+    """As `best_trials`, but take the detection of highest `worth` as the best."""
     n_rows = len(detections)
     place = evaluated_places(places, evaluated)
     outside = dropped_outside(detections, evaluated)

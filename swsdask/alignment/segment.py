@@ -37,7 +37,7 @@ class Spans(NamedTuple):
 
 
 def segment_trials(detections: Detections, reference: Reference, *, aligned: bool, source: str) -> Trials:
-    """One trial per (query, segment) that holds a detection, by query as the rows have it, then by segment."""
+    """Make one trial per (query, segment) that holds a detection, by query as the rows have it, then by segment."""
     places = segment_places(detections, reference, aligned=aligned)
     return best_trials(detections, reference, places, evaluated_rows(detections, reference, source))
 
@@ -203,7 +203,7 @@ def _unless_only_another_is_a_target(
 
 
 def _track(document: I32, channel: I8) -> I64:
-    """One number per (document, channel), in that order."""
+    """Number the pairs (document, channel), in that order."""
     return document.astype(np.int64) * 256 + (channel.astype(np.int64) + 128)
 
 

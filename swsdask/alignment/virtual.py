@@ -117,7 +117,7 @@ def rows_near_occurrences(detections: Detections, rows: I64 | None, reference: R
 
 
 def _near(detections: Detections, rows: I64 | None, reference: Reference) -> tuple[I64, I32, F64, F64]:
-    """What `near_occurrences` finds among the evaluated rows."""
+    """Apply `near_occurrences` to the evaluated rows."""
     d = detections
     if d.document is None or d.channel is None or d.start is None or d.duration is None:
         raise ValueError("the columns of documents, channels and times were not read")

@@ -22,12 +22,12 @@ Location = str | os.PathLike[str]
 
 
 def as_names(given: str | Iterable[str] | None) -> list[str] | None:
-    """One name or several as a list; None is returned unchanged."""
+    """Return one name or several as a list; None unchanged."""
     return [given] if isinstance(given, str) else None if given is None else list(given)
 
 
 def locations(given: Location | Iterable[Location]) -> list[str]:
-    """One place or several as strings. Pipes are read."""
+    """Return one place or several as strings; read pipes."""
     return [readable(given)] if isinstance(given, str | os.PathLike) else [readable(place) for place in given]
 
 

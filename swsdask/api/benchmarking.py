@@ -76,7 +76,7 @@ class Benchmark:
         return frame
 
     def seconds_with(self, workers: int) -> float:
-        """What scoring takes at best with so many workers: what they share is divided, the rest stays."""
+        """Return the least time of scoring with so many workers: only the phases that they share are divided."""
         scoring = self.phase_table.to_pylist()[1:]
         factors = {True: self.workers / workers, False: 1.0}
         return math.fsum(factors[phase["workers"]] * phase["seconds"] for phase in scoring)

@@ -262,7 +262,7 @@ def sample_evaluation(
 
 
 def _trials_of(evaluation: Evaluation) -> Callable[[Reference], TrialCounts]:
-    """What gives, for a reference, the number of trials in documents that count so often."""
+    """Return a function from a reference to the number of trials in documents that count so often."""
     from swsdask.archive.reference import trial_counts
 
     archive, settings = evaluation.archive, evaluation.settings.evaluation

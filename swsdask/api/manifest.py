@@ -37,7 +37,7 @@ def circumstances(
     overridden: Iterable[Override],
     notes: Mapping[str, Sequence[Note]],
 ) -> dict[str, Any]:
-    """What a manifest has beside the meaning: overridden settings, the notes of systems, when and where they ran."""
+    """Return the entries beside the meaning: overridden settings, the notes of systems, when and where they ran."""
     return {
         "overridden": {each.setting: {"kept": each.kept, "used": each.used} for each in overridden},
         "notes": {system: [note.text for note in own] for system, own in notes.items() if own},
@@ -83,7 +83,7 @@ def _meaning(
     measures: Sequence[str] | None,
     by: Sequence[str],
 ) -> dict[str, Any]:
-    """What the numbers of runs with these contents depend on."""
+    """Return everything that the numbers of runs with these contents depend on."""
     return {
         "swsdask": __version__,
         "measures": list(measures) if measures else "all",
@@ -98,7 +98,7 @@ def _signature(meaning: Mapping[str, Any], chosen: str) -> str:
 
 
 def _provenance(run: Run) -> dict[str, Any]:
-    """What a run is and what was counted of it, without the attributes of each query."""
+    """Describe a run and what was counted of it, without the attributes of each query."""
     attributes = {name: text for name, text in run.attributes.items() if not name.startswith(PER_QUERY)}
     resources = None if run.resources is None else run.resources.model_dump(mode="json", exclude_defaults=True)
     told = asdict(replace(run, attributes=attributes, resources=None))

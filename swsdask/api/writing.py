@@ -310,7 +310,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
 
 
 def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[str, float]:
-    """How long a list of detections says that the search for each query took, as an archive or the file has it."""
+    """Return the search time of each query that a list of detections gives, as the archive or the file has it."""
     from swsdask.formats.runs.xml import search_times
     from swsdask.formats.sniff import Format, sniff
 

@@ -194,7 +194,7 @@ class _Reader:
             raise unreadable(self.storage, self.part.file, error) from error
 
     def _metadata(self, parts: Parts) -> pq.FileMetaData:
-        """What the footer says, verified."""
+        """Return the metadata of the footer, verified."""
         if self.part.size is not None and parts.size != self.part.size:
             raise _Mismatch(f"one of {parts.size:,} bytes instead of {self.part.size:,}")
         key = None if self.part.footer is None else (self.storage.url, self.part.file, self.part.footer)

@@ -106,7 +106,7 @@ def _unknown(fate: str, which: str, rows: Mapping[str, int]) -> Note:
 
 
 def _listed(things: str, which: str, rows: Mapping[str, int]) -> str:
-    """How many things, and the first ids with theirs."""
+    """Say how many things there are, and how many of the first ids."""
     first = [f"{name} ({count})" for name, count in list(rows.items())[:SHOWN]]
     more = f" and {counted(len(rows) - SHOWN, 'more ids')}" if len(rows) > SHOWN else ""
     return f"{counted(sum(rows.values()), things)} {which}: {', '.join(first)}{more}"

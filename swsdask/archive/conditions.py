@@ -291,7 +291,7 @@ def grouped(of: Sequence[Part], n_evaluated: int, n_others: int, spoken_in: I32,
 
 
 def _cut(masks: Sequence[Bool | None], size: int) -> tuple[Bool, I64]:
-    """What some masks of `size` distinguish: their values in each group, bool [n_groups, n_masks], and each's group."""
+    """Return the groups that masks of `size` distinguish: their values, bool [n_groups, n_masks], and each's group."""
     columns = [np.ones(size, bool) if mask is None else mask for mask in masks]
     if size == 0:
         return np.ones((1, len(masks)), bool), np.zeros(0, np.int64)

@@ -85,7 +85,7 @@ class UnknownDocuments:
 
 
 def reference_table(archive: Archive, name: str, rule: FindRule) -> pa.Table:
-    """One of the tables of `REFERENCE`."""
+    """Return one of the tables of `REFERENCE`."""
     if name == "documents":
         return _in_seconds(archive.documents)
     if name == "occurrences":

@@ -177,7 +177,7 @@ class StoredDiscovery:
         return tuple(read_systems_table(self.storage, self._file(self.manifest.tables["systems"])).values())
 
     def read_classes(self, system: str) -> ClassFile:
-        """What a system found, for `discovery.fragments.build_fragments`. Raises `ArchiveError` if there is none."""
+        """Read what a system found, for `discovery.fragments.build_fragments`. Raises `ArchiveError` if it has none."""
         stored = {each.system: each for each in self.systems}
         if system not in stored:
             there = ", ".join(stored) or "none"

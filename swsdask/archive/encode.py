@@ -234,7 +234,7 @@ def _added(earlier: dict[_Key, Sighting], later: dict[_Key, Sighting]) -> dict[_
 
 
 def _joined(earlier: RunHeader, later: RunHeader) -> RunHeader:
-    """One header of two parts of a run: the hull of the score ranges declared; of other attributes the earlier wins."""
+    """Join the headers of two parts of a run: the hull of the declared ranges; of other attributes the earlier wins."""
     ranges = [header.declared_scores for header in (earlier, later) if header.declared_scores is not None]
     return RunHeader(
         system=earlier.system,

@@ -111,7 +111,7 @@ def list_versions(url: str, storage_options: Mapping[str, Any] | None = None) ->
 
 
 def difference(url: str, one: int, other: int, storage_options: Mapping[str, Any] | None = None) -> Difference:
-    """What version `other` has that version `one` has not. Raises `ArchiveError` for a version that is not there."""
+    """Compare two versions: what `other` has and `one` has not. Raises `ArchiveError` for a missing version."""
     storage = Storage(url, storage_options or {})
     kind = archive_kind(storage)
     return _difference(*(_State.of(storage, kind, opened(storage, number, kind.manifest)) for number in (one, other)))
@@ -126,7 +126,7 @@ class _State:
 
     @classmethod
     def of(cls, storage: Storage, kind: Kind[Any, Any], manifest: Manifest) -> Self:
-        """What a manifest says."""
+        """Summarise a manifest."""
         entries = kind.entries(storage, manifest)
         return cls({system: kind.content(entry) for system, entry in entries.items()}, manifest.kept)
 

@@ -72,5 +72,5 @@ class KeptStatistics:
 
 
 def kept_statistics(archive: object, reference: Reference) -> KeptStatistics | None:
-    """What an archive keeps for a reference; None where nothing can be."""
+    """Return the kept statistics of an archive for a reference; None where none can be kept."""
     return KeptStatistics(archive, reference) if isinstance(archive, StoredArchive) and can_keep(archive) else None

@@ -69,7 +69,7 @@ _ASCII_RUN_OR_CHARACTER = re.compile(r"[\x00-\x7f]+|.", re.DOTALL)
 
 
 def compare_normalize(queries: pa.Table) -> str:
-    """How text is compared according to the header of a query list: "lowercase", or "" for exactly.
+    """Return how text is compared according to the header of a query list: "lowercase", or "" for exactly.
 
     Raises `InputError` for a value that is neither.
     """
@@ -202,7 +202,7 @@ def _all(at: I64, later: Sequence[int], spoken: _Units, find_gap: int) -> tuple[
 
 
 def _without_overlap(at: I64, later: Sequence[int], spoken: _Units, find_gap: int) -> tuple[I64, I64]:
-    """As `_all`, but as STDEval goes from one place to the next."""
+    """As `_all`, but go from one place to the next as STDEval does."""
     found = []
     free = 0
     for begin in at.tolist():
@@ -285,7 +285,7 @@ def _spellings(cut_up: Sequence[Sequence[tuple[str, str]]], code: dict[str, int]
 
 
 def _equal_shares(start: I64, duration: I64, nth: I64, count: I64) -> tuple[I64, I64]:
-    """Where units begin and end in words that have `count` of them, as KWSEval prints and reads its doubles."""
+    """Return the begins and ends of units in words of `count` of them, as KWSEval prints and reads its doubles."""
     begins, ends = start.copy(), start + duration
     for unit in np.flatnonzero(count > 1).tolist():
         share = float(f"{duration[unit] / TICKS_PER_SECOND / count[unit]:.3f}")
@@ -303,7 +303,7 @@ def _share(duration: I64, part: I64, whole: I64) -> I64:
 
 
 def _track(words: pa.Table) -> I64:
-    """One number per (document, channel, speaker)."""
+    """Number the triples (document, channel, speaker)."""
     _, document = _coded(words["document"])
     speakers, speaker = _coded(words["speaker"])
     channel = words["channel"].to_numpy().astype(np.int64) + 128
@@ -319,7 +319,7 @@ def _coded(column: pa.ChunkedArray) -> tuple[list[str], I64]:
 
 
 def _places(spoken: _Units, wanted: set[int]) -> dict[int, I64]:
-    """Where an occurrence may begin, by the code of its first unit."""
+    """Return the places at which an occurrence may begin, by the code of its first unit."""
     at = np.flatnonzero(spoken.can_start & np.isin(spoken.text, list(wanted)))
     at = at[np.argsort(spoken.text[at], kind="stable")]
     codes, starts = np.unique(spoken.text[at], return_index=True)

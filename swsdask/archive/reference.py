@@ -92,7 +92,7 @@ def requestable(archive: Archive, settings: EvaluationSettings) -> list[tuple[st
 
 
 def _oov_counts(run: Run) -> dict[str, str]:
-    """What a run says of queries, by query."""
+    """Return the `oov_count` of each query as a run gives it."""
     start = f"{OF_RUNS}."
     return {name.removeprefix(start): value for name, value in run.attributes.items() if name.startswith(start)}
 
@@ -112,7 +112,7 @@ def _spoken(archive: Archive, settings: EvaluationSettings) -> _Spoken:
 def _evaluated(
     archive: Archive, spoken: _Spoken, settings: EvaluationSettings, oov_counts: Mapping[str, str]
 ) -> Evaluated:
-    """What conditions are made of."""
+    """Gather what conditions are derived from."""
     n_queries = len(spoken.codes.query_ids)
     one_group = np.zeros(len(spoken.codes.document_ids), np.int16)
     targets = _targets(spoken.found, spoken.segments, one_group, None, (n_queries, 1), settings)
@@ -272,7 +272,7 @@ def _targets(
     shape: tuple[int, int],
     settings: EvaluationSettings,
 ) -> I64:
-    """How many target trials a query has in a group, int64 [n_queries, n_groups]."""
+    """Count the target trials of each query in a group, int64 [n_queries, n_groups]."""
     query: I32 = found["query"]
     document: I32 | I64 = found["document"]
     if settings.trials == "document":
@@ -288,7 +288,7 @@ def _targets(
 def trial_counts(
     archive: Archive, settings: EvaluationSettings, segments: Segments | None, group_of_document: I16
 ) -> Callable[[Bool | I64], int]:
-    """What gives the number of trials of one query (Eq. 2's N) where groups of documents count so often [n_groups]."""
+    """Return a function from how often groups of documents count [n_groups] to the trials of a query (Eq. 2's N)."""
     evaluated = document_ids(archive.documents)
     group = group_of_document[: len(evaluated)]
     if settings.trials == "virtual":

@@ -205,7 +205,7 @@ class Excerpts:
         return inside
 
     def inside(self, document: I32, channel: I8, start: I32, end: NDArray[np.signedinteger]) -> I8:
-        """What `model.schemas.DETECTIONS` says of each [start, end] (ticks)."""
+        """Classify each [start, end] (ticks) as `model.schemas.DETECTIONS` says."""
         if not len(self.begins):
             return np.zeros(len(document), np.int8)
         last = np.searchsorted(self.begins, _packed(document, channel, start), "right") - 1
@@ -251,14 +251,14 @@ def audio_time(documents: pa.Table, compat: Compat) -> dict[str, int]:
 
 
 def speech_seconds(documents: pa.Table, compat: Compat) -> float:
-    """How long the evaluated audio is, as an official tool adds it up under its compat."""
+    """Return the duration of the evaluated audio, added as the official tool does under its compat."""
     if compat in _SECONDS:
         return _added(seconds for _, seconds in _SECONDS[compat](documents))
     return sum(audio_time(documents, compat).values()) / (2 * TICKS_PER_SECOND)
 
 
 def trial_counter(documents: pa.Table, trials_per_second: float, compat: Compat) -> Callable[[Counter[str]], int]:
-    """What gives N, the number of virtual trials of a query (Eq. 2), in documents that count so often, by their ids."""
+    """Return a function that gives N, the virtual trials of a query (Eq. 2), in documents that count so often."""
     if compat in _SECONDS:
         rows, trials = _SECONDS[compat](documents), _TRIALS[compat]
         return lambda times: trials(_added(_repeated(rows, times)), trials_per_second)
@@ -280,7 +280,7 @@ def _seconds_of_stdeval(documents: pa.Table) -> list[tuple[str, float]]:
 
 
 def _repeated(rows: Iterable[tuple[str, float]], times: Counter[str]) -> Iterator[float]:
-    """What documents have, each so often."""
+    """Repeat the rows of each document as often as `times` says."""
     return (each for document, each in rows for _ in range(times[document]))
 
 
@@ -327,7 +327,7 @@ def _united(excerpts: _Excerpts) -> I64:
 
 
 def _uncovered(excerpts: _Excerpts) -> I64:
-    """How much of each excerpt is after the ends of those before it in its document."""
+    """Return the part of each excerpt that is after the ends of those before it in its document."""
     before = excerpts.document * (excerpts.end.max(initial=0) + 1)
     reached = np.append(0, np.maximum.accumulate(before + excerpts.end)[:-1])[: len(before)] - before
     uncovered: I64 = np.maximum(excerpts.end - np.maximum(excerpts.start, reached), 0)

@@ -95,7 +95,7 @@ def vacuum(
 
 
 def archive_kind(storage: Storage) -> Kind[Any, Any]:
-    """Which kind of archive there is. Raises `ArchiveError` for none."""
+    """Return the kind of archive. Raises `ArchiveError` for none."""
     kind = kind_of(storage)
     if kind is None:
         raise ArchiveError(f"{storage.url}: expected an archive; found none.")

@@ -126,7 +126,7 @@ class _Known(NamedTuple):
 
 
 def _known(reference: ReferenceFiles, settings: EvaluationSettings) -> _Known | None:
-    """What a reference says; None if it has problems, since unknown ids cannot be determined then."""
+    """Return the ids that a reference defines; None if it has problems, since unknown ids cannot be determined then."""
     problems = Problems()
     queries = read_queries(reference.queries, problems)
     documents = read_ecf(reference.ecf, problems)

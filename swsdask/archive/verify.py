@@ -123,7 +123,7 @@ class _Verification:
     repaired: list[str] = field(default_factory=list)
 
     def kind(self) -> Kind[Any, Any]:
-        """Which kind of archive it is, by any manifest of its own or of the copy."""
+        """Return the kind of archive, by any manifest of its own or of the copy."""
         there = versions(self.storage)
         error = ArchiveError(f"{self.storage.url}: expected an archive; found none.")
         for storage in (self.storage, *([self.copy] if self.copy and there else [])):
@@ -206,7 +206,7 @@ class _Verification:
 
 
 def _fault(stored: StoredFile, storage: Storage) -> str | None:
-    """What is found in place of a file; None if it is what was written, as far as is known."""
+    """Compare a file with what was written, as far as that is known; return the difference, None if there is none."""
     try:
         with storage.open_parts(stored.file) as parts:
             return stored.fault(parts.read(0, parts.size))

@@ -232,7 +232,7 @@ def own_hash(said: Mapping[str, Any]) -> str:
 
 
 def checked_json(content: bytes, where: str) -> dict[str, Any]:
-    """What a manifest's file says, its tables as of the present format, its own hash verified and left out.
+    """Parse a manifest's file, its tables converted to the present format; its own hash is verified and left out.
 
     Raises `ArchiveError` for a damaged manifest and for a version of the format that is not known here.
     """
@@ -305,7 +305,7 @@ def opened(storage: Storage, version: int | None, kind: type[AnyManifest]) -> An
 
 
 def kind_of(storage: Storage, version: int | None = None) -> type[Manifest] | None:
-    """Which kind of archive can be seen in a folder, by its highest manifest or that of a version; None for none."""
+    """Return the kind of the archive in a folder, by its highest manifest or that of a version; None for none."""
     there = versions(storage) if version is None else [version]
     if not there:
         return None

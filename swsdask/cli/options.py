@@ -296,7 +296,7 @@ class Engine:
     rows_per_task: int | None = None
 
     def settings(self) -> dict[str, Any]:
-        """What is set, as the table [engine] of a settings file."""
+        """Return the given options as the table [engine] of a settings file."""
         if self.executor and self.cluster:
             raise SettingsError("--executor and --cluster exclude each other.")
         if self.cluster:
@@ -420,7 +420,7 @@ def explicit_settings(
     engine: Engine | None = None,
     table_name: str = "evaluation",
 ) -> dict[str, Any]:
-    """What the user set explicitly, shaped as a settings file; --set, of a table, wins over --settings.
+    """Return the options that the user gave as a settings file; --set, of a table, wins over --settings.
 
     Raises `SettingsError` for an assignment without a key, or for both --executor and --cluster.
     """

@@ -143,7 +143,7 @@ def _print_end(signature: str, out: str | None, written: list[str]) -> None:
 
 @contextmanager
 def _workers(engine: Engine, things: str, n: int, rows_each: int) -> Iterator[tuple[Executor, Callable[[int], None]]]:
-    """Where n parts of a study are simulated, and what to call as each ends."""
+    """Open the executor of n parts of a study; also give a callback for the end of each part."""
     from swsdask.cli.progress import progress
     from swsdask.execution.open import open_executor
     from swsdask.model.settings import build_settings

@@ -35,7 +35,7 @@ def with_parts(measures: Iterable[str]) -> list[str]:
 
 
 def needed_for(measures: Iterable[str]) -> list[str]:
-    """What must be scored so that measures can be resampled: themselves, what they average, and who is averaged."""
+    """Return the measures to score for resampling: the given ones, those they average, and the counts of queries."""
     names = [name for measure in with_parts(measures) for name in (measure, *AVERAGED.get(measure, ()))]
     return list(dict.fromkeys([*names, "beta", "n_target"]))
 

@@ -227,12 +227,12 @@ def _interval(value: float, replicates: F64, left_out: F64 | None, how: Resampli
 
 
 def _without_notes(condition: str, measure: str, systems: Sequence[str]) -> list[str]:
-    """Which systems cannot be compared because they lack a measure."""
+    """Note the systems that cannot be compared because they lack a measure."""
     return [f"{condition}, {measure}: not defined for {', '.join(systems)}."] if systems else []
 
 
 def _few_notes(condition: str, measure: str, resampled: Mapping[str, _Resampled]) -> list[str]:
-    """Which systems have few of the queries of a condition that has more."""
+    """Note the systems that have few of the queries of a condition that has more."""
     few = [system for system, each in resampled.items() if np.count_nonzero(each.queries) < FEW_QUERIES]
     if not few:
         return []
@@ -243,7 +243,7 @@ def _few_notes(condition: str, measure: str, resampled: Mapping[str, _Resampled]
 
 
 def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair]) -> list[str]:
-    """Which pairs had to do without some queries; those with equally many are named together."""
+    """Note the pairs from which queries are left out; those with equally many are named together."""
     by_number: dict[tuple[int, int], list[str]] = defaultdict(list)
     for pair in pairs:
         if pair.only_one:

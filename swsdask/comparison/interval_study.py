@@ -85,7 +85,7 @@ def _truth(seed: int) -> dict[str, float]:
 
 
 def _evaluation(number: int, shared: _Shared) -> dict[int, Bool]:
-    """For each of `NAMES` whether the interval holds the truth, or the test rejects."""
+    """Return, for each of `NAMES`, whether the interval contains the truth, or the test rejects."""
     systems = _systems(np.random.default_rng([shared.seed, 0, number]), shared.n_queries)
     samples = {"all": {measure: {"a": systems[0][measure], "b": systems[1][measure]} for measure in _MEASURES}}
     found: dict[tuple[str, str], bool] = {}

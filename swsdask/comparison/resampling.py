@@ -31,7 +31,7 @@ _AT_ONCE = 256
 
 
 def bootstrap_weights(seed: int, replicates: int, n: int, stream: int = QUERIES) -> I32:
-    """How often each of n queries, or of n `DOCUMENTS`, is drawn in each replicate: int32 [n, replicates]."""
+    """Count how often each of n queries, or of n `DOCUMENTS`, is drawn in each replicate: int32 [n, replicates]."""
     rows = np.empty((replicates, n), np.int32)
     for begin, words in _streams(seed, replicates, n, stream):
         drawn = ((words >> np.uint64(32)) * np.uint64(n) >> np.uint64(32)).astype(np.int64)

@@ -65,7 +65,7 @@ def bca_interval(value: float, replicates: F64, left_out: F64, level: float) -> 
 
 
 def p_bootstrap(difference: float, replicates: F64) -> float:
-    """How often a replicate lies as far from the difference as that lies from 0, one more counted on both sides."""
+    """Return the share of replicates as far from the difference as it is from 0; both counts have one added."""
     there = _defined(replicates)
     if not math.isfinite(difference) or not len(there):
         return math.nan
@@ -73,7 +73,7 @@ def p_bootstrap(difference: float, replicates: F64) -> float:
 
 
 def p_randomization(parts: F64, signs: I8) -> float:
-    """How often the sum of `parts` is as large, up to its sign, if the two systems are exchanged query by query.
+    """Return the share of exchanges of the two systems, query by query, whose sum of `parts` is at least as large.
 
     All assignments are tried for up to `ENUMERATED` parts that are not 0; else those of `signs`, int8 [n_queries,
     replicates], with one more counted on both sides.

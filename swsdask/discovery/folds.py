@@ -75,7 +75,7 @@ def spreads(values: Mapping[str, F64], definition: Definition) -> dict[str, Spre
 
 
 def _defined(name: str, values: Mapping[str, F64], definition: Definition) -> Bool:
-    """Which folds count for a number."""
+    """Select the folds that count for a number."""
     defined: Bool = ~np.isnan(values[name])
     if definition != "tde2015":
         return defined

@@ -150,7 +150,7 @@ class DaskExecutor:
         """The client is closed by its owner."""
 
     def _ahead(self) -> int:
-        """How many tasks may be out. Workers come and go, so they are counted again, once a second."""
+        """Return the limit of submitted tasks. Workers come and go, so they are counted again, once a second."""
         now = time.monotonic()
         if now - self._counted_at >= RECOUNT_S:
             self._most = max(LEAST_AHEAD, self.workers * TASKS_AHEAD)
@@ -232,7 +232,7 @@ class _Watch:
             raise ClusterError(f"{fault.format(patience=patience)} {RESUME}")
 
     def _fault(self) -> str | None:
-        """What keeps the cluster from ending a task, if anything."""
+        """Return the fault that keeps the cluster from completing a task, None if there is none."""
         nobody = "the cluster has had no scheduler that answers, or no workers, for {patience}."
         if self._client.status != "running":
             return nobody

@@ -93,5 +93,5 @@ def cluster(where: str | os.PathLike[str], workers: int | None = None) -> Iterat
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -97,7 +97,7 @@ class _Streams(io.RawIOBase):
         self._stream = new()
 
     def read(self, size: int = -1, /) -> bytes:
-        """At least one byte, at most `size`; none at the end."""
+        """Read at least one byte and at most `size`; none at the end."""
         data = b""
         while not data:
             rest = b""
@@ -156,7 +156,7 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
 
 
 def file_size(url: str) -> int:
-    """How many bytes a file has as it is stored. Raises `InputError` if it is not there."""
+    """Return the stored size of a file in bytes. Raises `InputError` if it does not exist."""
     try:
         if is_local(url):
             return os.stat(url.copy if isinstance(url, Pipe) else url).st_size
@@ -212,7 +212,7 @@ class _Source(io.RawIOBase):
 
 
 def _fault(url: str, compression: str | None, error: Exception) -> InputError:
-    """What is wrong with a file where reading or decompressing it raised an error."""
+    """Describe why reading or decompressing a file raised an error."""
     of_data = isinstance(error, _DAMAGED) or (isinstance(error, OSError) and error.errno is None)
     if compression is None or not of_data:
         return storage_fault(url, error)

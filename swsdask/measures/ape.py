@@ -47,20 +47,20 @@ class Decisions:
 
     @classmethod
     def of(cls, sweep: Sweep, trials: Censored) -> Self:
-        """By the scores as they are, from the lowest score of the condition."""
+        """Compute from the scores as they are, from the lowest score of the condition."""
         places = slice(sweep.bottom, None)
         p_miss = 1.0 - sweep.hits[places] / trials.n_target
         return cls(sweep.thresholds[places], p_miss, sweep.false_alarms[places] / trials.n_nontarget)
 
     @classmethod
     def of_blocks(cls, blocks: Blocks, trials: Censored) -> Self:
-        """By the llr of isotonic blocks."""
+        """Compute from the llr of isotonic blocks."""
         p_miss = np.append(0, np.cumsum(blocks.target)) / trials.n_target
         p_fa = 1.0 - np.append(0, np.cumsum(blocks.nontarget)) / trials.n_nontarget
         return cls(np.append(blocks.llr(trials.n_target, trials.n_nontarget), np.inf), p_miss, p_fa)
 
     def mapped(self, gamma: float, delta: float) -> Decisions:
-        """By gamma s + delta, gamma > 0 and finite."""
+        """Compute from gamma s + delta, gamma > 0 and finite."""
         with np.errstate(over="ignore"):
             return Decisions(gamma * self.threshold + delta, self.p_miss, self.p_fa)
 

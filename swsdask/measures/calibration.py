@@ -197,7 +197,7 @@ def fit_pool(
 
 
 def _separation(scored: Scored, population: Population, target: Shares) -> Separation:
-    """Of the scores of targets, and of non-targets moved down to the next rung of `Overlap`.
+    """Compare the scores of targets with those of non-targets, the latter moved down to the next rung of `Overlap`.
 
     No non-target is moved to a score that is one of the targets' ends, or past it.
     """

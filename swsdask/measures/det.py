@@ -69,7 +69,7 @@ def curves(scored: Scored) -> Iterator[Curve]:
 
 
 def _equal_error_rate(p_fa: F64, p_miss: F64) -> float:
-    """Where a curve of ascending P_fa and descending P_miss, which begins above the diagonal, crosses it."""
+    """Return the rate at which a curve of ascending P_fa and descending P_miss crosses the diagonal from above."""
     crossed = np.flatnonzero(p_fa >= p_miss)
     if len(crossed) == 0:
         return np.nan

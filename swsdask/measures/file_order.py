@@ -98,7 +98,7 @@ def trial_list(scored: Scored, population: Population) -> TrialList:
     n_queries, n_documents = int(counted.sum()), int(documents.sum())
 
     def cells(query: Any, document: Any) -> tuple[Bool, I64]:
-        """Which of some pairs are trials, and their numbers in a table of queries and documents."""
+        """Select the pairs that are trials, and return their numbers in a table of queries and documents."""
         inside = counted[query] & documents[document]
         return inside, query_number[query[inside]] * n_documents + document_number[document[inside]]
 

@@ -64,7 +64,7 @@ class GeneralisedAveragePrecision:
 
 
 def _again(used: Onsets, points: I64) -> I64:
-    """How many points in front of each are the same in all that ranks: query, score, place and start."""
+    """Count the points in front of each that are equal in query, score, place and start."""
     new = np.ones(len(points), np.bool_)
     if len(points):
         columns = (column[points] for column in (used.query, used.score, used.place, used.start))

@@ -105,7 +105,7 @@ def query_rows(sweep: QuerySweep, trials: Censored) -> ScoreRows:
 
 
 def _rows(offsets: I64, thresholds: F64, new_hits: I64, false_alarms: I64, trials: Censored) -> ScoreRows:
-    """From the hits at each threshold and the false alarms at or above it: one more row in front of each list.
+    """Put one more row in front of the hits at each threshold and the false alarms at or above it.
 
     Imputed trials are at the lower end of their row: where `impute` is a number it is a rung (`asked_thresholds`), and
     nothing lies below a run's lowest score.

@@ -98,7 +98,7 @@ class Separation:
 
     @classmethod
     def of(cls, scores: ScoreShares) -> Self:
-        """That of some scores."""
+        """Return the separation of the scores of both classes."""
         turned = (Shares(-shares.score, shares.share) for shares in (scores.target, scores.nontarget))
         return cls(_rising(scores.target, scores.nontarget), _rising(*turned))
 

@@ -26,7 +26,7 @@ from swsdask.statistics.ranks import EventHits, EventQueryRanks, QueryRanks
 
 
 def interpretation(reference: Reference, settings: EvaluationSettings, *, costs: bool = True) -> tuple[str, ...]:
-    """What the settings mean on this evaluation: costs in plain words, the effective prior, who is left out.
+    """Explain the settings on this evaluation: costs in plain words, the effective prior, queries left out.
 
     Without `costs`, for measures that no operating point bears upon, only who is left out.
 
@@ -47,7 +47,7 @@ def interpretation(reference: Reference, settings: EvaluationSettings, *, costs:
 
 
 def system_notes(scored: Scored) -> tuple[Note, ...]:
-    """What is particular to one system."""
+    """Return the notes on one system."""
     by_counts: tuple[Note, ...] = ()
     if Counts in scored:
         by_counts = (

@@ -68,7 +68,7 @@ class OptimumTwv:
 
 
 def _replace_reject_all(candidates: Bool, sweep: QuerySweep, counts: Counts, population: Population) -> None:
-    """In the queries that have the condition's highest score, take that score as rejecting everything."""
+    """In queries that have the condition's highest score, take that score as rejecting everything."""
     highest = counts.highest[:, population.condition.groups].max(axis=1, initial=-np.inf)
     highest[~population.queries] = -np.inf
     for query in np.flatnonzero(np.isfinite(highest) & (highest == highest.max(initial=-np.inf))).tolist():
@@ -138,7 +138,7 @@ class _OwnScores:
 
     @property
     def counts(self) -> I64:
-        """How many scores each query has."""
+        """Return the number of scores of each query."""
         return np.diff(self.offsets)
 
     def at(self, number: I64) -> F64:
@@ -149,7 +149,7 @@ class _OwnScores:
         return found
 
     def without(self, some: _OwnScores) -> _OwnScores:
-        """What is left without some of the scores."""
+        """Return the scores that remain without some of them."""
         first = find_own_rungs(some.query, some.score, self.offsets, self.score)
         again = np.arange(len(first)) - np.searchsorted(first, first)
         left = np.ones(len(self.score), np.bool_)

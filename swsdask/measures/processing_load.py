@@ -61,7 +61,7 @@ class ProcessingLoad:
         )
 
     def _figures(self, told: Resources, settings: ProcessingLoadSettings) -> tuple[Fraction | None, ...]:
-        """In the order of `names`, exact; None where something is not reported."""
+        """Return the figures in the order of `names`, exact; None where one is not reported."""
         audio = told.audio_time or self.audio_time
         isf = _over(told.indexing.cpu_time, audio)
         ssf = _over(_over(told.searching.cpu_time, told.query_time or settings.query_time), audio)

@@ -290,7 +290,7 @@ def _within_ties(counts: I64, tie: I64) -> I64:
 
 
 def rankings_of(offsets: I64, counts: I64, tied: I64, new: I64, tied_in_front: I64 | None, relevant: I64) -> Rankings:
-    """From columns of rungs, those of ranking i, ascending with inf behind them, offsets[i] .. offsets[i + 1]."""
+    """Build from columns of rungs, those of ranking i, ascending with inf behind them, offsets[i] .. offsets[i + 1]."""
     end = np.repeat(offsets[1:], np.diff(offsets))
     row = np.arange(len(new))
     hits = _between(new, row, end)

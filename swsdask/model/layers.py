@@ -45,7 +45,7 @@ class Layers:
         return Layers(kept.preset, compat, merge_layers(kept.explicit, self.explicit), judged)
 
     def kept(self) -> dict[str, Any]:
-        """What an archive keeps of them: everything but how it runs."""
+        """Return the settings that an archive keeps: all but those of execution."""
         layers = {
             **asdict(self),
             "preset": None if self.preset is None else _without_engine(self.preset),

@@ -64,7 +64,7 @@ class Board:
         return tuple(measure for group in self.groups for measure in group)
 
     def value(self, condition: str, system: str, measure: str) -> float:
-        """One number; NaN if the result has none."""
+        """Return one number; NaN if the result has none."""
         return self.values.get((condition, system, measure), math.nan)
 
     def facts(self, condition: str) -> list[str]:

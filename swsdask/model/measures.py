@@ -470,7 +470,7 @@ def named(names: Sequence[str], measures: Sequence[str]) -> Iterator[str]:
 
 
 def ranking_measures(measures: Sequence[str], asked: Sequence[str] | None) -> tuple[str, ...]:
-    """By what systems are ranked: the first requested measure that has an order of merit, then its substitute.
+    """Return the measures that rank systems: the first requested one with an order of merit, then its substitute.
 
     `measures` are those that have numbers. Where all were requested (None), systems are ranked by ATWV. Empty where
     none has an order of merit.

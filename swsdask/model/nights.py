@@ -55,12 +55,12 @@ class Record:
     rows: int = 0
 
     def to_json(self) -> str:
-        """As the metadata of its file has it."""
+        """Return the metadata of the night's file."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Record:
-        """What `to_json` gave."""
+        """Read the text of `to_json`."""
         said = json.loads(text)
         refused = tuple(Refused(**{**each, "problems": tuple(each["problems"])}) for each in said.pop("refused"))
         moves = tuple(Move(**each) for each in said.pop("moves"))

@@ -116,7 +116,7 @@ class Resources(_Table):
         return _hours(self.query_hours, self.query_seconds)
 
     def to_json(self) -> str:
-        """What was reported and nothing else, in one canonical form: equal resources give equal text."""
+        """Return what was reported as JSON in one canonical form: equal resources give equal text."""
         return self.model_dump_json(exclude_defaults=True)
 
     @classmethod
@@ -146,8 +146,8 @@ class ProcessingLoadSettings(_Table):
 
 
 def times_of_list(attributes: Mapping[str, str]) -> Resources | None:
-    """What a kwslist or stdlist itself says: CPU seconds of indexing (`indexing_time`) and of searching all its queries
-    (`search_time` of each). None where it says neither; a time that is no number of seconds is passed over.
+    """Return the CPU seconds of indexing (`indexing_time`) and of searching all queries (`search_time` of each) that a
+    kwslist or stdlist gives. None where it gives neither; a time that is no number of seconds is passed over.
     """
     indexing = _seconds([attributes.get("indexing_time", "")])
     searching = _seconds([value for name, value in attributes.items() if name.startswith("search_time.")])

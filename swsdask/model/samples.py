@@ -129,7 +129,7 @@ class Averages:
 
     @property
     def parts(self) -> F64:
-        """What each query adds to the measure beside the constant, NaN for one that has no part in it: [n_queries]."""
+        """Return the addend of each query beside the constant, NaN for a query that takes no part: [n_queries]."""
         there = ~np.isnan(self.columns)
         factors = np.array(self.factors) / np.maximum(there.sum(axis=1), 1)
         added: F64 = (np.where(there, self.columns, 0.0) * factors[:, np.newaxis]).sum(axis=0)

@@ -437,7 +437,7 @@ def weights(reference: Reference, settings: EvaluationSettings) -> Weights:
 
 
 def asked_thresholds(reference: Reference, settings: EvaluationSettings) -> tuple[float, ...]:
-    """What `Reference.thresholds` must hold, ascending: the settings' thresholds, Bayes' and the number `impute`."""
+    """Return the values of `Reference.thresholds`, ascending: those of the settings, Bayes' and the number `impute`."""
     asked = {*settings.thresholds, weights(reference, settings).bayes_threshold}
     if isinstance(settings.impute, float):
         asked.add(settings.impute)
@@ -455,7 +455,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def conf_directory() -> Path:
-    """Where `conf/` is: inside an installed package, beside the package in a checkout."""
+    """Return the directory `conf/`: inside an installed package, beside the package in a checkout."""
     installed = _PACKAGE / "conf"
     return installed if installed.is_dir() else _PACKAGE.parent / "conf"
 

@@ -156,7 +156,7 @@ def _earlier(asked: NightlyEvaluation, past: History, due: Mapping[str, str]) ->
 
 
 def _baseline(asked: NightlyEvaluation, both: Evaluation, past: History, system: str, why: str) -> str | None:
-    """What a system is compared with; None for nothing."""
+    """Return the system or run that a system is compared with; None for none."""
     if why not in (NEW, REPLACED):
         return None
     match asked.baseline:

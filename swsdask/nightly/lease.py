@@ -149,7 +149,7 @@ def _said(holder: Holder) -> bytes:
 
 
 def _machine() -> str:
-    """What tells this running machine, and its numbers of processes, from others; empty where nothing does."""
+    """Identify this running machine and its process ids; empty where that is impossible."""
     try:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:

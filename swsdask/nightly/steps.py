@@ -53,7 +53,7 @@ class Outcome:
 
 
 def plan_night(asked: NightlyEvaluation) -> list[str]:
-    """What a night would do, in lines. Nothing is written, and no file of a run is opened."""
+    """List the steps that a night would take. Nothing is written, and no file of a run is opened."""
     storage = Storage(asked.archive)
     past = read_history(storage)
     news = _news(asked, past)
@@ -141,7 +141,7 @@ class _Renewing:
 
 
 def _workers(asked: NightlyEvaluation, progress: Progress, stack: ExitStack) -> Workers:
-    """What gives the executor of a night: one for all steps, opened when the first needs it, closed with the stack.
+    """Return what opens the executor of a night: one for all steps, opened on first use, closed by the stack.
 
     None without a cluster: each step chooses by how much there is to do.
     """
@@ -225,7 +225,7 @@ SHOWN = 5
 
 
 def _refused(asked: NightlyEvaluation, arrived: Arrived, reference: Evaluation) -> Refused | None:
-    """What is wrong with a run, which is read into memory, by itself; None if nothing is."""
+    """Validate one run, read into memory, by itself; return None if it has no problem."""
     try:
         with with_runs(reference, {arrived.system: arrived.url}, SerialExecutor(), None):
             return None
@@ -252,7 +252,7 @@ def _due(asked: NightlyEvaluation, evaluation: Evaluation, past: History) -> dic
 
 
 def _signatures(asked: NightlyEvaluation, evaluation: Evaluation) -> dict[str, str]:
-    """What the numbers of each system mean."""
+    """Return the signature of each system's numbers."""
     names, _, settings = requested(asked.scored, evaluation.settings)
     return signatures_of(evaluation.archive, settings, names, asked.by)
 

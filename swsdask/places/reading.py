@@ -93,7 +93,7 @@ def read_whole(place: Place) -> bytes:
 
 
 def storage_fault(url: str, error: Exception) -> InputError:
-    """What to do when a path or URL cannot be listed, opened or read."""
+    """Return the remedy where a path or URL cannot be listed, opened or read."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, FileNotFoundError):

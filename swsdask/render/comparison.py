@@ -53,7 +53,7 @@ def _told(found: Comparison) -> list[str]:
 
 
 def made(how: Resampling) -> str:
-    """How a comparison was made, in words."""
+    """Describe how a comparison was made."""
     of = "queries and documents" if how.resample == "documents" else how.resample
     drawn = f"{counted(how.replicates, 'replicates')} of the {of}, seed {how.seed}, {how.interval} intervals"
     return f"{drawn}; p adjusted: {'Holm' if how.adjust == 'holm' else 'max-T'}"
@@ -95,7 +95,7 @@ def _p(value: float) -> str:
 
 
 def comparison_json(found: Comparison) -> str:
-    """One JSON object with the lists `intervals` and `differences`; null where a number is not defined."""
+    """Return one JSON object with the lists `intervals` and `differences`; null where a number is undefined."""
     tables = {"intervals": found.interval_table, "differences": found.difference_table}
     return as_json({name: table.to_pylist() for name, table in tables.items()}, indent=1) + "\n"
 

@@ -207,7 +207,7 @@ class Scores:
         return cls(values, tuple(name for name in conditions if "/" not in name), systems, measures)
 
     def value(self, condition: str, system: str, measure: str) -> float:
-        """One number; NaN if there is none."""
+        """Return one number; NaN if there is none."""
         return self.values.get((condition, system, measure), math.nan)
 
     def groups(self) -> list[dict[str, Any]]:

@@ -104,7 +104,7 @@ def _sparkline(values: Sequence[float], span: tuple[float, float]) -> str:
 
 
 def _thinned(values: Sequence[float], width: int) -> list[float]:
-    """At most `width` of the numbers, the last of every stretch."""
+    """Reduce the numbers to at most `width`, the last of every stretch."""
     if len(values) <= width:
         return list(values)
     return [values[(number + 1) * len(values) // width - 1] for number in range(width)]

@@ -40,7 +40,7 @@ _BAR_WIDTH = 140
 
 
 def _along(value: float) -> float:
-    """Where a number is on a bar."""
+    """Return the position of a number on a bar."""
     return round(_BAR_WIDTH * min(1.0, max(0.0, value)), 1)
 
 
@@ -108,7 +108,7 @@ def _title(found: Board) -> str:
 
 
 def _verdict(found: Board, comparison: Comparison | None) -> str:
-    """Who is first and by how much, in one sentence; "" without a second system or a measure that ranks."""
+    """Say in one sentence which system is first and by how much; "" without a second system or a ranking measure."""
     ranked = found.ranked(found.conditions[0]) if found.conditions else ()
     condition, measure = found.conditions[0] if ranked else "", next(iter(found.by), "")
     values = {system: found.value(condition, system, measure) for system in ranked}
@@ -198,7 +198,7 @@ def _best(found: Board, condition: str, measure: str) -> float:
 
 
 def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """How the page's script writes the numbers of each measure; `digits` None: six significant ones."""
+    """Return the formats by which the page's script writes each measure; `digits` None: six significant ones."""
     measures = list(dict.fromkeys([*found.measures, *(queries["measures"] if queries else ())]))
     return [
         {

@@ -53,7 +53,7 @@ def print_errors(found: Errors, console: Console | None = None) -> None:
 
 
 def errors_json(found: Errors) -> str:
-    """One JSON object with the lists `queries` and `events`."""
+    """Return one JSON object with the lists `queries` and `events`."""
     tables = {"queries": found.query_table, "events": found.event_table}
     return as_json({name: table.to_pylist() for name, table in tables.items()}, indent=1) + "\n"
 

@@ -92,7 +92,7 @@ def _boxes(parts: Sequence[str], values: Sequence[float], low: float, high: floa
 
 
 def worst_queries(table: pa.Table, found: Board, systems: Sequence[str]) -> dict[str, Any] | None:
-    """For each system the queries with the lowest ATWV in the first condition, the lowest first, equal ones by id.
+    """List the queries of each system with the lowest ATWV in the first condition, ascending, equal ones by id.
 
     Queries of 1 cost nothing and are not listed. None without ATWV by query.
     """

@@ -253,7 +253,7 @@ def _line(trend: Trend | None, last: int, span: float) -> dict[str, Any] | None:
 
 
 def night_lines(name: str, out: str, night: Record) -> list[str]:
-    """What the command prints of a night: what moved, what was refused, which gates failed, where the board is."""
+    """Return the lines that the command prints: systems that moved, refused runs, failed gates, where the board is."""
     lines = [f"{name}: night {night.number}, {night.date}: {summary(night)}"]
     lines += [f"  {_told(move)}" for move in _by_size(night.moves)[:SHOWN_MOVES]]
     more = len(night.moves) - SHOWN_MOVES

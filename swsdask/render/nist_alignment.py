@@ -75,7 +75,7 @@ def _fixed(value: float | None, decimals: int | None) -> str:
 
 
 def _decimals(column: pa.ChunkedArray) -> int | None:
-    """How many decimals the longest number of a column has; None if more than `MOST_DECIMALS`."""
+    """Return the decimals of the longest number of a column; None if more than `MOST_DECIMALS`."""
     most = 0
     for chunk in column.chunks:
         for first in range(0, len(chunk), _ROWS_AT_ONCE):

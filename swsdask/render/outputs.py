@@ -229,7 +229,7 @@ def scores_json(result: Result) -> str:
 
 
 def _write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
-    """One compression, one size of row group, no metadata but the schema; every NaN the same NaN.
+    """Write with one compression, one size of row groups, no metadata but the schema and one NaN for all.
 
     Names become strings one row group after another. The numbers of curves all differ, so they have no dictionary.
     """

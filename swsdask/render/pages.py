@@ -83,7 +83,7 @@ COUNTS = {
 
 
 def provenance(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One table per nested entry of the manifest, and one for the other entries."""
+    """Make one table per nested entry of the manifest, and one of the other entries."""
     entries = {name: value for name, value in manifest.items() if name not in _ELSEWHERE}
     alone = {name: value for name, value in entries.items() if not isinstance(value, Mapping)}
     groups = {name: value for name, value in entries.items() if isinstance(value, Mapping) and value}

@@ -151,7 +151,7 @@ def occurrence_report(
 def _said(
     system: str, attributes: Mapping[str, str], alignment: pa.Table, evaluated: Evaluated
 ) -> Iterator[tuple[str, str]]:
-    """What stands above the table. QUIRK: without a YES or a NO the tool prints 9999 or -9999."""
+    """Return the heading of the table. QUIRK: without a YES or a NO the tool prints 9999 or -9999."""
     indexing = float(attributes.get("indexing_time") or 0)
     yield "Indexing Time:", f"{indexing:.4f}"
     yield "Language:", attributes.get("language", "")
@@ -171,7 +171,7 @@ def _said(
 
 
 def _false_alarms(alignment: pa.Table, types: Mapping[tuple[str, int], str]) -> Counter[tuple[str, str]]:
-    """How many each query has in each block, also one without occurrences there."""
+    """Count the false alarms of each query in each block, also of a query without occurrences there."""
     rows = alignment.filter(pc.equal(alignment["outcome"], "false_alarm"))
     found: Counter[tuple[str, str]] = Counter()
     counts = rows.group_by(["query", "document", "channel"]).aggregate([([], "count_all")])
@@ -202,7 +202,7 @@ def _term(block: Block, query: str, false_alarms: int) -> str:
 
 
 def _parts_of_block(block: Block, false_alarms: Mapping[tuple[str, str], int]) -> dict[str, str]:
-    """What stands below the terms. QUIRK: totals are rounded twice, means of counts are cut."""
+    """Return the rows below the terms. QUIRK: totals are rounded twice, means of counts are truncated."""
     own, there = block.overall, len(block.of_queries)
     count = sum(number for (_, title), number in false_alarms.items() if title == block.title)
     total, p_fa, p_miss, mean = "  N/A", _NONE, _NONE, "  N/A"

@@ -102,7 +102,7 @@ class _Headings:
 
     @property
     def widths(self) -> list[int]:
-        """Of the innermost headings."""
+        """Return the widths of the innermost headings."""
         return [width for each in self.below for width in each.widths] if self.below else list(self.own)
 
     def lines(self) -> Iterator[list[str]]:

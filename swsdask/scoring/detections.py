@@ -127,7 +127,7 @@ def _cells(archive: Archive, systems: Iterable[str], rows_per_task: int) -> Iter
 
 
 def read_ahead(cells: Sequence[Cell], columns: Sequence[Sequence[str]]) -> Generator[Detections, None, None]:
-    """What each of some cells is read to, in order; `columns` are those of each.
+    """Read cells ahead and yield each one, in order; `columns` are those of each.
 
     Distant cells are requested while earlier ones are counted, as many as have `ROWS_AHEAD` rows, and at least one. An
     error is raised where its cell would be returned.

@@ -96,7 +96,7 @@ def _to_arrow(results: SystemResults) -> pa.RecordBatch:
 
 
 def _from_arrow(row: pa.RecordBatch, system: str) -> SystemResults:
-    """What `_to_arrow` made a row of. Raises `ValueError` or `KeyError` for another row."""
+    """Undo `_to_arrow`. Raises `ValueError` or `KeyError` for another row."""
     scores, curves = (_as_table(row.column(each), system) for each in ("scores", "curves"))
     notes = row.column("notes")
     if notes.type != _NOTES:

@@ -144,7 +144,7 @@ def simulate_corpus(
 
 
 def simulate_classes(corpus: SimulatedCorpus, system: Discoverer, number: int = 0) -> SimulatedClasses:
-    """What one system finds in a corpus; `number` makes systems of the same quality differ."""
+    """Simulate one system's findings in a corpus; `number` makes systems of the same quality differ."""
     rng = np.random.default_rng([corpus.seed, 1, number])
     token = np.flatnonzero((corpus.word_phones >= 3) & (rng.random(len(corpus.word_type)) < system.found))
     kind = (corpus.word_type[token] // system.words_per_class).astype(np.int64)

@@ -133,7 +133,7 @@ def _words(recordings: Recordings, words: Words, spellings: list[str]) -> pa.Tab
 
 
 def _segments(recordings: Recordings, words: Words) -> pa.Table:
-    """One SPEAKER record per turn."""
+    """Make one SPEAKER record per turn."""
     first = np.flatnonzero(np.diff(words.turn, prepend=-1))
     last = np.append(first[1:], len(words.turn)) - 1
     columns = _spoken(recordings, words, first, last)

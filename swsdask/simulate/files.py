@@ -116,7 +116,7 @@ def _kwslist(system: str, run: pa.Table, evaluation: SimulatedEvaluation) -> lis
 
 
 def _rows(*columns: pa.ChunkedArray | pa.Array | str) -> list[str]:
-    """One string per row: the columns side by side."""
+    """Join columns side by side into one string per row."""
     joined: list[str] = pc.binary_join_element_wise(*columns, "").to_pylist()
     return joined
 

@@ -66,7 +66,7 @@ class Model:
 
     @property
     def chosen(self) -> str:
-        """What differs from the source, for signatures."""
+        """Return the settings that differ from the source's, for signatures."""
         pairs = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
         return "".join(f" {name}={value}" for name, value, default in pairs if value != default)
 

@@ -21,7 +21,7 @@ gates = ["atwv drops .02 with p < .05"]
 
 
 def nights(runs: Path, inbox: Path) -> list[tuple[str, Callable[[], None]]]:
-    """What happens before each night, in words, and the function that makes it happen.
+    """Return, for each night, a description of the change before it and the function that makes it.
 
     `runs` is the folder of the runs of `simulate.evaluation`; `inbox` gets a folder for each system.
     """

@@ -32,7 +32,7 @@ LANGUAGES = tuple(_SOUNDS)
 
 
 def syllable_counts(n_words: int, rng: np.random.Generator) -> list[int]:
-    """How many syllables the word of each frequency rank has, the same in every language: frequent words are short."""
+    """Return the number of syllables of the word of each frequency rank: frequent words are short."""
     mean = 0.4 + 0.3 * np.log(np.arange(n_words) + 2.0)
     counts: list[int] = np.clip(1 + rng.poisson(mean), 1 + (np.arange(n_words) >= 20), 6).tolist()
     return counts
@@ -132,7 +132,7 @@ def lexicon(rng: np.random.Generator) -> tuple[list[str], I64]:
 
 
 def talk(recordings: Recordings, syllables: I64, rng: np.random.Generator) -> Words:
-    """What is said in all recordings: words close together, pauses between turns, a few disfluencies."""
+    """Simulate the words of all recordings: close together, with pauses between turns and a few disfluencies."""
     track_length = recordings.length[recordings.track_document]
     track_end = np.cumsum(track_length)
     n = int(track_end[-1] // 250) + 100

@@ -167,7 +167,7 @@ class PointsBefore(OfDetections):
 
 @lru_cache(maxsize=2)
 def onset_counts(reference: Reference) -> I64:
-    """How many onsets every query has in every group of documents: int64 [n_queries, n_groups]."""
+    """Count the onsets of every query in every group of documents: int64 [n_queries, n_groups]."""
     counts = np.zeros((reference.n_queries, reference.n_groups), np.int64)
     np.add.at(counts, (reference.query, reference.group_of_document[reference.document]), 1)
     counts.flags.writeable = False

@@ -324,7 +324,7 @@ class TieKeys:
         return np.searchsorted(self.own, self._keys(tie, place, query))
 
     def in_front(self, score: F64, place: I64, query: I32) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
-        """Of false alarms: (rows, the first key behind each), those that have one; in `own`, and in `pooled`."""
+        """Return (rows, the first key behind each) of the false alarms that have one; in `own`, and in `pooled`."""
         at = np.minimum(np.searchsorted(self.scores, score), max(len(self.scores) - 1, 0))
         tied = np.flatnonzero(self.scores[at] == score) if len(self.scores) else np.empty(0, np.int64)
         at, place, query = at[tied], place[tied], query[tied]
@@ -443,7 +443,7 @@ class JudgedTies(TiedRanks):
 
 
 def _places(trials: Trials, rows: I64, reference: Reference) -> I64:
-    """What comes first among equal scores: the place of some trials, not negative, distinct for distinct rows.
+    """Return the order among equal scores: the place of some trials, not negative, distinct for distinct rows.
 
     0 for all where no rule orders them.
     """

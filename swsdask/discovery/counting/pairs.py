@@ -76,7 +76,7 @@ class Products:
 
 
 def bounds_of(sizes: I64) -> I64:
-    """Where parts of some sizes begin, one behind the other, and the last ends: int64 [n + 1]."""
+    """Return the bounds of consecutive parts of some sizes: int64 [n + 1]."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
@@ -223,7 +223,7 @@ class CountedPairs:
 
     @classmethod
     def of(cls, flat: Sequence[I64], group: Sequence[I64], pairs: Sequence[I64]) -> Self:
-        """From parts with keys in any order, where one may be often."""
+        """Build from parts with keys in any order, where a key may be repeated."""
         groups = _joined(group)
         order = np.argsort(groups)
         groups = groups[order]
@@ -340,7 +340,7 @@ def counted(products: Products, rule: int | None, discovered: Discovered, keys: 
 
 
 def _others(side: I64, slot: I64, some: Bool) -> I64:
-    """How many others of `some` rows each of them has in its side and slot; 0 for all other rows."""
+    """Count the others of `some` rows in the side and slot of each of them; 0 for all other rows."""
     n = np.zeros(len(side), np.int64)
     n_slots = int(slot.max(initial=0)) + 1
     _, of_row, sizes = np.unique(side[some] * (n_slots + 1) + slot[some] + 1, return_inverse=True, return_counts=True)

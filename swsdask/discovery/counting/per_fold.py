@@ -45,7 +45,7 @@ _FOLD = (1 << _FOLD_BITS) - 1
 
 
 def most_folds(corpus: Corpus) -> int:
-    """How many folds the set with most of them has."""
+    """Return the number of folds of the set that has most."""
     return max(len(folds.names) for folds in corpus.folds)
 
 
@@ -60,7 +60,7 @@ def by_fold(fold: I16) -> Iterator[tuple[int, I64]]:
 
 
 def rows_counted(fold: I16, n_folds: int) -> I64:
-    """How many rows each fold has, int64 [n_folds]."""
+    """Count the rows of each fold, int64 [n_folds]."""
     return np.bincount(fold[fold != NO_FOLD], minlength=n_folds)
 
 
@@ -77,7 +77,7 @@ def distinct_things(number: I32, fold: I16, fold_set: int) -> I64:
 
 
 def things_counted(of: I64, fold_set: int, corpus: Corpus) -> I64:
-    """How many of some distinct things each fold of one set has, int64 [n_folds]."""
+    """Count distinct things in each fold of one set, int64 [n_folds]."""
     place = of >> _NUMBER_BITS
     return np.bincount(place[place >> _FOLD_BITS == fold_set] & _FOLD, minlength=len(corpus.folds[fold_set].names))
 
@@ -177,7 +177,7 @@ def tiles(cluster: I64, steps: I64, n_classes: int, work: int) -> Iterator[Tile]
 
 
 def changes(*columns: I64 | I32) -> Bool:
-    """Which rows are the first or differ from the one before in any of some columns."""
+    """Select the rows that are the first or differ from the one before in any of some columns."""
     changed = np.zeros(len(columns[0]), np.bool_)
     changed[:1] = True
     for column in columns:

@@ -49,7 +49,7 @@ def windows(corpus: Corpus) -> Windows:
 
 
 def _room(corpus: Corpus, part: I64) -> U8:
-    """How many phones there are from each on without a gap and with the same `part`, at most `LONGEST`."""
+    """Count the phones from each one on without a gap and with the same `part`, at most `LONGEST`."""
     n = len(corpus.phones)
     changes = (np.diff(corpus.segment) != 0) | (np.diff(part) != 0)
     ends = np.append(np.flatnonzero(changes) + 1, n) if n else np.empty(0, np.int64)

@@ -151,7 +151,7 @@ def _compare_exactly(found: Edges, gold: Edges, phones: I64) -> Numbers:  # noqa
 
 
 def _neighbours(edges: I64, others: I64) -> tuple[I64, I64]:
-    """Of the others, ascending, the last before each edge and the first that is not; at the ends the same one twice."""
+    """Return, of the ascending others, the last before each edge and the first that is not; at the ends one twice."""
     if not len(others):
         return _NOWHERE.repeat(len(edges)), _NOWHERE.repeat(len(edges))
     behind = np.searchsorted(others, edges)

@@ -89,7 +89,7 @@ def _weighed(whole: CountedPairs, part: CountedPairs, ends: I64, n_fragments: in
 
 
 def _pairs_of(counted: CountedPairs, group: I64) -> I64:
-    """How many pairs groups have, int64."""
+    """Count the pairs of groups, int64."""
     place = np.minimum(np.searchsorted(counted.group, group), max(len(counted.group) - 1, 0))
     if not len(counted.group):
         return np.zeros(len(group), np.int64)

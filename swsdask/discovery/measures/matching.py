@@ -143,7 +143,7 @@ def _joined(key: I64, completed: U32, both: U32) -> tuple[I64, U32, U32]:
 
 
 def _windows(fold: I64, mask: U32, n_folds: int) -> I64:
-    """How many windows masks have in each fold."""
+    """Count the windows of masks in each fold."""
     return np.bincount(fold, weights=np.bitwise_count(mask), minlength=n_folds).astype(np.int64)
 
 
@@ -170,7 +170,7 @@ class PairedWindows:
 
     @classmethod
     def from_cell(cls, cell: Tile, corpus: Corpus, discovered: Discovered) -> Self:
-        """What some members of some classes are paired with behind them."""
+        """Pair some members of some classes with those behind them."""
         members = completable(corpus, discovered, cell.low, cell.high)
         d, fragment, n_phones = discovered, members.fragment, len(corpus.phones)
         till = _group_ends(members.cluster, members.slot)
@@ -226,7 +226,7 @@ class WeightedMatching:
 
 
 def counted(statistic: PairedWindows, corpus: Corpus, fold_set: int) -> Iterator[FoldPairs]:
-    """What is paired in each fold of one set, by type where some of it is right."""
+    """Count the pairs of each fold of one set, by type where some are correct."""
     phones, n_labels = corpus.phones, len(corpus.phones.labels)
     fold, room = windows(corpus).fold[fold_set], windows(corpus).fold_room[fold_set]
     by_fold = np.argsort(fold, kind="stable").astype(np.int32)

@@ -103,7 +103,7 @@ class Token:
 
 
 def _elements(first: I64, last: I64) -> I64:
-    """What fragments or words are known by: their phones; those without have numbers of their own, below 0."""
+    """Return the ids of fragments or words: those of their phones; without phones, distinct ids below 0."""
     return np.where(last > first, (first << _SIZE_BITS) | (last - first), -1 - np.arange(len(first)))
 
 
@@ -126,7 +126,7 @@ def sizes(discovered: Discovered, corpus: Corpus, fold_set: int) -> tuple[dict[s
 
 
 def _distinct(fold: I64, thing: I64, n_folds: int) -> tuple[float, F64]:
-    """How many distinct things are in any fold, and in each."""
+    """Count the distinct elements in any fold, and in each."""
     inside = fold != NO_FOLD
     fold, thing = fold[inside], thing[inside]
     pairs = np.unique(thing * n_folds + fold)

@@ -61,7 +61,7 @@ def reference_candidates(url: str) -> dict[Format, list[str]]:
 
 
 def kind_by_content(file: str) -> Format | None:
-    """What a file is, None if that is unknown."""
+    """Return the kind of a file, None if it is unknown."""
     try:
         return sniff(file)
     except InputError:

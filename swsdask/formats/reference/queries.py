@@ -105,7 +105,7 @@ def _is_utf8(url: str) -> bool:
 
 
 def _check_normalization(url: str, line: int, header: dict[str, str], problems: Problems) -> None:
-    """How KWSEval compares text: "lowercase", or empty for exactly."""
+    """Check the value by which KWSEval compares text: "lowercase", or empty for exactly."""
     value = header.get("compareNormalize", "")
     if value not in _NORMALIZATIONS:
         remedy = "Write lowercase to fold case, or leave it empty to compare exactly."

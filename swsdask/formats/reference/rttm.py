@@ -165,7 +165,7 @@ def _ticks(seconds: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool
 
 
 def _each(texts: pa.ChunkedArray, reader: Callable[[str], object], kind: pa.DataType) -> pa.Array:
-    """What `reader` makes of each of few distinct texts."""
+    """Apply `reader` to each of few distinct texts."""
     column = texts.combine_chunks()
     used, codes = np.unique(column.indices.to_numpy(), return_inverse=True)
     values = [reader(text) for text in column.dictionary.take(pa.array(used)).to_pylist()]

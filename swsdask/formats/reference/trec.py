@@ -127,7 +127,7 @@ def _table_batches(table: pa.Table, problems: Problems) -> Iterator[Batch]:
 
 
 def _judged_columns(names: Sequence[str], file: str, line: int | None, problems: Problems) -> dict[str, int]:
-    """Where the columns of judgments are among those named; none where one is missing, which becomes a problem."""
+    """Find the columns of judgments among those named; return none where one is missing, which becomes a problem."""
     plain = [name.strip().lower() for name in names]
     missing = [name for name in _QRELS if plain.count(name) != 1]
     if missing:

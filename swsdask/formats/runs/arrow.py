@@ -229,7 +229,7 @@ def _text(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
 def _read(
     column: pa.Array, row: int, name: str, reader: Callable[[str], Value], otherwise: Value, faults: RowFaults
 ) -> Value:
-    """One value, as its reader reads it; its faults are noted."""
+    """Read one value by its reader; note its faults."""
     value = column[row].as_py()
     try:
         if value is None:
@@ -399,7 +399,7 @@ class Gathering:
             yield self._piece(self._header, _Gathered.empty())
 
     def _take(self) -> Iterator[RunPiece]:
-        """What was gathered, as one piece for each system, in the order they came."""
+        """Return the gathered rows, as one piece for each system, in the order of arrival."""
         rows = _Gathered._make(np.concatenate(columns) for columns in zip(*self._parts, strict=True))
         systems = self._systems.all() if not self._named else []
         for code in _first_rows(rows.system)[0].tolist():

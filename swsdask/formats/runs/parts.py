@@ -40,7 +40,7 @@ def read_span(file: str, span: Span, problems: Problems, rows_per_piece: int) ->
 
 
 def spans(file: str, n_parts: int, system: str | None) -> list[Span]:
-    """At most `n_parts` spans of about the same size, which together are the file; none if it is not to be divided.
+    """Divide a file into at most `n_parts` spans of about equal size; none if it cannot be divided.
 
     `system` is the name of the run, if given.
     """
@@ -105,7 +105,7 @@ class _Survey:
                 return
 
     def _markup(self, stop: int) -> int:
-        """Where a comment, CDATA or processing instruction begins before `stop`; `stop` if none does."""
+        """Find the next comment, CDATA or processing instruction before `stop`; return `stop` if there is none."""
         window = self._window
         if window.data.find(b"!", window.position, stop) < 0 and window.data.find(b"?", window.position, stop) < 0:
             return stop
@@ -124,7 +124,7 @@ class _Survey:
         raise FormatError("a comment", "a declaration", "Take it out.")
 
     def _list_end(self, wanted: int, stop: int) -> int:
-        """Where the first list end before `stop` is that lies at or behind offset `wanted`; 0 if there is none."""
+        """Find the first list end before `stop` at or behind offset `wanted`; return 0 if there is none."""
         window = self._window
         first = window.position + max(0, wanted - self._body - window.offset - len(self._end_tag))
         found = window.data.find(self._end_tag, first, stop)

@@ -106,7 +106,7 @@ class RunPart:
 
 
 def split_run(url: str, n_parts: int, *, system: str | None = None, encoding: Encoding | None = None) -> list[RunPart]:
-    """At most `n_parts` parts of about the same size, which read one after the other are the run.
+    """Divide a run into at most `n_parts` parts of about equal size, which read one after the other are the run.
 
     Only large lists of detections in uncompressed UTF-8 are divided; any other file, or one with problems, is one part.
     Each part checks only its own rows for decisions in all or none: whoever joins the parts must check the whole.

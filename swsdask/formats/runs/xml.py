@@ -69,7 +69,7 @@ DIALECTS = {
 
 
 def search_times(file: str) -> dict[str, str]:
-    """What a list of detections says that the search for each query took, by the ids of queries."""
+    """Return the search time of each query that a list of detections gives, by the ids of queries."""
     return {
         element.attributes[dialect.query]: element.attributes[dialect.search_time]
         for element in read_elements(file)
@@ -116,7 +116,7 @@ def syntax_fault(message: str) -> FormatError:
 
 
 def cut_off(window: Window, closing: str) -> FormatError:
-    """What is wrong where the text ended before `closing`; moves to that end."""
+    """Describe the problem of a text that ends before `closing`; move to that end."""
     window.take(window.end - window.position)
     return window.fault or FormatError(closing, "the end of the file", "The file was cut off: copy or write it again.")
 

@@ -35,7 +35,7 @@ class Resampled(Protocol):
     needs: ClassVar[tuple[type[Statistic], ...]]
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
-        """What each measure of one condition is computed from."""
+        """Return the samples of measures of one condition."""
         ...
 
 
@@ -52,7 +52,7 @@ NAMES = tuple(name for family in FAMILIES for name in family.names)
 
 
 def refusal(measure: str, settings: EvaluationSettings) -> str | None:
-    """Which settings keep a measure of `NAMES` from being resampled; None if none does."""
+    """Name the settings that keep a measure of `NAMES` from being resampled; None if there are none."""
     if counts_present_only(settings):
         return f"compat={settings.compat}, no_targets={settings.no_targets}"
     if measure == "mtwv" and settings.compat == "mediaeval":
@@ -66,7 +66,7 @@ def refusal(measure: str, settings: EvaluationSettings) -> str | None:
 
 
 def document_refusal(settings: EvaluationSettings) -> str | None:
-    """Which settings keep a measure from being resampled by documents; None if none does."""
+    """Name the settings that keep a measure from being resampled by documents; None if there are none."""
     if counts_present_only(settings):
         return f"compat={settings.compat}, no_targets={settings.no_targets}"
     rule = settings.average_precision.rule(settings.trials)

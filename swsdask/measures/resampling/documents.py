@@ -118,7 +118,7 @@ class DrawnSystem:
         return found
 
     def _samples(self, drawn: Scored, population: Population) -> dict[str, Sample]:
-        """What each measure is computed from with weights of queries."""
+        """Return the sample of each measure, for weights of queries."""
         found: dict[str, Sample] = {}
         for family in self.families:
             found |= family.samples(drawn, population)

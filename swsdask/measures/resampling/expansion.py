@@ -53,7 +53,7 @@ class TrialCosts:
 
     @classmethod
     def of(cls, x: F64, weight: F64, query: I64, n_queries: int, *, target: bool) -> TrialCosts:
-        """From equally long columns: the x of trials, how many each row represents, and their query."""
+        """Build from equally long columns: the x of trials, how many each row represents, and their query."""
         order = np.argsort(query, kind="stable")
         x, weight = x[order], weight[order]
         there, first = np.unique(query[order], return_index=True)

@@ -119,7 +119,7 @@ class BestThreshold:
 
     @cached_property
     def _bounds(self) -> I64:
-        """Where blocks begin, by level."""
+        """Return the bounds of blocks, by level."""
         hits = np.append(0, np.cumsum(self.hits))[self._starts]
         steps = np.linspace(0, hits[-1], _BLOCKS + 1)[1:-1]
         return np.unique(np.concatenate([[0], np.searchsorted(hits, steps), [len(hits) - 1]]))
