@@ -22,8 +22,8 @@ from swsdask.model.corpus import Corpus, Discovered, Fragments, Stretches, Token
 from swsdask.model.discovery_settings import DiscoverySettings
 from swsdask.model.layers import Override
 from swsdask.model.results import Note
-from swsdask.model.secrets import without_secrets
 from swsdask.model.settings import Settings
+from swsdask.model.shown_text import without_secrets
 from swsdask.model.trials import given_score
 
 PER_QUERY = ("search_time.", "oov_count.")

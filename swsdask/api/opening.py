@@ -13,14 +13,13 @@ from swsdask.api.arguments import Location, Runs, named_runs, run_files
 from swsdask.api.manifest import differences
 from swsdask.archive.decoded import DETECTED, REFERENCE, detected, reference_table
 from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference, sources_of, tables_in_memory
-from swsdask.archive.protocols import Archive
+from swsdask.archive.protocols import Archive, FindRule
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.archive.tables import NO_HASHES
 from swsdask.formats.in_memory import Judged, Table, as_judgments
 from swsdask.formats.pipes import readable
 from swsdask.formats.reference.files import ReferenceFiles, find_reference
 from swsdask.model.errors import SettingsError, counted
-from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers, Override, Settled
 from swsdask.model.settings import Settings, load_preset
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from swsdask.api.arguments import Location, as_names
 from swsdask.api.opening import Evaluation
-from swsdask.archive.protocols import Archive
+from swsdask.archive.protocols import Archive, FindRule
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import board
@@ -333,7 +333,6 @@ def _require(files: str, needed: Iterable[str], result: Result) -> None:
 def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
     """The writer of the lines of MediaEval's tool, for document trials and a result with the numbers that it prints."""
     from swsdask.formats.reference.files import ReferenceFiles
-    from swsdask.model.finding import FindRule
     from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES, Loaded, write_mediaeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive

@@ -19,9 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.protocols import Run
+from swsdask.archive.protocols import FindRule, Run
 from swsdask.model.errors import SHOWN, Problems, counted
-from swsdask.model.finding import FindRule
 from swsdask.model.results import Note
 from swsdask.model.schemas import WITHOUT_TIMES
 from swsdask.model.settings import EvaluationSettings

@@ -20,9 +20,8 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.protocols import Archive, Cell, Run
+from swsdask.archive.protocols import Archive, Cell, FindRule, Run
 from swsdask.archive.reference_tables import document_ids, spoken_elsewhere
-from swsdask.model.finding import FindRule
 from swsdask.model.trials import I64, Detections, given_scores
 from swsdask.model.units import TICKS_PER_SECOND, id_hash
 

@@ -33,7 +33,7 @@ from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables
 from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import ArchiveError, Problems, counted
 from swsdask.model.layers import Layers
-from swsdask.model.secrets import without_secrets
+from swsdask.model.shown_text import without_secrets
 from swsdask.model.units import id_fault
 
 

@@ -16,8 +16,8 @@ from swsdask.archive.reference_tables import Excerpts, document_ids, spoken_else
 from swsdask.archive.rows import RowSum, canonical_scores
 from swsdask.model.errors import Problems, counted
 from swsdask.model.schemas import WITHOUT_TIMES, RunHeader, RunPiece
-from swsdask.model.secrets import without_secrets
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.shown_text import without_secrets
 from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange, finite_scores
 from swsdask.model.units import DocumentCodes, id_hash
 

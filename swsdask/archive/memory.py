@@ -11,7 +11,7 @@ import pyarrow as pa
 from swsdask.archive.cells import without_signed_zeros
 from swsdask.archive.encode import Codes, Tally, encode
 from swsdask.archive.occurrences import find_occurrences
-from swsdask.archive.protocols import Run
+from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables, read_judged
 from swsdask.archive.rows import cut, in_order, joined, pair_starts
 from swsdask.archive.sources import file_order, note_claims
@@ -27,7 +27,6 @@ from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import split_run
 from swsdask.formats.runs.resources import resources_of_runs
 from swsdask.model.errors import ArchiveError, Problems
-from swsdask.model.finding import FindRule
 from swsdask.model.schemas import SEGMENTS, RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections

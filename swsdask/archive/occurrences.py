@@ -55,8 +55,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from swsdask.archive.protocols import FindRule
 from swsdask.model.errors import InputError, Problem
-from swsdask.model.finding import FindRule
 from swsdask.model.schemas import FOUND_OCCURRENCES
 from swsdask.model.trials import I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND

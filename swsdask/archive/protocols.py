@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
-from swsdask.model.finding import FindRule
 from swsdask.model.resources import Resources, times_of_list
+from swsdask.model.settings import EvaluationSettings, TextFilter
 from swsdask.model.trials import Detections, ScoreRange
+from swsdask.model.units import whole_ticks
+
+Finder = Literal["own", "kwseval", "stdeval"]
+
+
+class FindRule(NamedTuple):
+    """How the occurrences of queries are found in the words: `find_gap` is in ticks; `finder` says whose rules hold."""
+
+    find_gap: int
+    text_filters: tuple[TextFilter, ...] = ()
+    finder: Finder = "own"
+
+    @classmethod
+    def of(cls, settings: EvaluationSettings) -> Self:
+        """The rule of an evaluation. Raises `SettingsError` for a gap that is no whole number of ticks."""
+        finder: Finder = settings.compat if settings.compat in ("kwseval", "stdeval") else "own"
+        return cls(whole_ticks("find_gap_s", settings.find_gap_s), settings.text_filters, finder)
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,9 @@ from swsdask.alignment.kwseval_segments import Spoken, kwseval_segments
 from swsdask.alignment.segment import Spans, segment_targets, tile
 from swsdask.archive.conditions import OF_RUNS, Divides, Evaluated, available, grouped, is_of_runs, parts
 from swsdask.archive.encode import Codes
-from swsdask.archive.protocols import Archive, Run
+from swsdask.archive.protocols import Archive, FindRule, Run
 from swsdask.archive.reference_tables import document_codes, document_ids, trial_counter
 from swsdask.model.errors import SettingsError
-from swsdask.model.finding import FindRule
 from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, asked_thresholds, weights
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Judgments, Reference, Segments

@@ -12,7 +12,7 @@ import pyarrow as pa
 from swsdask.archive.cells import Bounds, Groups, StoredCell
 from swsdask.archive.change import Kind
 from swsdask.archive.occurrences import find_occurrences, finder_of
-from swsdask.archive.protocols import Run
+from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import document_ids, spoken_elsewhere
 from swsdask.archive.run_table import StoredRun, read_runs_table, write_runs_table
 from swsdask.archive.storage import Storage
@@ -20,7 +20,6 @@ from swsdask.archive.tables import StoredFile, Verification, check_range, check_
 from swsdask.archive.versions import EvaluationManifest, manifest_name, opened, versions
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.model.errors import ArchiveError
-from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
 from swsdask.model.schemas import DOCUMENTS, FOUND_OCCURRENCES, JUDGMENTS, QUERIES, SEGMENTS, WORDS
 

@@ -18,7 +18,7 @@ from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, shares, 
 from swsdask.archive.lease import Lease, leased
 from swsdask.archive.memory import RunFile, read_reference, sources_of
 from swsdask.archive.occurrences import find_occurrences, finder_of
-from swsdask.archive.protocols import Run
+from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
 from swsdask.archive.rows import joined
 from swsdask.archive.run_table import Fragment, StoredRun
@@ -32,11 +32,10 @@ from swsdask.formats.pipes import Pipe
 from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.formats.runs.read import RunPart
 from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted
-from swsdask.model.finding import FindRule
 from swsdask.model.layers import Layers
 from swsdask.model.schemas import RunSource
-from swsdask.model.secrets import without_secrets
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.shown_text import without_secrets
 from swsdask.model.trials import I64, Detections
 from swsdask.places.reading import is_local, parted
 

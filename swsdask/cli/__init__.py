@@ -18,8 +18,7 @@ from swsdask import __version__
 from swsdask.cli.options import progress_options, storage_option
 from swsdask.ending import Ended, has_arrived
 from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError
-from swsdask.model.secrets import without_secrets
-from swsdask.model.visible import styled, visible
+from swsdask.model.shown_text import styled, visible, without_secrets
 
 COMMANDS = {
     "demo": ("demo", "Make a synthetic evaluation, score it, write a report."),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from swsdask.model.secrets import without_secrets
+from swsdask.model.shown_text import without_secrets
 
 NO_MEMORY = "Give the process more memory, or set a smaller rows_per_task or fewer workers."
 """What to do where memory is not enough."""
@@ -50,7 +50,7 @@ class Problem:
     """One thing that is wrong with an input.
 
     `file` is the path or URL as the user gave it, `line` counts from 1 (None where lines have no meaning). Secrets are
-    struck out (`model.secrets`).
+    struck out (`model.shown_text`).
     """
 
     file: str

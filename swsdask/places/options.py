@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.secrets import remember
+from swsdask.model.shown_text import remember
 
 OBJECT_STORES = ("s3", "gs", "abfs")
 """The protocols of whose stores an option is that names none: Amazon's, Google's, Azure's, under any name."""

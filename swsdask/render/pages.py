@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from swsdask.model.errors import counted
-from swsdask.model.visible import visible
+from swsdask.model.shown_text import visible
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 

@@ -15,7 +15,7 @@ from swsdask.archive import store
 from swsdask.archive.cells import StoredCell
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.occurrences import finder_of
-from swsdask.archive.protocols import Run
+from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
@@ -23,7 +23,6 @@ from swsdask.archive.vacuum import vacuum
 from swsdask.archive.versions import Layout, buckets_of
 from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError, InputError
-from swsdask.model.finding import FindRule
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.archive.occurrences import FINDER_VERSION, find_occurrences, spelled, units
+from swsdask.archive.protocols import Finder, FindRule
 from swsdask.archive.reference_tables import table_hash
 from swsdask.model.errors import InputError
-from swsdask.model.finding import Finder, FindRule
 from swsdask.model.schemas import FOUND_OCCURRENCES, WORDS
 from swsdask.model.settings import TextFilter
 from tests.archives import queries, table, words

@@ -15,7 +15,7 @@ import pytest
 from swsdask.cli import main
 from swsdask.formats.runs.rewrite import without_formula
 from swsdask.model.errors import LONGEST, Problem
-from swsdask.model.visible import styled, visible
+from swsdask.model.shown_text import styled, visible
 from swsdask.render.html import page
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 from tests.results import three_systems
