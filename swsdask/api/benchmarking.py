@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdask.alignment.trials import trial_columns
@@ -23,6 +24,7 @@ from swsdask.archive.store import StoredArchive
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
+from swsdask.model.tables import Tables
 from swsdask.places.writing import temporary_folder
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ process, in which threads are and worker processes are not."""
 
 
 @dataclass(frozen=True)
-class Benchmark:
+class Benchmark(Tables):
     """What scoring an archive cost.
 
     Attributes
@@ -68,12 +70,16 @@ class Benchmark:
     workers: int
 
     @property
+    def tables(self) -> dict[str, pa.Table]:
+        """The table of `to_arrow`: phases, with rows per second and the time relative to the bare read."""
+        rows, seconds = self.phase_table["rows"].cast(pa.float64()), self.phase_table["seconds"]
+        rates = self.phase_table.append_column("rows_per_second", pc.divide(rows, seconds))
+        return {"phases": rates.append_column("of_read", pc.divide(seconds, seconds[0]))}
+
+    @property
     def phases(self) -> pd.DataFrame:
         """The phases as a DataFrame, with rows per second and the time relative to the bare read."""
-        frame: pd.DataFrame = self.phase_table.to_pandas()
-        frame["rows_per_second"] = frame["rows"] / frame["seconds"]
-        frame["of_read"] = frame["seconds"] / frame["seconds"].iloc[0]
-        return frame
+        return self._frame("phases")
 
     def seconds_with(self, workers: int) -> float:
         """Return the least time of scoring with so many workers: only the phases that they share are divided."""

@@ -150,7 +150,7 @@ def discover(
     manifest = discovery_manifest(corpus, settled.settings.discovery, requested, runs, phones_file)
     return Result(
         table=tables.scores,
-        curves=tables.curves,
+        curve_table=tables.curves,
         manifest={**manifest, "classes": examples, **beside},
         notes=(*notes, *joined(tables.notes)),
     )

@@ -206,9 +206,9 @@ def score_observed(
         manifest["run"] |= {"statistics": of_statistics if kept else None, "results": of_results if results else None}
     return Result(
         table=tables.scores,
-        curves=tables.curves,
-        alignment=tables.alignment,
-        query_texts=_query_texts(archive.queries),
+        curve_table=tables.curves,
+        alignment_table=tables.alignment,
+        text_table=_query_texts(archive.queries),
         manifest=manifest,
         notes=(
             *evaluation.notes,

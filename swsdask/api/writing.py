@@ -281,7 +281,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
     if settings.trials != "virtual":
         raise SettingsError("STDEval's reports are of occurrences: set trials=virtual.")
     _require("STDEval's reports", NEEDED, result)
-    if result.alignment is None:
+    if result.alignment_table is None:
         raise SettingsError("STDEval's reports need the alignment: score with alignment=True, or --alignment.")
     documents = archive.documents
     reference = build_reference(archive, settings, [["source_type"]])
@@ -306,7 +306,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
         types={(row["document"], row["channel"]): row["source_type"] for row in places},
         times={system: _search_times(system, run["files"], archive) for system, run in result.manifest["runs"].items()},
     )
-    return partial(write_stdeval_output, result, evaluated, result.alignment)
+    return partial(write_stdeval_output, result, evaluated, result.alignment_table)
 
 
 def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[str, float]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from swsdask.model.late_import import LateImport
 from swsdask.model.measures import better, written
+from swsdask.model.tables import Tables
 from swsdask.model.trials import Bool
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Tied(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Tables):
     """Systems compared: rows of `INTERVALS` and `DIFFERENCES`, how they were made, and notes for the reader.
 
     `failures` are those of the gates that the comparison was made with.
@@ -168,16 +169,19 @@ class Comparison:
         return _by_measure(self.difference_table)
 
     @property
+    def tables(self) -> dict[str, pa.Table]:
+        """The tables by the names of `to_arrow`: intervals, differences."""
+        return {"intervals": self.interval_table, "differences": self.difference_table}
+
+    @property
     def intervals(self) -> pd.DataFrame:
         """Every number with its interval: system, condition, measure, value, low, high, standard_error."""
-        frame: pd.DataFrame = self.interval_table.to_pandas()
-        return frame
+        return self._frame("intervals")
 
     @property
     def differences(self) -> pd.DataFrame:
         """Every pair: a, b, condition, measure, difference (a - b), low, high and p values."""
-        frame: pd.DataFrame = self.difference_table.to_pandas()
-        return frame
+        return self._frame("differences")
 
 
 @dataclass(frozen=True, eq=False)

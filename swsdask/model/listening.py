@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from swsdask.model.late_import import LateImport
+from swsdask.model.tables import Tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ EVENTS = pa.schema(
 
 
 @dataclass(frozen=True, eq=False)
-class Errors:
+class Errors(Tables):
     """The errors of some systems: rows of `WORST_QUERIES` and of `EVENTS`, and notes.
 
     Attributes
@@ -72,13 +73,16 @@ class Errors:
     beta: float = math.nan
 
     @property
+    def tables(self) -> dict[str, pa.Table]:
+        """The tables by the names of `to_arrow`: queries, events."""
+        return {"queries": self.query_table, "events": self.event_table}
+
+    @property
     def queries(self) -> pd.DataFrame:
         """The queries, the costliest of each system first."""
-        frame: pd.DataFrame = self.query_table.to_pandas()
-        return frame
+        return self._frame("queries")
 
     @property
     def events(self) -> pd.DataFrame:
         """The false alarms and the missed targets of these queries."""
-        frame: pd.DataFrame = self.event_table.to_pandas()
-        return frame
+        return self._frame("events")

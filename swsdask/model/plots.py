@@ -48,7 +48,7 @@ class Figures:
     """
 
     table: pa.Table
-    curves: pa.Table
+    curve_table: pa.Table
     manifest: dict[str, Any]
 
     @property
@@ -306,11 +306,11 @@ class Figures:
     def _curve(self, system: str, condition: str, kind: str) -> tuple[F64, F64]:
         """A curve by ascending x where it is of priors or recall, else from the highest threshold down."""
         wanted = {"system": system, "condition": condition, "curve": kind}
-        rows = self.curves
+        rows = self.curve_table
         for column, value in wanted.items():
             rows = rows.filter(pc.equal(rows[column], value))
         if rows.num_rows == 0:
-            there = dict.fromkeys(self.curves["curve"].to_pylist())
+            there = dict.fromkeys(self.curve_table["curve"].to_pylist())
             raise SettingsError(
                 f"{system} has no curve {kind} in condition {condition!r}: its measures were not requested, or a "
                 f"class has no trials. Curves of this result: {', '.join(there) or 'none'}."

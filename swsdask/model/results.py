@@ -18,6 +18,7 @@ from swsdask.model.late_import import LateImport
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, distinct_headings, named, written
 from swsdask.model.plots import Figures
+from swsdask.model.tables import Tables
 from swsdask.model.trials import F64, I64
 
 if TYPE_CHECKING:
@@ -54,20 +55,6 @@ CURVES = pa.schema(
 - "ape_default", "ape_actual", "ape_affine" or "ape_pav" (x = prior log-odds, y = error rate);
 - "precision_recall" or "precision_recall_interpolated" (x = recall, y = precision).
 """
-
-NAMES = pa.dictionary(pa.int32(), pa.string())
-"""The type of names in tables in memory, where each name is held once: a fifth of the memory."""
-
-
-def coded(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table by a schema, its names as `NAMES` in order of first appearance: equal tables have equal codes."""
-    fields = [pa.field(f.name, NAMES, f.nullable) if pa.types.is_string(f.type) else f for f in schema]
-    columns = [
-        table[f.name].dictionary_encode() if pa.types.is_dictionary(f.type) else table[f.name].cast(f.type)
-        for f in fields
-    ]
-    return pa.table(columns, schema=pa.schema(fields))
-
 
 ALIGNMENT = pa.schema(
     [
@@ -139,29 +126,25 @@ def joined(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Result(Figures):
+class Result(Figures, Tables):
     """Scores of systems on one evaluation.
 
     `score` and `discover` return one.
 
     Attributes
     ----------
-    table : pyarrow.Table
-        All numbers in long form: system, condition, query (null: over all queries), measure, value. Names may be
-        dictionaries; `to_arrow` has strings.
-    curves : pyarrow.Table
-        The points of curves, as `CURVES` describes them, names likewise.
+    scores, curves, alignment, query_texts : pandas.DataFrame
+        The tables, made when they are read; `to_arrow` has the same in Arrow. `alignment` is None unless it was
+        requested, `query_texts` unless the list of queries has texts.
+    table, curve_table, alignment_table, text_table : pyarrow.Table
+        The tables as they are held, with dictionaries for repeated names.
     manifest : dict
         The signature (measures, settings, definitions, version, hashes of the inputs), the counts of what was dropped,
         and how the work ran.
     notes : tuple of str
         What a reader must know beside the numbers.
-    alignment : pyarrow.Table or None
-        One row per trial and per unmapped occurrence, if it was requested.
     comparison : Comparison or None
         Intervals and differences of these numbers, if `compare` made them; the report shows them.
-    query_texts : pyarrow.Table or None
-        The text of every query, if the list of queries has texts.
 
     Examples
     --------
@@ -178,12 +161,12 @@ class Result(Figures):
     """
 
     table: pa.Table
-    curves: pa.Table
+    curve_table: pa.Table
     manifest: dict[str, Any]
     notes: tuple[str, ...] = ()
-    alignment: pa.Table | None = field(default=None, repr=False)
+    alignment_table: pa.Table | None = field(default=None, repr=False)
     comparison: Comparison | None = field(default=None, repr=False)
-    query_texts: pa.Table | None = field(default=None, repr=False)
+    text_table: pa.Table | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         systems = len(self.table["system"].unique())
@@ -191,14 +174,34 @@ class Result(Figures):
         return f"<Result: {held}; {self.manifest.get('signature')}>"
 
     @property
-    def scores(self) -> pd.DataFrame:
-        """All numbers as a pandas DataFrame: system, condition, query, measure, value."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
-        return frame
+    def tables(self) -> dict[str, pa.Table | None]:
+        """The tables as they are held, by the names of `to_arrow`."""
+        return {
+            "scores": self.table,
+            "curves": self.curve_table,
+            "alignment": self.alignment_table,
+            "query_texts": self.text_table,
+        }
 
-    def to_arrow(self) -> pa.Table:
-        """All numbers as an Arrow table whose names are strings."""
-        return self.table.cast(SCORES)
+    @property
+    def scores(self) -> pd.DataFrame:
+        """All numbers in long form: system, condition, query (None: over all queries), measure, value."""
+        return self._frame("scores")
+
+    @property
+    def curves(self) -> pd.DataFrame:
+        """The points of all curves: system, condition, curve, threshold, x, y."""
+        return self._frame("curves")
+
+    @property
+    def alignment(self) -> pd.DataFrame | None:
+        """A row for each trial and each occurrence without one, if they were requested (``alignment=True``)."""
+        return None if self.alignment_table is None else self._frame("alignment")
+
+    @property
+    def query_texts(self) -> pd.DataFrame | None:
+        """The text of every query, if the list of queries has texts: query, text."""
+        return None if self.text_table is None else self._frame("query_texts")
 
     def to_csv(self, path: str | None = None) -> str | None:
         """All numbers in long form as CSV: a file with the columns of `scores`, or its text if no path is given.

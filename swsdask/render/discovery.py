@@ -258,7 +258,7 @@ def page(result: Result) -> str:
                 for condition in found.conditions
             ],
             about=ABOUT,
-            tallies=tallies(result.curves, found.systems, marks),
+            tallies=tallies(result.curve_table, found.systems, marks),
             classes=[
                 {"system": system, **marks[system], **kinds} for system, kinds in manifest.get("classes", {}).items()
             ],

@@ -61,11 +61,11 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
         return discovery_page(result)
     template = environment().get_template("report.html.j2")
     found = board(result.table, result.asked)
-    drawn = figures(result.curves, found)
-    calibrated = calibration(result.curves, found)
-    retrieved = retrieval(result.curves, found)
+    drawn = figures(result.curve_table, found)
+    calibrated = calibration(result.curve_table, found)
+    retrieved = retrieval(result.curve_table, found)
     ranked = {each.condition: compared(each, found) for each in correlations}
-    queries, left_out = by_query(result.table, found, result.query_texts)
+    queries, left_out = by_query(result.table, found, result.text_table)
     return template.render(
         title=_title(found),
         verdict=_verdict(found, result.comparison),

@@ -81,8 +81,8 @@ def write_kwseval_output(result: Result, evaluated: Evaluated, directory: Path) 
             (ending, iter([text]))
             for ending, text in kwseval_reports(evaluated, overall, {str(name): own for name, own in numbers.items()})
         ]
-        if result.alignment is not None:
-            own = result.alignment.filter(pc.equal(result.alignment["system"], system))
+        if result.alignment_table is not None:
+            own = result.alignment_table.filter(pc.equal(result.alignment_table["system"], system))
             texts.append(("alignment.csv", kwseval_alignment(own, evaluated.language, evaluated.texts)))
         for ending, lines in texts:
             path = directory / f"{system}.{ending}"

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from swsdask.model.errors import InputError, Problem, SettingsError
 from swsdask.model.leaderboard import board
-from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result, coded
+from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result
+from swsdask.model.tables import coded
 from swsdask.places.reading import Place, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
@@ -90,16 +91,10 @@ def write_outputs(
         If the directory cannot be written.
     """
     chosen = written_by_default(result) if outputs is None else outputs
-    tables = {
-        "scores": result.table,
-        "curves": result.curves,
-        "alignment": result.alignment,
-        "query_texts": result.query_texts,
-    }
     with together(directory) as hidden:
         others = [] if official is None else [str(path.relative_to(hidden)) for path in official(hidden)]
         others += [] if result.comparison is None else comparison_files(result.comparison, hidden)
-        for name, table in tables.items():
+        for name, table in result.tables.items():
             if table is not None and (name in chosen or name not in OUTPUTS):
                 _write_table(hidden / f"{name}.parquet", table, _SCHEMAS[name])
         if "json" in chosen:
@@ -109,7 +104,7 @@ def write_outputs(
             (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
         manifest = {**result.manifest, "notes": list(result.notes), "files": fingerprints(hidden)}
         _write_manifest(hidden, manifest)
-        listed = ("scores.parquet", "scores.json", *(f"{name}.parquet" for name in list(tables)[1:]))
+        listed = ("scores.parquet", "scores.json", *(f"{name}.parquet" for name in list(_SCHEMAS)[1:]))
         written = [name for name in (*listed, MANIFEST, "report.html") if (hidden / name).exists()]
         return [*written, *others]
 

@@ -98,7 +98,7 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
 
 
 def named(names: Sequence[str], code: I64) -> pa.Array:
-    """A column of names from their codes, negative where there is no name: as `model.results.coded` makes one."""
+    """A column of names from their codes, negative where there is no name: as `model.tables.coded` makes one."""
     first = np.full(len(names), len(code))
     there = np.flatnonzero(code >= 0)[::-1]
     first[code[there]] = there

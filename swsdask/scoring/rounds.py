@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.execution.executor import Executor, Progress
-from swsdask.model.results import CURVES, SCORES, Note, coded
+from swsdask.model.results import CURVES, SCORES, Note
+from swsdask.model.tables import coded
 
 MOST_SYSTEMS = 64
 """The maximum number of systems in a group."""

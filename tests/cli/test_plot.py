@@ -120,7 +120,7 @@ def test_messages(result: sws.Result, draw: Callable[[sws.Result], object], mess
 
 
 def test_a_curve_that_was_not_computed(result: sws.Result) -> None:
-    bare = sws.Result(result.table, result.curves.slice(0, 0), result.manifest)
+    bare = sws.Result(result.table, result.curve_table.slice(0, 0), result.manifest)
     with pytest.raises(sws.SettingsError, match="s00 has no curve det in condition 'all'"):
         bare.plot_det()
 

@@ -66,7 +66,7 @@ def test_points_of_the_error_tradeoff(own_cases: Path, curve: str, file: str) ->
         float(score): (float(p_miss), float(p_fa))
         for score, _, _, p_miss, p_fa, *_ in (line.split() for line in lines if line and not line.startswith("#"))
     }
-    rows = scored(own_cases / "kwseval/optimum").curves.to_pylist()
+    rows = scored(own_cases / "kwseval/optimum").to_arrow("curves").to_pylist()
     points = {row["threshold"]: (row["y"], row["x"]) for row in rows if row["curve"] == curve}
     assert points.pop(math.inf) == (1, 0)
     assert min(points) == min(printed)

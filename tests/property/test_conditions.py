@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,7 +154,7 @@ def test_numbers_are_those_of_a_literal_grouping(world: tuple[list[Row], list[Ro
     keys = [each for each in conditions(spoken) if any(each[1].values()) or each[2]]
     evaluation = opened(spoken)
     result = sws.score(evaluation, MEASURES, runs={"x": found}, by=[key for key, *_ in keys], alignment=True)
-    alignment = pa.table(result.alignment).to_pylist()
+    alignment = result.to_arrow("alignment").to_pylist()
     scores = result.scores
     overall = scores[scores["query"].isna() & (scores["condition"] != "all")]
     names = list(dict.fromkeys(overall["condition"]))

@@ -145,7 +145,7 @@ def test_the_order_of_systems_and_queries_never_shows() -> None:
     result = averaged(THREE)
     rows = result.table.to_pylist()
     random.Random(3).shuffle(rows)
-    shuffled = Result(pa.Table.from_pylist(rows, SCORES), result.curves, result.manifest)
+    shuffled = Result(pa.Table.from_pylist(rows, SCORES), result.curve_table, result.manifest)
     for options in ({}, {"interval": "bca", "adjust": "max-t"}):
         one, other = (sws.compare(each, replicates=300, seed=5, **options) for each in (result, shuffled))
         assert one.interval_table.equals(other.interval_table)

@@ -36,8 +36,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_they_are_a_literal_sort_of_the_alignment(files: Path, trials: str) -> None:
     evaluation = sws.open(files, settings={"evaluation": {"operating_point": {"beta": 20.0}, "trials": trials}})
     result = sws.score(evaluation, ["n_target", "p_miss", "p_fa"], runs=str(files / "runs"), alignment=True)
-    assert result.alignment is not None
-    rows = result.alignment.to_pylist()
+    assert result.alignment_table is not None
+    rows = result.alignment_table.to_pylist()
     rate: Counter[tuple[str, str, str]] = Counter()
     for row in result.table.to_pylist():
         if row["query"] is not None and not math.isnan(row["value"]):
@@ -74,8 +74,8 @@ def test_they_are_a_literal_sort_of_the_alignment(files: Path, trials: str) -> N
 
 def test_a_condition_lists_what_lies_in_it(files: Path) -> None:
     result = sws.score(files, ["n_target"], runs=str(files / "runs"), alignment=True)
-    assert result.alignment is not None
-    documents = sorted({row["document"] for row in result.alignment.to_pylist()})
+    assert result.alignment_table is not None
+    documents = sorted({row["document"] for row in result.alignment_table.to_pylist()})
     key = f"document_pattern:{documents[0]}|{documents[-1]}"
     found = sws.errors(files, runs=str(files / "runs"), by=["oov", key], queries=100, false_alarms=K)
     whole = sws.errors(files, runs=str(files / "runs"), queries=100, false_alarms=K)
@@ -85,7 +85,7 @@ def test_a_condition_lists_what_lies_in_it(files: Path) -> None:
     of_oov = {row["query"] for row in oov}
     of_all = [row for row in whole.query_table.to_pylist() if row["query"] in of_oov]
     assert [(row["query"], row["cost"]) for row in oov] == [(row["query"], row["cost"]) for row in of_all]
-    inside = [row for row in result.alignment.to_pylist() if row["document"] in (documents[0], documents[-1])]
+    inside = [row for row in result.alignment_table.to_pylist() if row["document"] in (documents[0], documents[-1])]
     condition = key.replace("_pattern:", "~")
     for row in found.query_table.to_pylist():
         if row["condition"] != condition:

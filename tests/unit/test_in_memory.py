@@ -79,7 +79,7 @@ def test_the_same_numbers_as_from_files(files: Files, form: str) -> None:
     )
     result = sws.score(evaluation, runs={"first": FORMS[form](RUN)}, by="source_type")
     assert engines.parquet(result.table) == engines.parquet(expected.table)
-    assert engines.parquet(result.curves) == engines.parquet(expected.curves)
+    assert engines.parquet(result.curve_table) == engines.parquet(expected.curve_table)
 
 
 @pytest.mark.parametrize("filters", [["charsplit"], ["charsplit", "notascii"], ["charsplit", "deletehyphens"]])
@@ -225,3 +225,28 @@ def test_names_are_escaped_in_html() -> None:
     result = sws.score(in_memory(), ["mtwv"], runs={"<script>": RUN})
     assert "<script>" not in result._repr_html_()
     assert "&lt;script&gt;" in result._repr_html_()
+
+
+def test_every_table_is_a_data_frame_and_arrow(files: Files) -> None:
+    result = sws.score(files.reference, runs={"a": files.run, "b": files.run}, alignment=True)
+    compared = sws.compare(files.reference, "atwv", runs={"a": files.run, "b": files.run}, replicates=50)
+    for given, names in (
+        (result, ("scores", "curves", "alignment", "query_texts")),
+        (compared, ("intervals", "differences")),
+        (sws.errors(files.reference, runs=files.run), ("queries", "events")),
+    ):
+        for name in names:
+            frame = getattr(given, name)
+            assert isinstance(frame, pd.DataFrame)
+            assert len(frame)
+            assert given.to_arrow(name).to_pandas().equals(frame)
+            assert not any(pa.types.is_dictionary(field.type) for field in given.to_arrow(name).schema)
+        first = getattr(given, names[0])
+        assert given.to_arrow().to_pandas().equals(first)
+        assert pa.table(given).to_pandas().equals(first)
+    with pytest.raises(sws.SettingsError, match=r"no table 'curve' here\. There are: scores, curves, alignment"):
+        result.to_arrow("curve")
+    plain = sws.score(files.reference, runs=files.run)
+    assert plain.alignment is None
+    with pytest.raises(sws.SettingsError, match="no table 'alignment'"):
+        plain.to_arrow("alignment")

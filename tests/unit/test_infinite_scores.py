@@ -133,7 +133,7 @@ def test_an_infinite_score_elsewhere_does_not_change_what_is_mapped() -> None:
     )
 
     def hits(rows: Rows) -> list[float]:
-        found = sws.score(evaluation, ["mtwv"], runs=rows, alignment=True).alignment
+        found = sws.score(evaluation, ["mtwv"], runs=rows, alignment=True).to_arrow("alignment")
         return [row["score"] for row in found.to_pylist() if row["outcome"] == "hit"]
 
     for score in (INF, -INF):

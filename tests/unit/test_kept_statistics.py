@@ -61,7 +61,7 @@ def ingested(folder: Path, case: str) -> Path:
 
 
 def results(found: sws.Result) -> tuple[bytes, bytes, tuple[str, ...]]:
-    return parquet(found.table), parquet(found.curves), found.notes
+    return parquet(found.table), parquet(found.curve_table), found.notes
 
 
 def taken(found: sws.Result) -> dict[str, int]:

@@ -77,9 +77,9 @@ def kill(hooked: Kill, monkeypatch: pytest.MonkeyPatch) -> Kill:
 OLD = replace(
     three_systems(),
     notes=("old",),
-    alignment=table([("a", "q1", "d", 1, 0.5, 1.0, 0.4, 0.9, 2.5, "YES", "hit")], ALIGNMENT),
+    alignment_table=table([("a", "q1", "d", 1, 0.5, 1.0, 0.4, 0.9, 2.5, "YES", "hit")], ALIGNMENT),
 )
-NEW = Result(OLD.table.slice(1), OLD.curves.slice(1), OLD.manifest, ("new",))
+NEW = Result(OLD.table.slice(1), OLD.curve_table.slice(1), OLD.manifest, ("new",))
 
 
 def score_out(text: str) -> Callable[[Path], list[Path]]:
@@ -93,7 +93,7 @@ def score_out(text: str) -> Callable[[Path], list[Path]]:
 
 def same(one: Result, other: Result) -> bool:
     """NaN equals itself."""
-    tables = (one.table, other.table), (one.curves, other.curves)
+    tables = (one.table, other.table), (one.curve_table, other.curve_table)
     return one.notes == other.notes and all(repr(a.to_pylist()) == repr(b.to_pylist()) for a, b in tables)
 
 

@@ -127,7 +127,7 @@ def test_ticks_are_labelled_in_per_cent() -> None:
 def test_a_plot_holds_every_system_and_its_operating_points_where_they_belong() -> None:
     result = three_systems()
     found = board(result.table)
-    plots = figures(result.curves, found)
+    plots = figures(result.curve_table, found)
     assert list(plots) == ["all", "oov=true", "oov=false"]
     for condition, (_, plot) in plots.items():
         assert plot["title"] == "averaged over queries, on NIST's axes"
@@ -159,7 +159,8 @@ def test_a_fitted_frame_has_the_ticks_around_the_points() -> None:
 
 def test_the_pooled_curve_is_marked_by_pooled_rates() -> None:
     result = three_systems()
-    pooled = result.curves.set_column(2, CURVES.field("curve"), pa.array(["det_pooled"] * result.curves.num_rows))
+    curves = result.curve_table
+    pooled = curves.set_column(2, CURVES.field("curve"), pa.array(["det_pooled"] * curves.num_rows))
     rates = [("good", "all", None, "p_fa_pooled", 0.001), ("good", "all", None, "p_miss_pooled", 0.25)]
     (plot,) = figures(pooled, board(pa.concat_tables([result.table, table(rates, SCORES)])))["all"]
     in_all = pooled.filter(pc.equal(pooled["condition"], "all"))

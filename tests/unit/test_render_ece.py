@@ -56,7 +56,7 @@ def calibrated_systems(names: tuple[str, ...] = ("good", "middling", "weak")) ->
     return replace(
         result,
         table=pa.concat_tables([result.table, table(scores, SCORES)]),
-        curves=pa.concat_tables([result.curves, table(points, CURVES)]),
+        curve_table=pa.concat_tables([result.curve_table, table(points, CURVES)]),
     )
 
 
@@ -66,7 +66,7 @@ def points_of(path: str) -> list[tuple[float, float]]:
 
 def test_curves_stand_where_their_numbers_say() -> None:
     result = calibrated_systems()
-    section = calibration(result.curves, board(result.table))["oov=true"]
+    section = calibration(result.curve_table, board(result.table))["oov=true"]
     assert [system["name"] for system in section["open"]] == list(board(result.table).ranked("oov=true"))
     middling = next(system for system in section["open"] if system["name"] == "middling")
     costs = [
@@ -81,7 +81,7 @@ def test_curves_stand_where_their_numbers_say() -> None:
         assert plot["prior"] == pytest.approx(plot["left"] + (-THRESHOLD - GRID[0]) * across, abs=0.06)
         drawn = {curve["kind"]: points_of(curve["path"]) for curve in plot["curves"]}
         assert list(drawn) == list(ece.KINDS)
-        rows = result.curves.to_pylist()
+        rows = result.curve_table.to_pylist()
         for kind, found in drawn.items():
             own = [
                 r
@@ -98,7 +98,7 @@ def test_the_second_plot_shows_cnxe_at_the_prior() -> None:
     result = calibrated_systems()
     found = board(result.table)
     grid = [x for x in GRID if x == pytest.approx(-THRESHOLD, abs=0.13)]
-    (system,) = [s for s in calibration(result.curves, found)["all"]["open"] if s["name"] == "weak"]
+    (system,) = [s for s in calibration(result.curve_table, found)["all"]["open"] if s["name"] == "weak"]
     plot = system["plots"][1]
     actual = next(points_of(c["path"]) for c in plot["curves"] if c["kind"] == "actual")
     near = min(actual, key=lambda point: abs(point[0] - plot["prior"]))
@@ -110,7 +110,7 @@ def test_the_second_plot_shows_cnxe_at_the_prior() -> None:
 def test_the_table_holds_every_number_and_what_was_imputed() -> None:
     result = calibrated_systems()
     found = board(result.table)
-    section = calibration(result.curves, found)["all"]
+    section = calibration(result.curve_table, found)["all"]
     assert section["threshold"] == "4.2000"
     assert [column["heading"] for column in section["columns"]] == [describe(m).heading for m in COLUMNS]
     for row in section["rows"]:
@@ -130,11 +130,11 @@ def test_the_page_says_what_is_pooled_and_draws_each_system_four_times_in_each_c
 
 def test_no_section_without_cnxe_and_no_pictures_without_curves() -> None:
     plain = three_systems()
-    assert calibration(plain.curves, board(plain.table)) == {}
+    assert calibration(plain.curve_table, board(plain.table)) == {}
     assert 'class="calibration"' not in page(plain)
     assert "C_nxe" not in page(plain)
-    without = replace(calibrated_systems(), curves=plain.curves)
-    assert all(section["open"] == [] for section in calibration(without.curves, board(without.table)).values())
+    without = replace(calibrated_systems(), curve_table=plain.curve_table)
+    assert all(section["open"] == [] for section in calibration(without.curve_table, board(without.table)).values())
     assert 'class="calibration"' in page(without)
     assert "Not drawn:" not in page(without)
 
@@ -143,7 +143,7 @@ def test_many_systems_are_folded_and_then_not_drawn(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(rendered, "DRAWN", 1)
     monkeypatch.setattr(tables, "MOST_DRAWN", 6)
     result = calibrated_systems()
-    section = calibration(result.curves, board(result.table))["all"]
+    section = calibration(result.curve_table, board(result.table))["all"]
     assert [len(section[part]) for part in ("open", "folded")] == [1, 1]
     assert section["not_drawn"] == 1
     text = page(result)

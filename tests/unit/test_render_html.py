@@ -119,7 +119,7 @@ def test_queries_are_in_the_page_with_all_their_numbers() -> None:
     result = three_systems()
     queries = pc.unique(result.table["query"].drop_null()).to_pylist()
     texts = table([(name, f"text of {name}") for name in queries[1:]], QUERY_TEXTS)
-    cube = Page(page(replace(result, query_texts=texts))).data()["by_query"]
+    cube = Page(page(replace(result, text_table=texts))).data()["by_query"]
     assert cube["texts"] == ["", *(f"text of {name}" for name in cube["rows"][1:])]
     expected = {
         (row["measure"], row["system"], row["query"]): row["value"]
@@ -264,7 +264,7 @@ def test_many_systems_are_not_all_drawn_at_once() -> None:
     result = made_up_result([made_up(f"s{k:02}", 1.0, targets, k) for k in range(20)], targets)
     seen = Page(page(result))
     boxes = [a for tag, a in seen.elements if tag == "input" and "data-system" in a]
-    plots = figures(result.curves, board(result.table))["all"]
+    plots = figures(result.curve_table, board(result.table))["all"]
     assert [("checked" in box) for box in boxes] == ([True] * 12 + [False] * 8) * len(plots)
     assert any("8 further systems" in text for text in seen.text)
     curves = [a["class"] or "" for tag, a in seen.elements if tag == "path" and "data-system" in a]
@@ -281,7 +281,7 @@ def test_curves_and_all_measures_of_many_systems_are_of_the_first_ones_and_the_p
     targets = [3]
     result = made_up_result([made_up(f"s{k}", 1.0, targets, k) for k in range(4)], targets)
     seen, found = Page(page(result)), board(result.table)
-    for plot in figures(result.curves, found)["all"]:
+    for plot in figures(result.curve_table, found)["all"]:
         assert [system["name"] for system in plot["systems"]] == list(found.ranked("all")[:2])
     assert any("Not drawn: 2 further systems; curves.parquet" in text for text in seen.text)
     assert any("Not shown: 3 further systems; scores.parquet has all." in text for text in seen.text)
@@ -299,16 +299,16 @@ def undecided() -> Result:
 
 def not_defined() -> Result:
     result = three_systems()
-    points = [(*list(row.values())[:4], math.nan, math.nan) for row in result.curves.to_pylist()]
+    points = [(*list(row.values())[:4], math.nan, math.nan) for row in result.curve_table.to_pylist()]
     rows = [(*list(row.values())[:4], math.nan) for row in result.table.to_pylist()]
-    return replace(result, curves=table(points, CURVES), table=table(rows, SCORES))
+    return replace(result, curve_table=table(points, CURVES), table=table(rows, SCORES))
 
 
 @pytest.mark.parametrize(
     "result",
     [
         Result(table([], SCORES), table([], CURVES), {}),
-        replace(three_systems(), curves=table([], CURVES)),
+        replace(three_systems(), curve_table=table([], CURVES)),
         replace(three_systems(), manifest={}, notes=()),
         Result(table([("s", "all", None, "eer", 0.1)], SCORES), table([], CURVES), MANIFEST),
         Result(table([("s", "all", "q", "ap", 0.1)], SCORES), table([], CURVES), MANIFEST),

@@ -63,7 +63,7 @@ def test_scores_json_of_nothing_is_an_empty_list() -> None:
 
 def test_all_files_are_there_and_read_back_the_same(tmp_path: Path) -> None:
     texts = table([("q", "a word")], QUERY_TEXTS)
-    result = replace(three_systems(), alignment=ALIGNED, query_texts=texts)
+    result = replace(three_systems(), alignment_table=ALIGNED, text_table=texts)
     write_outputs(result, tmp_path / "new" / "out")
     names = {path.name for path in (tmp_path / "new" / "out").iterdir()}
     assert names == {
@@ -76,13 +76,13 @@ def test_all_files_are_there_and_read_back_the_same(tmp_path: Path) -> None:
         "report.html",
     }
     back = read_outputs(tmp_path / "new" / "out")
-    assert back.query_texts is not None
-    assert back.query_texts.equals(texts)
+    assert back.text_table is not None
+    assert back.text_table.equals(texts)
     assert rows(back.table) == rows(result.table)
     assert back.to_arrow().schema == SCORES
-    assert rows(back.curves) == rows(result.curves)
-    assert back.alignment is not None
-    assert back.alignment.equals(ALIGNED)
+    assert rows(back.curve_table) == rows(result.curve_table)
+    assert back.alignment_table is not None
+    assert back.alignment_table.equals(ALIGNED)
     assert (back.manifest, back.notes) == (MANIFEST, result.notes)
     assert (tmp_path / "new" / "out" / "scores.json").read_text(encoding="utf-8") == scores_json(result)
 
@@ -103,7 +103,7 @@ def test_chosen_outputs_alone_are_written_and_scores_alone_are_read_again(tmp_pa
     assert write_outputs(result, tmp_path / "numbers", outputs=["scores"]) == ["scores.parquet", "manifest.json"]
     back = read_outputs(tmp_path / "numbers")
     assert rows(back.table) == rows(result.table)
-    assert back.curves.equals(CURVES.empty_table())
+    assert back.curve_table.equals(CURVES.empty_table())
     with pytest.raises(InputError, match=r"manifest\.json: .* found no entry 'scores\.parquet'"):
         read_outputs(tmp_path / "page")
 
@@ -153,12 +153,12 @@ def test_a_failure_leaves_the_earlier_result_as_it_was(
 
 
 def test_the_alignment_of_an_earlier_result_goes(tmp_path: Path) -> None:
-    write_outputs(replace(odd(), alignment=ALIGNED), tmp_path)
+    write_outputs(replace(odd(), alignment_table=ALIGNED), tmp_path)
     (tmp_path / "mine.txt").write_text("kept")
     write_outputs(odd(), tmp_path)
     assert not (tmp_path / "alignment.parquet").exists()
     assert (tmp_path / "mine.txt").read_text() == "kept"
-    assert read_outputs(tmp_path).alignment is None
+    assert read_outputs(tmp_path).alignment_table is None
 
 
 def test_infinities_in_a_manifest_are_words(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_infinities_in_a_manifest_are_words(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_result_is_an_error_that_names_the_file(tmp_path: Path, name: str, content: bytes | None) -> None:
-    write_outputs(replace(odd(), alignment=ALIGNED), tmp_path)
+    write_outputs(replace(odd(), alignment_table=ALIGNED), tmp_path)
     if content is None:
         (tmp_path / name).unlink()
     else:

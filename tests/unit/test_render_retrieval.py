@@ -32,7 +32,7 @@ def result() -> Result:
     return replace(
         made,
         table=pa.concat_tables([made.table, table(scores, SCORES)]),
-        curves=pa.concat_tables([made.curves, table(points, CURVES)]),
+        curve_table=pa.concat_tables([made.curve_table, table(points, CURVES)]),
     )
 
 
@@ -49,7 +49,7 @@ def test_curves_of_a_ranking() -> None:
 
 def test_curves_stand_where_they_should() -> None:
     made = result()
-    section = retrieval(made.curves, board(made.table))["all"]
+    section = retrieval(made.curve_table, board(made.table))["all"]
     assert [column["heading"] for column in section["columns"]] == ["AP", "P@5"]
     assert [row["cells"][1]["text"] for row in section["rows"] if row["system"] == "good"] == ["0.2500"]
     (picture,) = section["open"]

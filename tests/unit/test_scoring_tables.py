@@ -16,7 +16,8 @@ from swsdask.measures.judged_retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.measures.measure import Scored
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.model.results import CURVES, NAMES, SCORES, Note, Result, coded, joined
+from swsdask.model.results import CURVES, SCORES, Note, Result, joined
+from swsdask.model.tables import NAMES, coded
 from swsdask.scoring.result_tables import curve_table, named, score_table
 from swsdask.scoring.score import count_archive, score_archive
 from swsdask.statistics.counts import Counts

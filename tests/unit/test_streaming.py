@@ -54,7 +54,7 @@ def test_any_batches_in_any_order_give_the_same_bits(archive: sws.Evaluation, sc
         scorer.update(batch)
     result = scorer.result()
     assert engines.parquet(result.table) == engines.parquet(scored.table)
-    assert engines.parquet(result.curves) == engines.parquet(scored.curves)
+    assert engines.parquet(result.curve_table) == engines.parquet(scored.curve_table)
     assert result.manifest["inputs"] == scored.manifest["inputs"]
     assert result.manifest["signature"] == scored.manifest["signature"]
 
@@ -67,7 +67,7 @@ def test_what_comes_out_goes_in_again(archive: sws.Evaluation, scored: sws.Resul
     evaluation = sws.open(documents=documents, queries=queries, occurrences=occurrences, preset="sws2013")
     result = sws.score(evaluation, MEASURES, runs=detections, by="oov")
     assert engines.parquet(result.table) == engines.parquet(scored.table)
-    assert engines.parquet(result.curves) == engines.parquet(scored.curves)
+    assert engines.parquet(result.curve_table) == engines.parquet(scored.curve_table)
 
 
 def test_a_batch_with_a_fault_adds_nothing(archive: sws.Evaluation) -> None:
