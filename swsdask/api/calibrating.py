@@ -19,7 +19,7 @@ from swsdask.calibration.fitting import MEASURES, CalibrationMethod, fit
 from swsdask.calibration.maps import Calibration
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.formats.find import find_runs
-from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import select
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import SettingsError
@@ -34,6 +34,7 @@ def calibrate(
     *,
     frame_shift: float | None = None,
     negate_scores: bool = False,
+    segments: Location | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
@@ -52,6 +53,8 @@ def calibrate(
         Seconds per frame, for tables whose times are frame numbers.
     negate_scores : bool, default False
         Negate the scores of tables, for tables whose scores are costs.
+    segments : path or URL, optional
+        Kaldi's file of segments: the documents of tables are utterances, whose times are counted from their start.
     executor : Executor, optional
         Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says.
     progress : Progress, optional
@@ -92,7 +95,7 @@ def calibrate(
         rows = rows_to_score(evaluation, runs)
         workers = stack.enter_context(working(settings, executor, rows, progress))
         archive, systems = stack.enter_context(
-            with_runs(evaluation, runs, workers, None, Encoding(frame_shift, negate_scores))
+            with_runs(evaluation, runs, workers, None, read_encoding(frame_shift, negate_scores, segments))
         )
         if len(systems) != 1:
             raise SettingsError(f"A calibration is fitted on one system; found {', '.join(systems) or 'none'}.")
@@ -117,6 +120,7 @@ def apply_calibration(
     keep_decisions: bool = False,
     frame_shift: float | None = None,
     negate_scores: bool = False,
+    segments: Location | None = None,
     progress: Progress | None = None,
 ) -> list[Applied]:
     """Write runs with calibrated scores.
@@ -138,6 +142,8 @@ def apply_calibration(
         Seconds per frame, for tables whose times are frame numbers.
     negate_scores : bool, default False
         Negate the scores of tables, for tables whose scores are costs.
+    segments : path or URL, optional
+        Kaldi's file of segments: the documents of tables are utterances, whose times are counted from their start.
     progress : Progress, optional
         Receives the phases of the work.
 
@@ -174,5 +180,5 @@ def apply_calibration(
         threshold = point.resolve(0, 0).bayes_threshold
     if progress is not None:
         progress.begin("writing calibrated runs", 0)
-    encoding = Encoding(frame_shift, negate_scores)
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     return apply_to_runs(fitted.map, files, os.fspath(out), None if keep_decisions else threshold, encoding)

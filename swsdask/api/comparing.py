@@ -10,7 +10,7 @@ from swsdask.api.arguments import Location, Runs, as_names
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.execution.executor import Executor, Progress
-from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.encoding import Encoding, read_encoding
 from swsdask.model.comparison import Comparison, Resampling
 from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
@@ -86,6 +86,7 @@ def compare(
     by: str | Iterable[str] = (),
     frame_shift: float | None = None,
     negate_scores: bool = False,
+    segments: Location | None = None,
     resample: Literal["queries", "documents"] = "queries",
     seed: int = 0,
     replicates: int | None = None,
@@ -117,7 +118,7 @@ def compare(
         The runs to score, as for `score`; of an evaluation only.
     by : str or iterable of str, optional
         Conditions, as for `score`; of an evaluation only.
-    frame_shift, negate_scores : optional
+    frame_shift, negate_scores, segments : optional
         How runs are encoded, as for `score`.
     resample : {"queries", "documents"}
         What is drawn again: the queries; or the documents too, independently (of an evaluation only). Of a result
@@ -192,7 +193,7 @@ def compare(
         samples, n_queries = _samples(result, names)
     else:
         evaluation = source if isinstance(source, Evaluation) else open_evaluation(source)
-        encoding = Encoding(frame_shift, negate_scores)
+        encoding = read_encoding(frame_shift, negate_scores, segments)
         result, samples, n_queries, n_documents = sample_evaluation(
             evaluation, names, runs, by, encoding, executor, progress, documents=resample == "documents"
         )

@@ -13,7 +13,7 @@ from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest as ingest_files
 from swsdask.execution.executor import Executor, Progress
-from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.errors import SettingsError
 
 
@@ -33,6 +33,7 @@ def ingest(
     settings: Mapping[str, Any] | None = None,
     frame_shift: float | None = None,
     negate_scores: bool = False,
+    segments: Location | None = None,
     replace_runs: bool = False,
     change_settings: bool = False,
     buckets: int | None = None,
@@ -63,6 +64,8 @@ def ingest(
         Seconds per frame, for tables whose times are frame numbers.
     negate_scores : bool, default False
         Negate the scores of tables, for tables whose scores are costs.
+    segments : path or URL, optional
+        Kaldi's file of segments: the documents of tables are utterances, whose times are counted from their start.
     replace_runs : bool, default False
         Replace runs of the archive that have the same name and another content.
     change_settings : bool, default False
@@ -117,7 +120,7 @@ def ingest(
         return ingest_files(
             os.fspath(archive),
             reference_files(reference, ecf, rttm, queries, lexicon, vocabulary) if given else judged,
-            run_files(given_runs, Encoding(frame_shift, negate_scores)),
+            run_files(given_runs, read_encoding(frame_shift, negate_scores, segments)),
             resolved.evaluation,
             replace=replace_runs,
             keep=layers,

@@ -8,7 +8,7 @@ from swsdask.api.arguments import Location, Runs
 from swsdask.api.opening import Evaluation
 from swsdask.api.scoring import score_observed
 from swsdask.execution.executor import Executor, Progress
-from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.errors import SettingsError
 from swsdask.model.listening import Errors
 
@@ -22,6 +22,7 @@ def errors(
     false_alarms: int = 10,
     frame_shift: float | None = None,
     negate_scores: bool = False,
+    segments: Location | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Errors:
@@ -39,7 +40,7 @@ def errors(
         How many queries of each system are listed, the costliest first: P_miss + beta P_fa of the query.
     false_alarms : int, default 10
         How many false alarms of each query are listed, the highest scores first; at most 100.
-    frame_shift, negate_scores, executor, progress : optional
+    frame_shift, negate_scores, segments, executor, progress : optional
         As for `score`.
 
     Returns
@@ -71,7 +72,7 @@ def errors(
     if not 0 <= false_alarms <= KEPT:
         raise SettingsError(f"false_alarms is {false_alarms}; expected a number from 0 to {KEPT}.")
     observer = WorstQueries(queries, false_alarms)
-    encoding = Encoding(frame_shift, negate_scores)
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     result = score_observed(
         evaluation, ["n_target"], runs, by, encoding, executor=executor, progress=progress, observer=observer
     )

@@ -50,7 +50,7 @@ def with_runs(
     archive = evaluation.archive
     held = evaluation.systems
     if encoding and (not runs or _are_systems(runs, held)):
-        raise SettingsError("A frame shift and negated scores apply to files: an archive is already decoded.")
+        raise SettingsError("A frame shift, negated scores and segments apply to files: an archive is already decoded.")
     if not runs:
         if runs is not None or not held:
             raise SettingsError("No RUN to score: give files, directories or globs, or an archive that holds runs.")

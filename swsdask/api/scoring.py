@@ -21,7 +21,7 @@ from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.local import SerialExecutor
-from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.encoding import Encoding, read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
 from swsdask.measures.measure import Measure
 from swsdask.measures.processing_load import ProcessingLoad
@@ -46,6 +46,7 @@ def score(
     by: str | Iterable[str] = (),
     frame_shift: float | None = None,
     negate_scores: bool = False,
+    segments: Location | None = None,
     executor: Executor | None = None,
     alignment: bool = False,
     buckets: int | None = None,
@@ -75,6 +76,8 @@ def score(
         Seconds per frame, for tables whose times are frame numbers, such as those of Kaldi's kws-search.
     negate_scores : bool, default False
         Negate the scores of tables, for tables whose scores are costs.
+    segments : path or URL, optional
+        Kaldi's file of segments: the documents of tables are utterances, whose times are counted from their start.
     executor : Executor, optional
         Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says. The numbers do not depend
         on it.
@@ -128,7 +131,7 @@ def score(
     >>> list(result.scores["condition"].unique())
     ['all', 'oov=false', 'oov=true']
     """
-    encoding = Encoding(frame_shift, negate_scores)
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     return score_observed(evaluation, measures, runs, by, encoding, executor, alignment, buckets, progress, cache=cache)
 
 
@@ -227,12 +230,13 @@ def plan(
     by: str | Iterable[str] = (),
     frame_shift: float | None = None,
     negate_scores: bool = False,
+    segments: Location | None = None,
 ) -> str:
     """Check everything that `score` would read, and report what it would do. Scores nothing.
 
     Parameters
     ----------
-    evaluation, measures, runs, by, frame_shift, negate_scores : optional
+    evaluation, measures, runs, by, frame_shift, negate_scores, segments : optional
         As for `score`.
 
     Returns
@@ -259,7 +263,7 @@ def plan(
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
     names, families, settings = requested(measures, evaluation.settings)
     given, by = named_runs(runs, evaluation.systems, judged=evaluation.judged), as_names(by) or []
-    encoding = Encoding(frame_shift, negate_scores)
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     with with_runs(evaluation, given, SerialExecutor(), None, encoding) as (archive, systems):
         held = [run for run in archive.runs if run.system in systems]
         notes = (

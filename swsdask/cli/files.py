@@ -88,11 +88,9 @@ def convert(run: str, target: str, system: str | None, harmless: bool, encoded: 
     table in text that stays one keeps its columns and quotes too.
     """
     from swsdask.formats.pipes import readable
-    from swsdask.formats.runs.encoding import Encoding
+    from swsdask.formats.runs.encoding import read_encoding
     from swsdask.formats.runs.write import convert
     from swsdask.model.errors import counted
 
-    rows = convert(
-        readable(run), target, system, Encoding(encoded.frame_shift, encoded.negate_scores), harmless=harmless
-    )
+    rows = convert(readable(run), target, system, read_encoding(**encoded.arguments()), harmless=harmless)
     click.echo(f"{target}: {counted(rows, 'detections')}")

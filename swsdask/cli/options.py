@@ -266,10 +266,11 @@ discovery_settings_options = _stack(*_settings("discovery", "coverage=union or f
 
 @dataclass(frozen=True)
 class Encoded:
-    """--frame-shift, --negate-scores."""
+    """--frame-shift, --negate-scores, --segments."""
 
     frame_shift: float | None
     negate_scores: bool
+    segments: str | None
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of everything that reads runs."""
@@ -283,6 +284,7 @@ encoding_options = _together(
         "--frame-shift", type=float, metavar="SECONDS", help="RUNs are tables whose times are frames, as Kaldi's."
     ),
     click.option("--negate-scores", is_flag=True, help="RUNs are tables whose scores are costs, as Kaldi's -log p."),
+    click.option("--segments", metavar="FILE", help="RUNs are tables of utterances, which Kaldi's FILE places."),
 )
 
 

@@ -96,7 +96,80 @@ def test_what_is_no_frame_and_what_is_no_table(swsdask: Call, files: Files) -> N
     assert "bad.txt:3: expected a score; found '-y'" in outcome.err
     outcome = swsdask("score", files.reference, files.run, *FRAMES)
     assert outcome.code == 2
-    assert "expected a table: only tables can have frames for times, or negated scores" in outcome.err
+    assert "expected a table: only tables can have frames for times, negated scores or utterances" in outcome.err
     outcome = swsdask("score", files.reference, files.run, "--frame-shift", "0")
     assert outcome.code == 2
     assert "expected a frame shift in seconds, e.g. 0.01; found 0.0." in outcome.err
+
+
+SEGMENTS = """a-001 a 0.25 8.0
+a-002 a 0000004.5  9.00
+a-002 a 4.5 9
+b-001 b 2990.125 -1
+"""
+IN_UTTERANCES = """K1 a-001 85 165 0.105360516
+K2 a-002 50 100  0.693147181
+K1 a-002 550 600 2.302585093
+K1 b-001 1000 1050 0.010050336
+"""
+"""Start and end are 0.25 + 0.85 = 1.1 and 1.9; 4.5 + 0.5 = 5 and 5.5; 10 and 10.5; 3000.125 and 3000.625."""
+PLACED = [("K1", "a", 1.1, 1.9, 0.105360516), ("K2", "a", 5.0, 5.5, 0.693147181), ("K1", "a", 10.0, 10.5, 2.302585093)]
+PLACED += [("K1", "b", 3000.125, 3000.625, 0.010050336)]
+
+
+@pytest.mark.parametrize("form", ["kaldi", "tsv", "parquet", "memory"])
+def test_utterances_are_placed_in_recordings(swsdask: Call, files: Files, form: str) -> None:
+    """Kaldi's kws_results with its segments: every row as a reader of both files places it."""
+    segments = files.write("segments", SEGMENTS)
+    plain = files.write("plain/x.txt", "".join(f"{q} {d} {s} {e} {-c}\n" for q, d, s, e, c in PLACED))
+    rows = [line.split() for line in IN_UTTERANCES.splitlines()]
+    columns = {
+        "query": [row[0] for row in rows],
+        "document": [row[1] for row in rows],
+        "start": [int(row[2]) for row in rows],
+        "duration": [int(row[3]) - int(row[2]) for row in rows],
+        "score": [float(row[4]) for row in rows],
+    }
+    run: object = files.write("x.txt", IN_UTTERANCES)
+    if form == "tsv":
+        lines = ["\t".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+        run = files.write("x.tsv", "\n".join(["\t".join(columns), *lines, ""]))
+    elif form == "parquet":
+        run = files.folder / "x.parquet"
+        pq.write_table(pa.table(columns), run)
+    elif form == "memory":
+        run = {"x": pa.table(columns)}
+    evaluation = sws.open(files.reference, settings={"evaluation": {"outside": "false_alarm"}})
+    found = sws.score(
+        evaluation, ["mtwv", "map"], runs=run, frame_shift=0.01, negate_scores=True, segments=segments, alignment=True
+    )
+    expected = sws.score(evaluation, ["mtwv", "map"], runs=plain, alignment=True)
+    assert found.table.equals(expected.table)
+    assert found.to_arrow("alignment").equals(expected.to_arrow("alignment"))
+    detected = expected.to_arrow("alignment").to_pylist()
+    placed = {
+        (row["query"], row["document"], row["start"], row["end"], -row["score"]) for row in detected if row["end"]
+    }
+    assert placed == set(PLACED)
+    if form == "kaldi":
+        assert swsdask("convert", run, files.folder / "y.tsv", *FRAMES, "--segments", segments).code == 0
+        assert (files.folder / "y.tsv").read_text().splitlines()[1].split("\t")[:3] == ["x", "K1", "a"]
+        archive = files.folder / "archive"
+        told = swsdask("ingest", archive, files.reference, "--run", run, *FRAMES, "--segments", segments, *HOW[:2])
+        assert told.code == 0, told.err
+        assert sws.score(str(archive), ["mtwv", "map"]).table.equals(expected.table)
+
+
+def test_segments_that_are_none(swsdask: Call, files: Files) -> None:
+    run = files.write("x.txt", IN_UTTERANCES + "K2 c-001 1 2 0.5\nK2 c-001 3 4 0.5\n")
+    outcome = swsdask("score", files.reference, run, *FRAMES, "--segments", files.write("segments", SEGMENTS))
+    assert outcome.code == 2
+    assert "x.txt:5: expected an utterance of the file of segments; found 'c-001'" in outcome.err
+    assert "x.txt:6: expected an utterance" in outcome.err
+    bad = files.write("bad", "a-001 a 0 1\na-002 a x 2\na-003 a\na-001 b 0 1\n")
+    outcome = swsdask("score", files.reference, run, *FRAMES, "--segments", bad)
+    assert outcome.code == 2
+    for line, what in ((2, "an utterance: name"), (3, "an utterance: name"), (4, "each utterance once")):
+        assert f"bad:{line}: expected {what}" in outcome.err
+    outcome = swsdask("score", files.reference, run, "--segments", files.write("none", "\n"))
+    assert "none:1: expected at least one utterance; found none" in outcome.err

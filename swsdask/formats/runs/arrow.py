@@ -243,13 +243,15 @@ def _read(
 class Batch(NamedTuple):
     """Some rows of a table: Arrow columns as `run_arrow.read_rows` wants them, and the line of each row.
 
-    Where the table has no lines, rows are counted from `first_row`. `unread` are the lines that are no rows, and why.
+    Where the table has no lines, rows are counted from `first_row`. `unread` are the lines that are no rows, and why;
+    `faulty` are rows, counted from 0, with a fault that is known already.
     """
 
     columns: Mapping[str, pa.Array]
     lines: NDArray[np.int64] | None
     first_row: int = 1
     unread: tuple[tuple[int, FormatError], ...] = ()
+    faulty: tuple[tuple[int, FormatError], ...] = ()
 
 
 class _Ids:
@@ -348,6 +350,8 @@ class Gathering:
     def _add(self, batch: Batch) -> None:
         """Add the good rows of a batch, and the problems of the others."""
         faults = RowFaults(len(batch.columns["query"]))
+        for row, fault in batch.faulty:
+            faults.note(row, fault)
         rows = read_rows(batch.columns, faults)
         system = np.zeros(len(faults.good), np.int32)
         if rows.system is not None:

@@ -42,8 +42,10 @@ def read_run(
         elif found in TABLES:
             yield from _reader(found)(url, problems, rows_per_piece, system, encoding)
         else:
-            expected = "a table: only tables can have frames for times, or negated scores"
-            problems.add(url, None, expected, f"{found.value}", "Leave out --frame-shift and --negate-scores.")
+            expected = "a table: only tables can have frames for times, negated scores or utterances"
+            problems.add(
+                url, None, expected, f"{found.value}", "Leave out --frame-shift, --negate-scores and --segments."
+            )
 
 
 def _reader(found: Format) -> Callable[..., Iterator[RunPiece]]:
