@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from swsdask.archive.memory import RunFile
 from swsdask.formats.files import file_size
-from swsdask.formats.find import find_runs
+from swsdask.formats.find import Known, find_runs
 from swsdask.formats.in_memory import Table, TableRun, as_arrow, is_table
 from swsdask.formats.pipes import readable
 from swsdask.formats.runs.encoding import Encoding
@@ -72,8 +72,13 @@ def _run(run: Location | Table, name: str, system: str | None, judged: bool) -> 
     return TableRun(name, as_arrow(run, name), system, judged=judged)
 
 
-def run_files(runs: GivenRuns, encoding: Encoding | None = None) -> list[RunFile | TableRun]:
-    """The files and tables that runs are in. Raises `InputError` for what names none."""
+def run_files(
+    runs: GivenRuns, encoding: Encoding | None = None, known: Known | None = None
+) -> list[RunFile | TableRun]:
+    """The files and tables that runs are in. Raises `InputError` for what names none.
+
+    Files in folders that are `known` are not opened.
+    """
     named = runs if isinstance(runs, dict) else {}
     sources: list[RunFile | TableRun] = [
         replace(run, encoding=encoding) if isinstance(run, TableRun) else RunFile(run, system, encoding)
@@ -82,7 +87,7 @@ def run_files(runs: GivenRuns, encoding: Encoding | None = None) -> list[RunFile
     given = runs if isinstance(runs, list) else []
     sources += [replace(run, encoding=encoding) for run in given if isinstance(run, TableRun)]
     files = [run for run in given if isinstance(run, str)]
-    return sources + [RunFile(url, encoding=encoding) for url in (find_runs(files) if files else [])]
+    return sources + [RunFile(url, encoding=encoding) for url in (find_runs(files, known) if files else [])]
 
 
 def rows_about(runs: Iterable[RunFile | TableRun]) -> int:

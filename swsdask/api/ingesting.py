@@ -9,6 +9,8 @@ from typing import Any
 from swsdask.api.arguments import Location, Runs, named_runs, rows_about, run_files
 from swsdask.api.opening import judged_files, layers_of, reference_files
 from swsdask.api.runs import working
+from swsdask.archive.known_sources import known_sources
+from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest as ingest_files
@@ -36,6 +38,7 @@ def ingest(
     segments: Location | None = None,
     replace_runs: bool = False,
     change_settings: bool = False,
+    rehash: bool = False,
     buckets: int | None = None,
     codec: str = "lz4",
     executor: Executor | None = None,
@@ -70,6 +73,8 @@ def ingest(
         Replace runs of the archive that have the same name and another content.
     change_settings : bool, default False
         Keep the given settings from now on, where they differ from those that the archive keeps.
+    rehash : bool, default False
+        Read also files that did not change since they were ingested.
     buckets : int, optional
         The number of parts into which a new archive divides its queries. Default: chosen by the size.
     codec : str, default "lz4"
@@ -95,7 +100,8 @@ def ingest(
 
     Notes
     -----
-    Either everything is committed or nothing. A run that the archive has already, with the same content, stays.
+    Either everything is committed or nothing. A run that the archive has already, with the same content, stays. A file
+    is not read again if its size and its ETag, or the time of its last change, are as they were when it was ingested.
 
     Examples
     --------
@@ -106,8 +112,9 @@ def ingest(
     >>> archive.version, [run.rows for run in archive.runs]
     (1, [243, 220, 234, 214, 131])
     """
+    url = os.fspath(archive)
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
-    kept = open_archive(os.fspath(archive)).kept if is_archive(os.fspath(archive)) else None
+    kept = open_archive(url).kept if is_archive(url) else None
     layers = layers if kept is None else layers.over(kept)
     resolved = layers.settings()
     given = reference is not None or any((ecf, rttm, queries))
@@ -116,11 +123,14 @@ def ingest(
     judged = None if qrels is None else judged_files(qrels, runs, (reference, ecf, rttm, queries))
     given_runs = named_runs(runs, judged=layers.judged)
     layout = Layout(buckets=buckets, codec=codec)
-    with working(resolved, executor, rows_about(run_files(given_runs)), progress) as workers:
+    encoding = read_encoding(frame_shift, negate_scores, segments)
+    known = known_sources(Storage(url), resolved.evaluation, encoding, rehash=rehash)
+    files = run_files(given_runs, encoding, known.among)
+    with working(resolved, executor, rows_about(known.unknown(files)), progress) as workers:
         return ingest_files(
-            os.fspath(archive),
+            url,
             reference_files(reference, ecf, rttm, queries, lexicon, vocabulary) if given else judged,
-            run_files(given_runs, read_encoding(frame_shift, negate_scores, segments)),
+            files,
             resolved.evaluation,
             replace=replace_runs,
             keep=layers,
@@ -128,4 +138,5 @@ def ingest(
             layout=layout,
             executor=workers,
             progress=None if progress is None else lambda label: progress.begin(label, 0),
+            known=known,
         )

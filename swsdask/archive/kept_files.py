@@ -34,8 +34,12 @@ from swsdask.archive.versions import KEPT
 from swsdask.model.errors import ArchiveError
 
 PACKAGE = Path(__file__).resolve().parents[1]
+OF_READING = ("archive", "formats", "kernels", "model", "places")
 OF_STATISTICS = ("model", "kernels", "alignment", "statistics", "archive")
 OF_RESULTS = (*OF_STATISTICS, "measures", "scoring")
+SOURCES = f"{KEPT}/sources.json"
+"""The file of `archive.known_sources`."""
+
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -106,10 +110,10 @@ def can_keep(archive: object) -> bool:
 
 
 def kept_for(contents: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a file is one that this release keeps of a run with one of these content hashes."""
+    """Whether a file is one that this release keeps, of a run with one of these content hashes or of all."""
     runs = list(contents)
     folders = {f"{KEPT}/{version(of)}/{content}" for of in (OF_STATISTICS, OF_RESULTS) for content in runs}
-    return lambda name: name.rpartition("/")[0] in folders
+    return lambda name: name == SOURCES or name.rpartition("/")[0] in folders
 
 
 @cache

@@ -15,6 +15,7 @@ from typing import Any
 from swsdask.archive.change import Change
 from swsdask.archive.encode import Codes, Tally, encode
 from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, shares, spill
+from swsdask.archive.known_sources import KnownSources
 from swsdask.archive.lease import Lease, leased
 from swsdask.archive.memory import RunFile, read_reference, sources_of
 from swsdask.archive.occurrences import find_occurrences, finder_of
@@ -105,13 +106,16 @@ def write_runs(
     layout: Layout | None = None,
     executor: Executor | None = None,
     progress: Callable[[str], None] | None = None,
+    known: KnownSources | None = None,
+    unread: Sequence[RunFile] = (),
 ) -> StoredArchive:
     """Write the runs of some sources into an archive, made of `tables` if there is none; open it as it then is.
 
     Without `tables` the archive must be there; with them it must be theirs. A run that is there already with the same
     content is left as it is; another one of the same name is replaced only if `replace`. A new archive keeps the layers
     `keep` of the settings; one that is there must keep settings that are equal, or takes these if `change_settings`.
-    `progress` is called with what has been done.
+    `progress` is called with what has been done. `unread` are files that the archive knows, of
+    which it has all runs; what is read becomes `known` too.
 
     Raises `InputError` with everything that is wrong with the sources, and with unknown queries and documents where the
     settings call them an error; `ArchiveError` if the archive or the storage does not admit the change.
@@ -122,9 +126,7 @@ def write_runs(
         if executor is not None:
             executor.check([lease.place, *_inputs(sources)])
         change = begin(lease, tables, settings, layout, replace=replace, keep=keep, change_settings=change_settings)
-        codes = codes_of(change)
-        buckets = change.base.buckets
-        bucket_of_query = buckets_of(codes.query_ids, buckets)
+        claims = _claims(unread, known, change)
 
         def telling(verb: str) -> Callable[[str], None]:
             def tell(label: str) -> None:
@@ -134,27 +136,54 @@ def write_runs(
 
             return tell
 
-        in_files = file_order(sources, codes, settings)
-        spiller = Spiller(storage, lease.folder, codes, bucket_of_query, buckets, layout.rows_in_memory, in_files)
-        numbered = list(enumerate(sources))
-        read = run_tasks(
-            executor, _spill, numbered, spiller, lambda each: without_secrets(each[1].file), telling("read")
-        )
-        runs = _checked(sources, read, settings)
-        new = {system: run for system, run in runs.items() if change.is_new(system, run.tally.content)}
-        writer = FragmentWriter(storage, lease.folder, bucket_of_query, len(codes.document_ids), layout, in_files)
-        work = [
-            share
-            for system, run in new.items()
-            for share in shares(system, run.tally.content, run.files, layout.rows_per_fragment)
-        ]
-        written = run_tasks(executor, _write, work, writer, _what, telling("wrote"))
-        fragments: dict[str, tuple[Fragment, ...]] = dict.fromkeys(new, ())
-        for share, found in zip(work, written, strict=True):
-            fragments[share.system] += tuple(found)
-        whole = {system: _whole(run.tally.run(), fragments[system]) for system, run in new.items()}
-        manifest = change.commit(whole)
+        new: dict[str, StoredRun] = {}
+        contents: dict[tuple[str, str | None], dict[str, str]] = {}
+        if sources:
+            codes = codes_of(change)
+            buckets = change.base.buckets
+            bucket_of_query = buckets_of(codes.query_ids, buckets)
+            in_files = file_order(sources, codes, settings)
+            spiller = Spiller(storage, lease.folder, codes, bucket_of_query, buckets, layout.rows_in_memory, in_files)
+            numbered = list(enumerate(sources))
+            read = run_tasks(
+                executor, _spill, numbered, spiller, lambda each: without_secrets(each[1].file), telling("read")
+            )
+            runs = _checked(sources, read, settings, claims)
+            for source, part in zip(sources, read, strict=True):
+                if isinstance(source, RunPart):
+                    of_file = contents.setdefault((source.file, source.system), {})
+                    of_file.update({system: runs[system].tally.content for system in part.runs})
+            spilled = {system: run for system, run in runs.items() if change.is_new(system, run.tally.content)}
+            writer = FragmentWriter(storage, lease.folder, bucket_of_query, len(codes.document_ids), layout, in_files)
+            work = [
+                share
+                for system, run in spilled.items()
+                for share in shares(system, run.tally.content, run.files, layout.rows_per_fragment)
+            ]
+            written = run_tasks(executor, _write, work, writer, _what, telling("wrote"))
+            fragments: dict[str, tuple[Fragment, ...]] = dict.fromkeys(spilled, ())
+            for share, found in zip(work, written, strict=True):
+                fragments[share.system] += tuple(found)
+            new = {system: _whole(run.tally.run(), fragments[system]) for system, run in spilled.items()}
+        manifest = change.commit(new)
+        if known is not None:
+            known.remember(contents, manifest.inputs)
     return StoredArchive(storage, manifest)
+
+
+def _claims(
+    unread: Sequence[RunFile], known: KnownSources | None, change: Change[EvaluationManifest, StoredRun]
+) -> dict[str, list[RunSource]]:
+    """The files that are not read, by system. Raises `ArchiveError` if the archive lost one of their runs meanwhile."""
+    claims: dict[str, list[RunSource]] = {}
+    for run in unread:
+        for system, content in ({} if known is None else known.systems(run)).items():
+            if change.before.get(system) != content:
+                raise ArchiveError(
+                    f"{change.storage.url}: {system!r} was changed by another writer meanwhile. Ingest again."
+                )
+            claims.setdefault(system, []).append(RunPart(run.url, run.system))
+    return claims
 
 
 def _inputs(sources: Sequence[RunSource]) -> Iterator[str]:
@@ -249,11 +278,15 @@ def _what(share: Share) -> str:
     return f"{counted(share.rows, 'rows')} of {share.system}"
 
 
-def _checked(sources: Sequence[RunSource], read: Sequence[Read], settings: EvaluationSettings) -> dict[str, Spilled]:
-    """All runs, by system in order. Raises `InputError` with everything that is wrong."""
+def _checked(
+    sources: Sequence[RunSource],
+    read: Sequence[Read],
+    settings: EvaluationSettings,
+    claims: dict[str, list[RunSource]],
+) -> dict[str, Spilled]:
+    """All runs, by system in order. Raises `InputError` with everything that is wrong, also beside earlier `claims`."""
     problems = Problems()
     runs: dict[str, Spilled] = {}
-    claims: dict[str, list[RunSource]] = {}
     for source, found in zip(sources, read, strict=True):
         for problem in found.problems:
             problems.add(problem.file, problem.line, problem.expected, problem.found, problem.remedy)
@@ -281,16 +314,21 @@ def ingest(
     executor: Executor | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
+    known: KnownSources | None = None,
 ) -> StoredArchive:
     """Write a reference and runs into the archive at a URL, made if there is none; see `archive.write.write_runs`.
+
+    Files that are `known` are not read.
 
     Raises `InputError` with everything that is wrong with the files, `ArchiveError` if the archive or the storage does
     not admit the change. In either case the archive is as it was.
     """
+    storage = Storage(url, storage_options or {})
+    is_known = known is not None and reference_files is not None and known.has_reference(reference_files)
     return write_runs(
-        Storage(url, storage_options or {}),
-        None if reference_files is None else read_reference(reference_files),
-        sources_of(runs),
+        storage,
+        None if reference_files is None or is_known else read_reference(reference_files),
+        sources_of(runs if known is None else known.unknown(runs)),
         settings,
         replace=replace,
         keep=keep,
@@ -298,4 +336,6 @@ def ingest(
         layout=layout,
         executor=executor,
         progress=progress,
+        known=known,
+        unread=[run for run in runs if isinstance(run, RunFile) and known is not None and known.systems(run)],
     )

@@ -35,6 +35,7 @@ from swsdask.cli.options import (
 @click.option(
     "--change-settings", is_flag=True, help="Let an archive that is there keep the settings given now, from now on."
 )
+@click.option("--rehash", is_flag=True, help="Read also files that did not change since they were ingested.")
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of a new archive (64).")
 @click.option(
     "--codec", type=click.Choice(["lz4", "zstd"]), default="lz4", help="Of new runs: lz4 reads faster, zstd is smaller."
@@ -49,6 +50,7 @@ def ingest(
     chosen: Chosen,
     replace: bool,
     change_settings: bool,
+    rehash: bool,
     buckets: int | None,
     codec: str,
     encoded: Encoded,
@@ -57,7 +59,8 @@ def ingest(
     """Write a reference (once) and runs into the ARCHIVE at a path or URL.
 
     A new archive keeps the settings, and `swsdask score ARCHIVE` uses them; given again later, they must be the same.
-    A run that is there already with the same content is left alone. Either everything is committed or nothing.
+    A run that is there already with the same content is left alone, and a file that did not change since it was
+    ingested (by its size, and ETag or time) is not read again. Either everything is committed or nothing.
     """
     import swsdask as sws
     from swsdask.archive.store import is_archive, open_archive
@@ -76,6 +79,7 @@ def ingest(
             **encoded.arguments(),
             replace_runs=replace,
             change_settings=change_settings,
+            rehash=rehash,
             buckets=buckets,
             codec=codec,
             progress=shown,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 
 from swsdask.formats.files import noted
 from swsdask.formats.reference.files import files_in
-from swsdask.formats.runs.resources import stray_resources
+from swsdask.formats.runs.resources import resource_places, stray_resources
 from swsdask.formats.sniff import RUNS, Format, sniff
 from swsdask.model.errors import Problems
 from swsdask.places.reading import file_system, is_folder, is_local, storage_fault
@@ -55,22 +56,31 @@ def matching(pattern: str) -> list[str]:
         raise storage_fault(pattern, error) from None
 
 
-def find_runs(patterns: Iterable[str]) -> list[str]:
+Known = Callable[[Sequence[str]], Collection[str]]
+"""Which of some files are runs that are known by their names and stamps, so that they need not be opened."""
+
+
+def find_runs(patterns: Iterable[str], known: Known | None = None) -> list[str]:
     """The files of runs that paths, folders, globs or fsspec URLs name, see `find_files`.
 
-    The runs in a folder are recognised by content; a reference, a README and the resources of runs are skipped. Raises
-    `InputError` for a file in a folder that is neither run nor reference, and for resources without their run.
+    The runs in a folder are recognised by content, unless they are `known`; a reference, a README and the resources of
+    runs are skipped. Raises `InputError` for a file in a folder that is neither run nor reference, and for resources
+    without their run.
     """
-    return find_files(patterns, "runs", runs_in)
+    return find_files(patterns, "runs", partial(runs_in, known=known))
 
 
-def runs_in(folder: str, problems: Problems) -> list[str]:
-    """The runs in a folder, sorted by format; what `find_runs` raises of its files is added to `problems`."""
+def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list[str]:
+    """The runs in a folder, sorted; what `find_runs` raises of its files is added to `problems`."""
+    files = files_in(folder)
+    recognised = set(known(files)) if known else set()
+    resources = {place for run in recognised for place in resource_places(run)}
     found: dict[Format, list[str]] = {}
-    for file in files_in(folder):
-        with noted(problems):
-            found.setdefault(sniff(file), []).append(file)
-    runs = sorted(file for kind in RUNS for file in found.get(kind, ()))
+    for file in files:
+        if file not in recognised | resources:
+            with noted(problems):
+                found.setdefault(sniff(file), []).append(file)
+    runs = sorted([*recognised, *(file for kind in RUNS for file in found.get(kind, ()))])
     for file in stray_resources(found.get(Format.RESOURCES, ()), runs):
         expected, remedy = "its run in the same folder", "Name it after its run: NAME.resources.toml."
         problems.add(file, None, expected, "none", remedy)

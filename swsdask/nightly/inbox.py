@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 from fsspec.core import url_to_fs
 
 from swsdask.formats.find import is_glob
 from swsdask.formats.values import system_of_file
 from swsdask.model.errors import InputError, Problem
+from swsdask.places.listing import stamp_of
 
 _RESOURCES = ".resources.toml"
-_TIMES = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def stamps_of(places: Iterable[str]) -> dict[str, str]:
             stamps = {url: stamp for url, (depth, stamp) in _listed(place) if depth == 0}
         except InputError:
             return {}
-        if not stamps or any(stamp.endswith(" ") for stamp in stamps.values()):
+        if not stamps or any(stamp.endswith(" None") for stamp in stamps.values()):
             return {}
         found |= stamps
     return found
@@ -111,9 +109,4 @@ def _listed(entry: str) -> Iterator[tuple[str, tuple[int, str]]]:
     for file, info in infos.items():
         if info.get("type", "file") == "file":
             depth = file.removeprefix(f"{root}/").count("/") if root and file != root else 0
-            yield file if local else filesystem.unstrip_protocol(file), (depth, _stamp(info))
-
-
-def _stamp(info: dict[str, Any]) -> str:
-    time = next((info[name] for name in _TIMES if info.get(name) is not None), "")
-    return f"{info.get('size')} {time.isoformat() if isinstance(time, datetime) else time}"
+            yield file if local else filesystem.unstrip_protocol(file), (depth, stamp_of(info))

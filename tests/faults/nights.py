@@ -25,6 +25,7 @@ from typing import Any
 import fsspec
 
 from swsdask.archive import local
+from swsdask.archive.kept_files import SOURCES
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.nightly.lease import BusyError
@@ -69,11 +70,18 @@ class Place:
             filesystem.pipe_file(f"{root}/{name}", content)
 
     def state(self) -> dict[str, Any]:
-        """Everything that must not depend on what disturbed a night; an unfinished lease is removed by `vacuum`."""
+        """Everything that must not depend on what disturbed a night; an unfinished lease is removed by `vacuum`.
+
+        What is known of sources depends on how long ago they were written.
+        """
         archive = open_archive(f"{self.url}/archive")
         parts = ("archive/history/", "archive/kept/", "archive/nightly/", "board/")
         named = {name: content for name, content in self.contents().items() if name.startswith(parts)}
-        whole = {name: content for name, content in named.items() if not re.search(r"nightly/.*\.part$", name)}
+        whole = {
+            name: content
+            for name, content in named.items()
+            if not re.search(rf"nightly/.*\.part$|{re.escape(SOURCES)}", name)
+        }
         return {"runs": {run.system: run for run in archive.runs}, "version": archive.version, **whole}
 
 

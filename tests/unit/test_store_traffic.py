@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import fsspec
 import pyarrow.parquet as pq
 import pytest
 
+import swsdask as sws
 from swsdask.alignment.trials import trial_columns
 from swsdask.archive import cells
 from swsdask.archive.cells import chunk_range
@@ -25,6 +28,7 @@ from swsdask.model.settings import Settings
 from swsdask.scoring.rounds import Tables
 from swsdask.scoring.score import score_archive
 from tests.bench.data import Shape, SimulatedRun, tables_of
+from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 from tests.traffic import Traffic, traffic
 
 N_SYSTEMS = 5
@@ -109,3 +113,29 @@ def test_what_is_spilled_is_read_by_one_request(seen: tuple[Traffic, Storage]) -
     write_runs(storage, None, [SimulatedRun(SHAPE, N_SYSTEMS)], Settings().evaluation)
     spilled = counted.of(".spill")
     assert [each.method for each in spilled if each.method in ("GET", "PUT")] == ["PUT", "GET"]
+
+
+def test_a_folder_of_runs_that_are_known_is_only_listed(
+    s3_server: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"evals-{uuid.uuid4().hex}"
+    fsspec.filesystem("s3", **s3_server).mkdir(name)
+    content = {"ref/x.ecf.xml": ECF, "ref/x.rttm": RTTM, "ref/x.kwlist.xml": QUERIES}
+    content |= {f"runs/{system}.kwslist.xml": RUN.replace('"first"', f'"{system}"') for system in "abcdef"}
+    root = f"s3://{name}"
+    with traffic(s3_server["endpoint_url"]) as counted:
+        monkeypatch.setitem(fsspec.config.conf, "s3", {**s3_server, "endpoint_url": counted.address})
+        filesystem = fsspec.filesystem("s3")
+        filesystem.pipe({f"{root}/{place}": each.encode() for place, each in content.items()})
+        ingest = partial(sws.ingest, f"{root}/archive", f"{root}/ref", runs=f"{root}/runs")
+        first = ingest()
+        counted.requests.clear()
+        assert ingest().runs == first.runs
+        of_files = [each for part in ("/runs/", "/ref/") for each in counted.of(part) if each.method != "HEAD"]
+        assert of_files == []
+        assert len(counted.of("prefix=runs/")) <= 3
+        counted.requests.clear()
+        changed = content["runs/c.kwslist.xml"].replace('"0.9"', '"0.8"')  # as long, perhaps in the same second
+        filesystem.pipe_file(f"{root}/runs/c.kwslist.xml", changed.encode())
+        ingest(replace_runs=True)
+        assert {each.path.rsplit("/", 1)[-1].partition("?")[0] for each in counted.of("/runs/")} == {"c.kwslist.xml"}

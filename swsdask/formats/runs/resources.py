@@ -142,25 +142,32 @@ def _lines(text: str) -> dict[Path, int]:
 ENDING = "resources.toml"
 
 
+def resource_places(run: str) -> list[str]:
+    """Where the resources of a run may be: the file that is named after it, and that of its folder."""
+    if "::" in run:
+        return []
+    path, query = before_query(run)
+    folder = path[: path.rfind("/") + 1]
+    return [f"{folder}{system_of_file(run)}.{ENDING}{query}", f"{folder}{ENDING}"]
+
+
 def find_resources(runs: Iterable[str], problems: Problems) -> dict[str, str]:
     """The files with the resources of runs (paths or fsspec URLs), by run; runs without one are left out.
 
     A `resources.toml` in a folder with several runs, or beside another file for the same run, is added to `problems`.
     """
-    folders: dict[str, list[str]] = {}
+    folders: dict[str, dict[str, str]] = {}
     for run in runs:
-        if "::" not in run:
-            path = before_query(run)[0]
-            folders.setdefault(path[: path.rfind("/") + 1], []).append(run)
+        for own, common in [resource_places(run)] if "::" not in run else []:
+            folders.setdefault(common, {})[run] = own
     found: dict[str, str] = {}
-    for folder, inside in folders.items():
+    for common, inside in folders.items():
         with noted(problems):
-            own = {run: f"{folder}{system_of_file(run)}.{ENDING}{before_query(run)[1]}" for run in inside}
-            found.update((run, file) for run, file in own.items() if is_file(file))
-            common = f"{folder}{ENDING}"
+            found.update((run, file) for run, file in inside.items() if is_file(file))
             if is_file(common):
-                _check_common(common, folder, [file for file in own.values() if file in found.values()])
-                found[inside[0]] = common
+                folder = common.removesuffix(ENDING)
+                _check_common(common, folder, [file for file in inside.values() if file in found.values()])
+                found[next(iter(inside))] = common
     return found
 
 

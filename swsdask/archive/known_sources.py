@@ -1,0 +1,184 @@
+"""What an archive knows of the files that it was made from: files that did not change are not read again.
+
+    kept/sources.json
+
+For each file that was ingested it has the stamp (`places.listing`), of the resources beside it too, and which systems
+of which content the file had; for each reference its stamps and its inputs. A file is known if its stamp is the same,
+the archive still has its systems with that content, and whatever else decides what is stored is the same: how the file
+is named and encoded, the settings that shape rows or refuse them, and the sources of the readers. It is no part of a
+version, for it says nothing of the archive: a file that was only copied or touched needs a new stamp and no new
+version. What is damaged or not there is read again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import xxhash
+
+from swsdask.archive.kept_files import OF_READING, SOURCES, digest_of, version
+from swsdask.archive.memory import RunFile
+from swsdask.archive.reference_tables import JudgedFiles
+from swsdask.archive.sources import counts
+from swsdask.archive.storage import Storage
+from swsdask.archive.store import EVALUATION
+from swsdask.archive.versions import EvaluationManifest, latest, own_hash
+from swsdask.formats.in_memory import TableRun
+from swsdask.formats.pipes import Pipe
+from swsdask.formats.reference.files import ReferenceFiles
+from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.resources import resource_places
+from swsdask.model.errors import ArchiveError, InputError
+from swsdask.model.settings import EvaluationSettings
+from swsdask.places.listing import stamps_of
+from swsdask.places.reading import local_path
+
+_HASH = "hash"
+_ABSENT = "none"
+MOST = 100_000
+"""How many files are remembered: the latest."""
+
+
+@dataclass(eq=False)
+class KnownSources:
+    """The files that an archive knows.
+
+    Parameters
+    ----------
+    storage : Storage
+        The archive's.
+    settings, encoding : EvaluationSettings, Encoding
+        Those by which files are read now.
+    contents, inputs : dict of str to str
+        The content of each system, and the inputs, that the archive has.
+    records : dict of str to dict
+        What was found in each file, by what the file is called.
+    """
+
+    storage: Storage
+    settings: EvaluationSettings
+    encoding: Encoding
+    contents: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _stamps: dict[str, str] = field(default_factory=dict)
+    _reference: str | None = None
+
+    def systems(self, run: RunFile) -> dict[str, str]:
+        """The systems of a file that need not be read, with their contents; none of one that must be."""
+        self.look([run])
+        found: dict[str, str] = self._record(self._name(run.url, run.system)).get("systems", {})
+        return found if found.items() <= self.contents.items() else {}
+
+    def unknown(self, runs: Sequence[RunFile | TableRun]) -> list[RunFile | TableRun]:
+        """Those of some runs that must be read."""
+        self.look(run for run in runs if isinstance(run, RunFile))
+        return [run for run in runs if isinstance(run, TableRun) or not self.systems(run)]
+
+    def look(self, runs: Iterable[RunFile]) -> None:
+        """Take the stamps of files that were not looked at before, all at once."""
+        files = {name: run.url for run in runs if (name := self._name(run.url, run.system)) not in self._stamps}
+        places = {name: [file, *resource_places(file)] for name, file in files.items()}
+        stamps = _stamps(place for each in places.values() for place in each)
+        self._stamps |= {name: _joined(each, stamps) for name, each in places.items()}
+
+    def among(self, files: Iterable[str]) -> list[str]:
+        """Those of some files that need not be read."""
+        runs = [RunFile(file) for file in files]
+        self.look(runs)
+        return [run.url for run in runs if self.systems(run)]
+
+    def has_reference(self, files: ReferenceFiles | JudgedFiles) -> bool:
+        """Whether the archive was made of these files, and they did not change."""
+        places = [place for place in vars(files).values() if isinstance(place, str)]
+        if isinstance(files, JudgedFiles):
+            if len(places) != 1:
+                return False
+            places += [run.file for run in files.runs]
+        self._reference = self._name(places[0], *map(_absolute, places[1:]))
+        self._stamps[self._reference] = _joined(places, _stamps(places))
+        return bool(self.inputs) and self._record(self._reference).get("inputs") == self.inputs
+
+    def remember(self, read: Mapping[tuple[str, str | None], dict[str, str]], inputs: dict[str, str]) -> None:
+        """Keep the contents of the systems of each file, under its given name, and the inputs of the reference.
+
+        Nothing is kept where the archive cannot be written.
+        """
+        found: dict[str, dict[str, Any]] = {self._name(*file): {"systems": systems} for file, systems in read.items()}
+        if self._reference is not None:
+            found[self._reference] = {"inputs": inputs}
+        news = {
+            name: record
+            for name, said in found.items()
+            if name in self._stamps and (record := {"stamp": self._stamps[name], **said}) != self.records.get(name)
+        }
+        if news:
+            others = {name: record for name, record in _read(self.storage).items() if name not in news}
+            records = dict([*others.items(), *news.items()][-MOST:])
+            with suppress(ArchiveError):
+                content = json.dumps({"sources": records, _HASH: own_hash(records)})
+                self.storage.replace(SOURCES, content.encode())
+
+    def _record(self, name: str) -> dict[str, Any]:
+        """What was found in a file, if its stamp is the same."""
+        record = self.records.get(name, {})
+        return record if record.get("stamp") == self._stamps[name] else {}
+
+    def _name(self, file: str, *named: str | None) -> str:
+        """What a file is called here, by its place and its name, or others.
+
+        A URL itself, which may have secrets, is not kept.
+        """
+        return xxhash.xxh3_128_hexdigest(repr((self._read_as, _absolute(file), named)).encode())
+
+    @cached_property
+    def _read_as(self) -> str:
+        """The hash of all else that decides what is stored of a file."""
+        settings = self.settings
+        shaped = (settings.compat, counts(settings), settings.unknown_queries, settings.unknown_documents)
+        return digest_of((version(OF_READING), shaped, repr(self.encoding)))
+
+
+def known_sources(
+    storage: Storage, settings: EvaluationSettings, encoding: Encoding, *, rehash: bool = False
+) -> KnownSources:
+    """What an archive knows, in its newest version; nothing if there is none, or if everything is to be read anew."""
+    manifest = None if rehash else latest(storage, EvaluationManifest)[0]
+    if manifest is None:
+        return KnownSources(storage, settings, encoding)
+    runs = EVALUATION.entries(storage, manifest)
+    contents = {system: EVALUATION.content(run) for system, run in runs.items()}
+    return KnownSources(storage, settings, encoding, contents, manifest.inputs, _read(storage))
+
+
+def _read(storage: Storage) -> dict[str, dict[str, Any]]:
+    with suppress(OSError, ArchiveError, InputError, ValueError, TypeError, KeyError, RecursionError):
+        said = json.loads(storage.read(SOURCES))
+        records: dict[str, dict[str, Any]] = said["sources"]
+        if own_hash(records) == said[_HASH]:
+            return records
+    return {}
+
+
+def _stamps(places: Iterable[str]) -> dict[str, str]:
+    """The stamps of files; none of pipes, nor where a storage cannot be listed: reading says why."""
+    try:
+        return stamps_of(place for place in places if not isinstance(place, Pipe))
+    except InputError:
+        return {}
+
+
+def _joined(places: Sequence[str], stamps: Mapping[str, str]) -> str:
+    """The stamps of a file and of others, which may be absent."""
+    return "; ".join(stamps.get(place, _ABSENT) for place in places)
+
+
+def _absolute(place: str) -> str:
+    path = local_path(place)
+    return place if path is None else os.path.abspath(path)
