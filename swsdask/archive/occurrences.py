@@ -38,11 +38,12 @@ own:
 A character is a Unicode code point.
 
 QUIRK, under `compat = "kwseval"`: the first word of a query is compared as above, the words behind it without case,
-whatever the list says. The filters are KWSEval's own: `charsplit` without which the others do nothing; `notascii`
-joins ASCII characters again in two passes over the whole text, which also joins ASCII words of a query ("ab cd" becomes
+whatever the list says. Case is folded letter by letter, so that the last capital sigma of a word becomes the small
+sigma of other places. The filters are KWSEval's own: `charsplit` without which the others do nothing; `notascii` joins
+ASCII characters again in two passes over the whole text, which also joins ASCII words of a query ("ab cd" becomes
 "abc d"); `deletehyphens` then puts a blank for every hyphen, so that the parts of "twenty-one" are words of their own.
 
-QUIRK, under `compat = "stdeval"`: case is folded whatever the list says.
+QUIRK, under `compat = "stdeval"`: case is folded letter by letter, whatever the list says.
 """
 
 from __future__ import annotations
@@ -101,10 +102,14 @@ def spelled(text: str, normalize: str, rule: FindRule) -> list[tuple[str, str]]:
     """
     if rule.finder == "kwseval":
         split = _kwseval_units(text, rule.text_filters)
-        return [(unit.lower() if normalize == LOWERCASE else unit, unit.casefold()) for unit in split]
+        return [(_perl_lower(unit) if normalize == LOWERCASE else unit, unit.casefold()) for unit in split]
     if rule.finder == "stdeval":
-        normalize = LOWERCASE
+        normalize, text = LOWERCASE, _perl_lower(text)
     return [(unit, unit) for word in text.split() for unit in units(word, normalize, rule.text_filters)]
+
+
+def _perl_lower(text: str) -> str:
+    return "".join(map(str.lower, text))
 
 
 def _kwseval_units(text: str, text_filters: Sequence[str]) -> list[str]:
@@ -122,7 +127,7 @@ def kwseval_text(text: str, text_filters: Sequence[str]) -> str:
     return " ".join(_kwseval_units(text, text_filters)) if "charsplit" in text_filters else text
 
 
-FINDER_VERSION = 2
+FINDER_VERSION = 3
 """Of the rules above. A change that finds other occurrences counts it up, so that stored ones are found again."""
 
 CANNOT_START = ("frag", "fp")

@@ -13,7 +13,7 @@ import difflib
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from pathlib import Path
@@ -428,12 +428,20 @@ def weights(reference: Reference, settings: EvaluationSettings) -> Weights:
     QUIRK, under `compat = "mediaeval"`: its tool is given the effective prior, cut to seven decimals: .0741289, beta
     12.490015, for the 12.49 of QUESST. It moves TWV in the sixth decimal.
 
+    QUIRK, under `compat = "kwseval"` and `"stdeval"`: the tools compute beta in double precision, C_fa / C_miss
+    (1 / P_target - 1), 999.9000000000001 for the 999.9 of OpenKWS. It decides digits that would be halves.
+
     Raises `SettingsError` where the data cannot give it (see `OperatingPoint.resolve`).
     """
     whole = reference.conditions[0]
     n_true = int(reference.condition_targets(whole).sum())
     point = settings.operating_point.resolve(n_true, whole.n_trials)
-    return _with_cut_prior(point) if settings.compat == "mediaeval" else point
+    if settings.compat == "mediaeval":
+        return _with_cut_prior(point)
+    if settings.compat in ("kwseval", "stdeval"):
+        beta = point.c_fa / point.c_miss * (1 / point.p_target - 1)
+        return replace(point, exact_beta=Fraction(beta))
+    return point
 
 
 def asked_thresholds(reference: Reference, settings: EvaluationSettings) -> tuple[float, ...]:

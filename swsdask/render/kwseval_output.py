@@ -35,7 +35,7 @@ ON_REQUEST: dict[str, tuple[str, ...]] = {
 }
 """Measures that have columns of their own, and what these columns hold."""
 
-_BEST = {"otwv": "Optimum TWV", "stwv": "Supremum TWV"}
+_BESTS = {"otwv": "Optimum TWV", "stwv": "Supremum TWV"}
 """What is best with a threshold for each query, and with one above all false alarms of each."""
 
 _SUPREMUM_THRESHOLD = 0.5
@@ -146,10 +146,10 @@ def _summary(title: str, overall: Numbers) -> TextTable:
     put("Actual Decision TWV Analysis", _counts(overall, decided))
     put("Actual Decision TWV Analysis", _rates(overall, ""))
     put("Actual Decision TWV Analysis", {"Dec. Tresh": _number(overall["actual_threshold"], ".4f")})
-    put("Maximum TWV Analysis", _rates(overall, "mtwv") | _threshold(overall["mtwv_threshold"]))
-    for measure, group in _BEST.items():
+    put("Maximum TWV Analysis", _rates(overall, "mtwv") | _threshold(overall["mtwv_threshold"], "   NaN"))
+    for measure, group in _BESTS.items():
         if measure in overall:
-            put(f"{group} Analysis", _rates(overall, measure) | _threshold(math.nan))
+            put(f"{group} Analysis", _best(overall, _rates(overall, measure) | _threshold(math.nan)))
     if "map" in overall:
         put("Global Measures", _precision("MAP", overall["map"]))
     return table
@@ -173,10 +173,10 @@ def _blocks(title: str, evaluated: Evaluated, overall: Numbers, of_queries: Mapp
         of_decisions = _rates(own, "")
         put(row, title, _counts(own, decided) | {"TWV": of_decisions["TWV"], "PFA": of_decisions["PFA"]})
         put(row, title, {"PMISS": of_decisions["PMiss"]})
-        for measure, group in _BEST.items():
+        for measure, group in _BESTS.items():
             if measure in overall:
                 threshold = own.get("otwv_threshold", math.nan) if measure == "otwv" else _SUPREMUM_THRESHOLD
-                put(row, group, _rates(own, measure) | _threshold(threshold))
+                put(row, group, _best(overall, _rates(own, measure) | _threshold(threshold)))
         if "map" in overall:
             put(row, "Global Measures", _precision("AP", own["ap"]))
     totals, means = ("Summary", "Totals"), ("Summary", "Means")
@@ -185,9 +185,9 @@ def _blocks(title: str, evaluated: Evaluated, overall: Numbers, of_queries: Mapp
     put(totals, title, _counts(overall, decided))
     put(means, title, _counts(averages, decided) | {"PFA": of_decisions["PFA"], "PMISS": of_decisions["PMiss"]})
     put(("Summary", "TWV"), title, {"TWV": of_decisions["TWV"]})
-    for measure, group in _BEST.items():
+    for measure, group in _BESTS.items():
         if measure in overall:
-            put(means, group, _rates(overall, measure))
+            put(means, group, _best(overall, _rates(overall, measure)))
     if "map" in overall:
         put(means, "Global Measures", _precision("AP", overall["map"]))
     return table
@@ -208,8 +208,13 @@ def _rates(numbers: Numbers, measure: str) -> dict[str, str]:
     }
 
 
-def _threshold(score: float) -> dict[str, str]:
-    return {"Dec. Thresh": _number(score, "6.3f")}
+def _best(overall: Numbers, cells: dict[str, str]) -> dict[str, str]:
+    """The cells of an optimum or supremum, which nothing has where no query that averages count is detected."""
+    return cells if overall["n_detections"] else dict.fromkeys(cells, "NA")
+
+
+def _threshold(score: float, without: str = "NA") -> dict[str, str]:
+    return {"Dec. Thresh": without if math.isnan(score) else format(score, "6.3f")}
 
 
 def _precision(title: str, value: float) -> dict[str, str]:
