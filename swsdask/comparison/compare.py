@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -20,6 +20,7 @@ import pyarrow as pa
 from swsdask.comparison.gates import Gate, failures
 from swsdask.comparison.resampling import DOCUMENTS, bootstrap_weights, left_out_weights, random_signs
 from swsdask.comparison.significance import (
+    Exchanged,
     bca_interval,
     holm,
     max_t,
@@ -67,20 +68,6 @@ class _Draws:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair:
-    """Two systems by one measure: the difference a - b, its replicates, and the queries that only one has."""
-
-    a: str
-    b: str
-    value: float
-    replicates: F64
-    left_out: F64 | None
-    parts: F64 | None
-    only_one: int
-    n_both: int
-
-
-@dataclass(frozen=True, eq=False)
 class _Resampled:
     """A sample with its replicates, computed once."""
 
@@ -103,9 +90,54 @@ class _Resampled:
     def left_out(self) -> F64:
         return self.sample.replicates(self.draws.left_out)
 
+    @cached_property
+    def exchanged(self) -> Exchanged | None:
+        """None for a measure that is no average over queries."""
+        if not isinstance(self.sample, Averages):
+            return None
+        return Exchanged.of(np.nan_to_num(self.sample.parts), self.draws.signs)
+
     def interval(self) -> tuple[float, float]:
         left_out = self.left_out if self.draws.how.interval == "bca" else None
         return _interval(self.value, self.replicates, left_out, self.draws.how)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Two systems by one measure, over the queries that both have; differences are a - b.
+
+    Replicates are subtracted when they are needed: those of all pairs of some hundred systems exceed a memory.
+    """
+
+    a: str
+    b: str
+    one: _Resampled
+    other: _Resampled
+    only_one: int
+
+    @property
+    def value(self) -> float:
+        return self.one.value - self.other.value
+
+    @property
+    def replicates(self) -> F64:
+        with np.errstate(invalid="ignore"):  # infinities of both
+            return self.one.replicates - self.other.replicates
+
+    @property
+    def left_out(self) -> F64:
+        with np.errstate(invalid="ignore"):
+            return self.one.left_out - self.other.left_out
+
+
+@dataclass(frozen=True)
+class _Replicates:
+    """The replicates of pairs, one pair after the other."""
+
+    pairs: Sequence[_Pair]
+
+    def __iter__(self) -> Iterator[F64]:
+        return (pair.replicates for pair in self.pairs)
 
 
 def compare(
@@ -157,7 +189,7 @@ def compare(
             told += _without_notes(condition, measure, [system for system in systems if system not in resampled])
             if n_queries[condition] >= FEW_QUERIES:
                 told += _few_notes(condition, measure, resampled)
-            found = [_paired(a, b, resampled) for a, b in pairs if a in resampled and b in resampled]
+            found = _paired([each for each in pairs if each[0] in resampled and each[1] in resampled], resampled)
             told += _left_out_notes(condition, measure, found)
             rows = dict(zip(((p.a, p.b) for p in found), _tests(found, draws), strict=True))
             differences += [(*names, condition, measure, *row) for names, row in rows.items()]
@@ -183,19 +215,25 @@ def _pairs(systems: Sequence[str], pair: tuple[str, str] | None, baseline: str |
     return list(combinations(systems, 2))
 
 
-def _paired(a: str, b: str, resampled: Mapping[str, _Resampled]) -> _Pair:
-    one, other = resampled[a], resampled[b]
-    both = one.queries & other.queries
-    only_one = int(np.count_nonzero(one.queries != other.queries))
-    if only_one:
-        one, other = (_Resampled(each.sample.of(both), each.draws) for each in (one, other))
-    parts = None
-    if isinstance(one.sample, Averages) and isinstance(other.sample, Averages):
-        parts = np.nan_to_num(one.sample.parts - other.sample.parts)
-    with np.errstate(invalid="ignore"):  # infinities of both
-        left_out = one.left_out - other.left_out if one.draws.how.interval == "bca" else None
-        replicates = one.replicates - other.replicates
-    return _Pair(a, b, one.value - other.value, replicates, left_out, parts, only_one, int(both.sum()))
+def _paired(pairs: Iterable[tuple[str, str]], resampled: Mapping[str, _Resampled]) -> list[_Pair]:
+    """Pair systems; one that has queries which the other lacks is resampled over those of both."""
+    narrowed: dict[tuple[str, bytes], _Resampled] = {}
+
+    def over(system: str, queries: Bool) -> _Resampled:
+        key = system, queries.tobytes()
+        if key not in narrowed:
+            narrowed[key] = _Resampled(resampled[system].sample.of(queries), resampled[system].draws)
+        return narrowed[key]
+
+    found = []
+    for a, b in pairs:
+        one, other = resampled[a], resampled[b]
+        only_one = int(np.count_nonzero(one.queries != other.queries))
+        if only_one:
+            both = one.queries & other.queries
+            one, other = over(a, both), over(b, both)
+        found.append(_Pair(a, b, one, other, only_one))
+    return found
 
 
 def _tests(pairs: Sequence[_Pair], draws: _Draws) -> list[tuple[float, ...]]:
@@ -205,18 +243,20 @@ def _tests(pairs: Sequence[_Pair], draws: _Draws) -> list[tuple[float, ...]]:
     if how.adjust == "holm":
         adjusted = holm(p)
     else:
-        adjusted = [math.nan] * len(pairs)
         tested = [number for number, each in enumerate(p) if not math.isnan(each)]
-        found = max_t([pairs[k].value for k in tested], [pairs[k].replicates for k in tested])
+        found = max_t([pairs[k].value for k in tested], _Replicates([pairs[k] for k in tested]))
+        adjusted = [math.nan] * len(pairs)
         for number, each in zip(tested, found, strict=True):
             adjusted[number] = each
     rows: list[tuple[float, ...]] = []
     for pair, own, together in zip(pairs, p, adjusted, strict=True):
-        of_parts = (math.nan, math.nan, math.nan)
-        if pair.parts is not None and not math.isnan(pair.value):
-            of_parts = (p_randomization(pair.parts, draws.signs), p_sign(pair.parts), p_wilcoxon(pair.parts))
-        low, high = _interval(pair.value, pair.replicates, pair.left_out, how)
-        rows.append((pair.value, low, high, own, *of_parts, together))
+        of_queries = (math.nan, math.nan, math.nan)
+        one, other = pair.one.exchanged, pair.other.exchanged
+        if one is not None and other is not None and not math.isnan(pair.value):
+            parts = one.parts - other.parts
+            of_queries = (p_randomization(one, other), p_sign(parts), p_wilcoxon(parts))
+        low, high = _interval(pair.value, pair.replicates, pair.left_out if how.interval == "bca" else None, how)
+        rows.append((pair.value, low, high, own, *of_queries, together))
     return rows
 
 
@@ -247,7 +287,7 @@ def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair]) -> lis
     by_number: dict[tuple[int, int], list[str]] = defaultdict(list)
     for pair in pairs:
         if pair.only_one:
-            by_number[pair.only_one, pair.n_both].append(f"{pair.a} and {pair.b}")
+            by_number[pair.only_one, int(pair.one.queries.sum())].append(f"{pair.a} and {pair.b}")
     return [
         f"{condition}, {measure}: {counted(number, 'queries')} left out of {'; '.join(names)}: "
         f"the measure counts them for only one of the two, and {n_both} for both."

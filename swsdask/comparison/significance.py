@@ -12,13 +12,15 @@ Scandinavian Journal of Statistics 6 (1979).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Self
 
 import numpy as np
 
 from swsdask.model.samples import weighted_sums
-from swsdask.model.trials import F64, I8
+from swsdask.model.trials import F64, I8, Bool
 
 ENUMERATED = 20
 """Up to how many queries with a difference all assignments of signs are tried."""
@@ -30,6 +32,22 @@ _HAIR = 1e-12
 """Relative: sums that are closer than this are equal."""
 
 _NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanged:
+    """What each query adds to a measure of one system, and the sums of these under random signs, float64 [replicates].
+
+    Of two systems the signs are the same: a query has -1 where the two are exchanged.
+    """
+
+    parts: F64
+    sums: F64
+
+    @classmethod
+    def of(cls, parts: F64, signs: I8) -> Self:
+        """Take the sums; `signs` are int8 [n_queries, replicates]."""
+        return cls(parts, weighted_sums(signs, parts))
 
 
 def standard_error(replicates: F64) -> float:
@@ -72,21 +90,23 @@ def p_bootstrap(difference: float, replicates: F64) -> float:
     return (1 + int(np.count_nonzero(_reaches(abs(there - difference), abs(difference))))) / (1 + len(there))
 
 
-def p_randomization(parts: F64, signs: I8) -> float:
-    """Return the share of exchanges of the two systems, query by query, whose sum of `parts` is at least as large.
+def p_randomization(one: Exchanged, other: Exchanged) -> float:
+    """Return the share of exchanges of the two systems, query by query, whose difference is at least as large.
 
-    All assignments are tried for up to `ENUMERATED` parts that are not 0; else those of `signs`, int8 [n_queries,
-    replicates], with one more counted on both sides.
+    All exchanges are tried where at most `ENUMERATED` queries differ; else those drawn, with one more counted on both
+    sides. The sum of signed differences is the difference of signed sums, so that of n systems n sums are taken and
+    not n^2. Sums are equal that differ by rounding, which is as large as the parts are and not as their difference.
     """
+    parts = one.parts - other.parts
+    hair = _HAIR * float(abs(one.parts).sum() + abs(other.parts).sum())
     moved = parts[parts != 0]
-    sums = np.zeros(1)
     if len(moved) <= ENUMERATED:
+        sums = np.zeros(1)
         for part in moved.tolist():
             sums = np.concatenate([sums + part, sums - part])
-        return int(np.count_nonzero(_reaches(abs(sums), abs(sums[0])))) / len(sums)
-    sums = weighted_sums(signs, parts)
-    observed = abs(float(weighted_sums(np.ones((len(parts), 1), np.int8), parts)[0]))
-    return (1 + int(np.count_nonzero(_reaches(abs(sums), observed)))) / (1 + len(sums))
+        return int(np.count_nonzero(abs(sums) >= abs(sums[0]) - hair)) / len(sums)
+    n_reach = int(np.count_nonzero(abs(one.sums - other.sums) >= abs(math.fsum(parts)) - hair))
+    return (1 + n_reach) / (1 + len(one.sums))
 
 
 def p_sign(parts: F64) -> float:
@@ -132,20 +152,28 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def max_t(differences: Sequence[float], replicates: Sequence[F64]) -> list[float]:
+def max_t(differences: Sequence[float], replicates: Iterable[F64]) -> list[float]:
     """Adjusted by the largest of all |t| of a replicate, t being the distance from 0 (of a replicate: from the
     difference) in standard errors. Replicates count in which all differences are finite.
+
+    `replicates` are iterated twice, so that those of many pairs need not be in memory at once.
     """
-    every = np.array(replicates)
-    every = every[:, np.isfinite(every).all(axis=0)]
-    observed = np.array(differences)
-    errors = np.array([standard_error(row) for row in every])
-    spread = errors > 0
-    t = np.divide(abs(observed), errors, out=np.where(observed == 0, 0.0, np.inf), where=spread)
-    far = abs(every - observed[:, np.newaxis])[spread] / errors[spread, np.newaxis]
-    largest = far.max(axis=0, initial=0.0)
-    counts = [int(np.count_nonzero(_reaches(largest, each))) for each in t.tolist()]
-    return [(1 + count) / (1 + every.shape[1]) if every.shape[1] else math.nan for count in counts]
+    finite: Bool = np.array(True)
+    for row in replicates:
+        finite = finite & np.isfinite(row)
+    largest, t = np.zeros(np.count_nonzero(finite)), []
+    for difference, row in zip(differences, replicates, strict=True):
+        counted = row[finite]
+        error = standard_error(counted)
+        if error > 0:
+            np.maximum(largest, abs(counted - difference) / error, out=largest)
+            t.append(abs(difference) / error)
+        else:
+            t.append(0.0 if difference == 0 else math.inf)
+    largest.sort()
+    n = len(largest)
+    reach = n - np.searchsorted(largest, np.array(t) * (1 - _HAIR))
+    return [(1 + count) / (1 + n) if n else math.nan for count in reach.tolist()]
 
 
 def _reaches(values: F64, bound: float) -> np.ndarray:

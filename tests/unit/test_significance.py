@@ -11,6 +11,7 @@ from scipy import stats
 
 from swsdask.comparison.resampling import bootstrap_weights, left_out_weights, random_signs
 from swsdask.comparison.significance import (
+    Exchanged,
     bca_interval,
     holm,
     max_t,
@@ -22,6 +23,7 @@ from swsdask.comparison.significance import (
     standard_error,
 )
 from swsdask.model.samples import Averages
+from swsdask.model.trials import F64, I8
 
 VALUES = np.random.default_rng(5).beta(0.6, 0.9, 40)
 WEIGHTS = bootstrap_weights(3, 2000, len(VALUES))
@@ -60,6 +62,10 @@ def test_bca_without_spread() -> None:
     assert all(map(math.isnan, bca_interval(0.7, same, same, 0.95)))
 
 
+def exchanged(a: F64, b: F64, signs: I8) -> float:
+    return p_randomization(Exchanged.of(a, signs), Exchanged.of(b, signs))
+
+
 @pytest.mark.parametrize("n", [5, 12])
 def test_all_exchanges_of_a_few_queries(n: int) -> None:
     rng = np.random.default_rng(n)
@@ -67,7 +73,7 @@ def test_all_exchanges_of_a_few_queries(n: int) -> None:
     expected = stats.permutation_test(
         (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf
     )
-    assert p_randomization((a - b) / n, random_signs(0, 10, n)) == pytest.approx(expected.pvalue, rel=1e-12)
+    assert exchanged(a / n, b / n, random_signs(0, 10, n)) == pytest.approx(expected.pvalue, rel=1e-12)
 
 
 def test_random_exchanges_come_near_to_scipys() -> None:
@@ -75,8 +81,18 @@ def test_random_exchanges_come_near_to_scipys() -> None:
     expected = stats.permutation_test(
         (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=9999, rng=4
     )
-    found = p_randomization((a - b) / 40, random_signs(1, 9999, 40))
+    found = exchanged(a / 40, b / 40, random_signs(1, 9999, 40))
     assert found == pytest.approx(expected.pvalue, abs=4 * math.sqrt(expected.pvalue / 9999) + 1e-3)
+
+
+def test_sums_that_differ_by_rounding_only_are_equal() -> None:
+    """Differences of one size: every sum is a whole number of them, and many are as large as the observed one."""
+    signs = random_signs(2, 5000, 60)
+    b = np.random.default_rng(4).random(60)
+    steps = np.where(np.arange(60) < 36, 1, -1)
+    sums = (signs * steps[:, np.newaxis]).sum(axis=0)
+    expected = (1 + np.count_nonzero(abs(sums) >= abs(steps.sum()))) / 5001
+    assert exchanged(b + 0.1 * steps, b, signs) == expected
 
 
 @pytest.mark.parametrize(("up", "down"), [(3, 9), (20, 20), (0, 6), (700, 760), (0, 0)])
@@ -130,6 +146,18 @@ def test_max_t_is_more_than_the_p_of_one_pair() -> None:
     assert all(p < q for p, q in zip(alone, adjusted, strict=True))
     assert max_t(differences[:1], replicates[:1]) == alone[:1]
     assert max_t([0.0, 0.3], [np.zeros(9), np.full(9, 0.3)]) == [1.0, 0.1]
+
+
+def test_max_t_by_definition() -> None:
+    rng = np.random.default_rng(6)
+    differences = [*rng.normal(0, 0.1, 5).tolist(), 0.0]
+    replicates = np.vstack([rng.normal(differences[:5], 0.05, (400, 5)).T, np.zeros(400)])
+    replicates[2, 7], replicates[4, 9] = math.nan, math.inf
+    kept = np.delete(replicates, [7, 9], axis=1)
+    errors = [standard_error(row) for row in kept[:5]]
+    largest = [max(abs(kept[k, r] - differences[k]) / errors[k] for k in range(5)) for r in range(398)]
+    reach = [sum(value >= abs(differences[k]) / errors[k] for value in largest) for k in range(5)]
+    assert max_t(differences, replicates) == [*((1 + each) / 399 for each in reach), 1.0]
 
 
 def test_weights() -> None:
