@@ -12,7 +12,14 @@ import pyarrow as pa
 from swsdask.api.arguments import Location, Runs, named_runs, run_files
 from swsdask.api.manifest import differences
 from swsdask.archive.decoded import DETECTED, REFERENCE, detected, reference_table
-from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference, sources_of, tables_in_memory
+from swsdask.archive.memory import (
+    JudgedFiles,
+    MemoryArchive,
+    read_reference,
+    search_transcript,
+    sources_of,
+    tables_in_memory,
+)
 from swsdask.archive.protocols import Archive, FindRule
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.archive.tables import NO_HASHES
@@ -122,6 +129,44 @@ class Evaluation:
         if name not in REFERENCE:
             raise SettingsError(f"table {name!r} is unknown. There are: {', '.join(REFERENCE)}, detections.")
         return reference_table(self.archive, name, FindRule.of(self.settings.evaluation))
+
+    def search(self, transcript: Location) -> pa.Table:
+        r"""Search a transcript with scores for the texts of the queries, as a system that recognises speech does.
+
+        Parameters
+        ----------
+        transcript : path or URL
+            A CTM whose lines have a score: ``file channel start duration word score``.
+
+        Returns
+        -------
+        pyarrow.Table
+            The detections: query, document, channel, start, duration, score. Words are compared as those of the
+            reference, and the words of a query follow one another within ``find_gap_s``. The score of a detection is
+            the lowest of its words. `score` takes the table as a run.
+
+        Raises
+        ------
+        InputError
+            Lists every problem of the transcript.
+
+        Examples
+        --------
+        Queries without texts are texts themselves:
+
+        >>> import pathlib
+        >>> import swsdask as sws
+        >>> spoken = [{"query": "good morning", "document": "a", "start": 1.0, "duration": 0.9}]
+        >>> evaluation = sws.open(documents=[{"document": "a", "duration": 60.0}], occurrences=spoken)
+        >>> pathlib.Path("asr.ctm").write_text("a 1 1.1 0.4 good 0.8\na 1 1.5 0.5 morning 0.9\n")
+        44
+        >>> detections = evaluation.search("asr.ctm")
+        >>> detections.to_pylist()[0]["score"]
+        0.8
+        >>> sws.score(evaluation, "stwv", runs={"asr": detections}).scores["value"][0]
+        1.0
+        """
+        return search_transcript(readable(transcript), self.archive.queries, FindRule.of(self.settings.evaluation))
 
     def detections(self, systems: str | Iterable[str] | None = None) -> pa.RecordBatchReader:
         """The detections of runs in the archive as a stream of Arrow record batches, with ids and seconds.

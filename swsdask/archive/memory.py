@@ -6,28 +6,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.cells import without_signed_zeros
 from swsdask.archive.encode import Codes, Tally, encode
-from swsdask.archive.occurrences import find_occurrences
+from swsdask.archive.occurrences import find_detections, find_occurrences
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables, read_judged
 from swsdask.archive.rows import cut, in_order, joined, pair_starts
 from swsdask.archive.sources import file_order, note_claims
-from swsdask.formats.files import file_size
+from swsdask.formats.files import file_size, noted
 from swsdask.formats.in_memory import Table, TableRun
 from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.formats.reference.in_memory import read_documents, read_occurrences
-from swsdask.formats.reference.queries import read_queries, spoken_encoding
+from swsdask.formats.reference.queries import read_queries, spoken_encoding, texts_of
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.vocabulary import described
 from swsdask.formats.runs.encoding import Encoding
-from swsdask.formats.runs.read import split_run
+from swsdask.formats.runs.read import read_run, split_run
 from swsdask.formats.runs.resources import resources_of_runs
+from swsdask.formats.sniff import Format, expect
 from swsdask.model.errors import ArchiveError, Problems
-from swsdask.model.schemas import SEGMENTS, RunPiece, RunSource
+from swsdask.model.schemas import SEGMENTS, WORDS, RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
 
@@ -223,6 +225,40 @@ def tables_in_memory(documents: Table, occurrences: Table, queries: Table | Iter
     listed, words, judgments = read_occurrences(occurrences, queries, problems)
     problems.raise_if_any()
     return ReferenceTables(excerpts, listed, words, SEGMENTS.empty_table(), judgments)
+
+
+def search_transcript(url: str, queries: pa.Table, rule: FindRule) -> pa.Table:
+    """The queries in the words of a CTM with scores, as the table of a run (`find_detections`).
+
+    The text of a query is its id where no query has a text. Raises `InputError` with everything that is wrong with the
+    CTM.
+    """
+    texts = texts_of(queries)
+    texts = texts if any(texts) else queries["query"].to_pylist()
+    problems = Problems()
+    with noted(problems):
+        expect(url, Format.CTM)
+        pieces = list(read_run(url, problems))
+    problems.raise_if_any()
+    words = pa.concat_tables([WORDS.empty_table(), *map(_words_of, pieces)])
+    scores = np.concatenate([np.zeros(0), *(piece.score for piece in pieces)])
+    place = queries.schema.get_field_index("text")
+    with_texts = queries.set_column(place, "text", pa.array(texts, pa.string()))
+    return find_detections(words, scores, with_texts, rule)
+
+
+def _words_of(piece: RunPiece) -> pa.Table:
+    """The rows of a CTM as words, which nobody speaks."""
+    columns = {
+        "document": pa.array(piece.documents, pa.string()).take(pa.array(piece.document)),
+        "channel": piece.channel,
+        "speaker": pa.repeat("", len(piece)),
+        "start": piece.start,
+        "end": piece.start + piece.duration,
+        "word": pa.array(piece.queries, pa.string()).take(pa.array(piece.query)),
+        "subtype": pa.repeat("lex", len(piece)),
+    }
+    return pa.table(columns, schema=WORDS)
 
 
 def sources_of(runs: Sequence[RunFile | TableRun]) -> list[RunSource]:

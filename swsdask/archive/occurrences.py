@@ -59,7 +59,7 @@ import pyarrow as pa
 from swsdask.archive.protocols import FindRule
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.schemas import FOUND_OCCURRENCES
-from swsdask.model.trials import I64, Bool
+from swsdask.model.trials import F64, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND
 
 LOWERCASE = "lowercase"
@@ -177,6 +177,35 @@ def find_occurrences(words: pa.Table, queries: pa.Table, rule: FindRule) -> pa.T
     `words` and `queries` are tables of `model.schemas`. A query without text has none. Every query costs time in
     proportion to the places of its first word.
     """
+    return _table(words, *_found(words, queries, rule))
+
+
+def find_detections(words: pa.Table, scores: F64, queries: pa.Table, rule: FindRule) -> pa.Table:
+    """What a system that searches its own transcript detects, as the table of a run.
+
+    `words` are those of the transcript, `scores` the scores of its rows. Queries are found by our own rule, whatever
+    `rule.finder` says. The score of a detection is the lowest of its words, so any rising map of the scores of words
+    gives the same ranking.
+    """
+    spoken, query, first, last = _found(words, queries, rule._replace(finder="own"))
+    of_units = scores[spoken.row]
+    score = of_units[first]
+    for later in range(1, int((last - first).max(initial=0)) + 1):
+        score = np.minimum(score, of_units[np.minimum(first + later, last)])
+    row = pa.array(spoken.row[first])
+    columns = {
+        "query": queries["query"].take(pa.array(query)),
+        "document": words["document"].take(row),
+        "channel": words["channel"].take(row),
+        "start": spoken.start[first] / TICKS_PER_SECOND,
+        "duration": (spoken.end[last] - spoken.start[first]) / TICKS_PER_SECOND,
+        "score": score,
+    }
+    return pa.table(columns)
+
+
+def _found(words: pa.Table, queries: pa.Table, rule: FindRule) -> tuple[_Units, I64, I64, I64]:
+    """The units of the words, and of every occurrence its query, its first unit and its last."""
     normalize = compare_normalize(queries)
     texts = [spelled(text, normalize, rule) for text in queries["text"].to_pylist()]
     code: dict[str, int] = {}
@@ -192,7 +221,7 @@ def find_occurrences(words: pa.Table, queries: pa.Table, rule: FindRule) -> pa.T
         query.append(np.full(len(begins), number, np.int64))
         first.append(begins)
         last.append(ends)
-    return _table(words, spoken, np.concatenate(query), np.concatenate(first), np.concatenate(last))
+    return spoken, np.concatenate(query), np.concatenate(first), np.concatenate(last)
 
 
 def _all(at: I64, later: Sequence[int], spoken: _Units, find_gap: int) -> tuple[I64, I64]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +17,10 @@ from swsdask.cli.options import (
     records_format_option,
     settings_options,
 )
+
+if TYPE_CHECKING:
+    from swsdask.model.errors import Problems
+    from swsdask.model.schemas import RunPiece
 
 
 @click.command("validate")
@@ -80,17 +86,43 @@ def validate(
 @click.option(
     "--for-spreadsheets", "harmless", is_flag=True, help="In a table in text, put an apostrophe before formulas."
 )
+@click.option("--queries", metavar="FILE", help="RUN is a transcript, a CTM with scores: search it for these queries.")
 @encoding_options
-def convert(run: str, target: str, system: str | None, harmless: bool, encoded: Encoded) -> None:
+def convert(run: str, target: str, system: str | None, harmless: bool, queries: str | None, encoded: Encoded) -> None:
     """Rewrite a RUN as TARGET, whose name says the format.
 
     *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Times and scores keep every digit; a
     table in text that stays one keeps its columns and quotes too.
+
+    With --queries, RUN is a transcript: the texts of the queries are found in its words by the default rules, and the
+    score of a detection is the lowest of its words.
     """
     from swsdask.formats.pipes import readable
     from swsdask.formats.runs.encoding import read_encoding
     from swsdask.formats.runs.write import convert
     from swsdask.model.errors import counted
 
-    rows = convert(readable(run), target, system, read_encoding(**encoded.arguments()), harmless=harmless)
+    source, encoding = readable(run), read_encoding(**encoded.arguments())
+    if queries is not None and encoding:
+        raise click.UsageError("--queries goes with a transcript in seconds: leave out the options of tables.")
+    reader = None if queries is None else _searched(source, queries, system)
+    rows = convert(source, target, system, encoding, harmless=harmless, reader=reader)
     click.echo(f"{target}: {counted(rows, 'detections')}")
+
+
+def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Problems], Iterator[RunPiece]]:
+    """The reader of what is found in a transcript."""
+    from swsdask.archive.memory import search_transcript
+    from swsdask.archive.protocols import FindRule
+    from swsdask.formats.in_memory import TableRun
+    from swsdask.formats.pipes import readable
+    from swsdask.formats.reference.queries import read_queries
+    from swsdask.formats.values import system_of_file
+    from swsdask.model.errors import Problems
+    from swsdask.model.settings import EvaluationSettings
+
+    problems = Problems()
+    listed = read_queries(readable(queries), problems)
+    problems.raise_if_any()
+    found = search_transcript(transcript, listed, FindRule.of(EvaluationSettings()))
+    return TableRun(transcript, found, system or system_of_file(transcript)).read

@@ -68,3 +68,48 @@ def test_what_is_wrong_has_its_line(swsdask: Call, files: Files) -> None:
     found = swsdask("score", files.reference, run)
     for line, what in ((6, "expected 6 values"), (7, "expected a score"), (8, "a channel")):
         assert any(f"run.ctm:{line}: " in each and what in each for each in found.err.splitlines()), found.err
+
+
+HYPOTHESIS = """;; what a recogniser understood
+a 1 1.10 0.40 Good 0.8
+a 1 1.50 0.50 morning 0.9
+a A 1.90 0.10 <unk> 0.1
+a 1 5.00 0.50 night 0.7
+b 1 2.00 0.50 good 0.6
+b 1 3.10 0.50 morning 0.9
+b 1 9.00 0.20 night 0.3
+"""
+"""In b the words of K1 are .6 s apart: they are two words, no occurrence."""
+
+
+def test_a_transcript_is_searched_for_the_texts_of_queries(swsdask: Call, files: Files) -> None:
+    ctm = files.write("asr.ctm", HYPOTHESIS)
+    evaluation = sws.open(files.reference)
+    found = evaluation.search(ctm)
+    assert found.to_pylist() == [
+        {"query": "K1", "document": "a", "channel": 1, "start": 1.1, "duration": 0.9, "score": 0.8},
+        {"query": "K2", "document": "a", "channel": 1, "start": 5.0, "duration": 0.5, "score": 0.7},
+        {"query": "K2", "document": "b", "channel": 1, "start": 9.0, "duration": 0.2, "score": 0.3},
+    ]
+    expected = sws.score(evaluation, MEASURES, runs={"asr": found})
+    table = files.folder / "asr.tsv"
+    made = swsdask("convert", ctm, table, "--queries", files.reference / "x.kwlist.xml")
+    assert (made.code, made.out) == (0, f"{table}: 3 detections\n"), made.err
+    assert sws.score(evaluation, MEASURES, runs=table).table.equals(expected.table)
+    wider = sws.open(files.reference, settings={"evaluation": {"find_gap_s": 0.6}}).search(ctm)
+    assert wider.num_rows == 4
+    assert wider["score"].to_pylist() == [0.8, 0.6, 0.7, 0.3]
+
+
+def test_a_transcript_that_is_none(swsdask: Call, files: Files) -> None:
+    queries = ("--queries", files.reference / "x.kwlist.xml")
+    bad = files.write("bad.ctm", HYPOTHESIS + "b 1 10 0.2 night\n")
+    found = swsdask("convert", bad, files.folder / "x.tsv", *queries)
+    assert found.code == 2
+    assert "bad.ctm:9: expected 6 values" in found.err
+    found = swsdask("convert", files.run, files.folder / "x.tsv", *queries)
+    assert found.code == 2
+    assert "words with times (a CTM)" in found.err
+    found = swsdask("convert", bad, files.folder / "x.tsv", *queries, "--negate-scores")
+    assert "--queries goes with a transcript in seconds" in " ".join(found.err.split())
+    assert not (files.folder / "x.tsv").exists()

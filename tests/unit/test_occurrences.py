@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.archive.occurrences import FINDER_VERSION, find_occurrences, spelled, units
+from swsdask.archive.occurrences import FINDER_VERSION, find_detections, find_occurrences, spelled, units
 from swsdask.archive.protocols import Finder, FindRule
 from swsdask.archive.reference_tables import table_hash
 from swsdask.model.errors import InputError
@@ -257,3 +258,32 @@ def test_stdeval_goes_on_where_an_attempt_ended() -> None:
     late = [("a", 0, 10, "lex"), ("a", 9000, 9010, "lex"), ("a", 9010, 9020, "lex"), ("a", 9020, 9030, "lex")]
     assert by_finder("stdeval", late, "a a") == [(9010, 9030)]
     assert by_finder("stdeval", [late[1], late[0]], "a a") == [(9000, 10)]
+
+
+def test_detections_of_a_transcript_are_those_of_a_literal_search() -> None:
+    """Every place at which the words of a query follow one another within the gap, and the lowest of their scores."""
+    chosen = random.Random(0)
+    for _ in range(200):
+        words, scores = [], []
+        for document in "ab":
+            end = 0
+            for _ in range(chosen.randrange(12)):
+                start = end + chosen.choice([0, 0, 3000, 6000])
+                end = start + 1000
+                words.append((document, 1, "", start, end, chosen.choice("xyz"), "lex"))
+                scores.append(chosen.random())
+        texts = ["x", "x y", "y x x", "x x"]
+        expected = []
+        for text in texts:
+            for first in range(len(words)):
+                part = words[first : first + len(text.split())]
+                near = all(one[0] == other[0] and other[3] - one[4] <= 5000 for one, other in pairwise(part))
+                if [word[5] for word in part] == text.split() and near:
+                    least = min(scores[first : first + len(part)])
+                    expected.append((text, part[0][0], part[0][3] / 1e4, (part[-1][4] - part[0][3]) / 1e4, least))
+        columns = list(zip(*words, strict=True)) or [[] for _ in WORDS]
+        spoken = pa.table([list(values) for values in columns], schema=WORDS)
+        listed = pa.table({"query": texts, "text": texts})
+        detected = find_detections(spoken, np.array(scores), listed, FindRule(5000, (), "kwseval"))
+        names = ("query", "document", "start", "duration", "score")
+        assert sorted(zip(*(detected[name].to_pylist() for name in names), strict=True)) == sorted(expected)

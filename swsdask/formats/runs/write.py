@@ -7,7 +7,7 @@ is compressed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -160,14 +160,16 @@ def convert(
     encoding: Encoding | None = None,
     *,
     harmless: bool = False,
+    reader: Callable[[Problems], Iterator[RunPiece]] | None = None,
 ) -> int:
     """Rewrite a run (path or URL) in the format of the target's name; return the number of rows.
 
     A table in text that stays one keeps its columns, its quotes and every digit. The run is read twice, so that nothing
     is written of a run with problems. `system` replaces the name in the file; the target of a table with another
     `encoding` has times in seconds and scores that rise with confidence. `harmless`: for spreadsheets, see
-    `without_formula`. Raises `InputError` with every problem of the source, and then leaves the target unchanged;
-    `SettingsError` if the target of a `harmless` conversion is no table in text.
+    `without_formula`. `reader` reads the source in another way than `read_run`. Raises `InputError` with every problem
+    of the source, and then leaves the target unchanged; `SettingsError` if the target of a `harmless` conversion is no
+    table in text.
     """
     write = writer_of(target)
     if harmless:
@@ -178,17 +180,18 @@ def convert(
     if is_local(target) and not is_folder(folder or "."):
         raise InputError(Problem(target, None, "a folder to write into", f"no folder {folder}", "Create it first."))
     problems = Problems()
-    rows = sum(len(piece) for piece in read_run(source, problems, system=system, encoding=encoding))
+    read = reader or partial(read_run, source, system=system, encoding=encoding)
+    rows = sum(len(piece) for piece in read(problems))
     problems.raise_if_any()
     with together(folder or ".") as hidden:
         unfinished = str(hidden / name)
-        if not encoding and stays_table(source, target):
+        if reader is None and not encoding and stays_table(source, target):
             told = system or system_to_add(source, target)
             rewrite_table(
                 source, unfinished, lambda scores: {"system": [told] * len(scores)} if told else {}, harmless=harmless
             )
         else:
-            write(read_run(source, problems, system=system, encoding=encoding), unfinished)
+            write(read(problems), unfinished)
     return rows
 
 
