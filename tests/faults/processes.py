@@ -58,7 +58,7 @@ PHASES = {
     "score": (BEGIN, ("round 1",), ("round 2",), ("numbers",)),
     "ingest": (BEGIN, ("read",), ("wrote",)),
 }
-"""What lines of the log begin with when a phase does."""
+"""What lines of the log begin with, behind the time and the name of the command, when a phase does."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class _Log:
             self.lines.append(line.rstrip())
 
     def has_begun(self, phase: tuple[str, ...]) -> bool:
-        return any(line.startswith(f"swsdask: {begin}") for line in list(self.lines) for begin in phase)
+        return any(f"swsdask: {begin}" in line for line in list(self.lines) for begin in phase)
 
     def whole(self) -> str:
         """All of it, once the process has ended."""
