@@ -2,13 +2,15 @@
 
 A mutation knows the structure: it replaces, repeats, exchanges and removes tokens (tags, values, blanks, line ends)
 and, less often, bytes. `swsdask.validate` must list problems with file and line or find none, within `SECONDS` and
-`MEMORY`. What fails is printed with the number that repeats it and kept in a folder.
+`MEMORY`. What fails is printed with the number that repeats it, and the file is kept in the folder `KEPT`.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import io
+import json
 import random
 import re
 import resource
@@ -26,11 +28,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import swsdask as sws
+from swsdask.formats.sniff import Format, sniff
 from swsdask.model.errors import SwsdaskError
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 
 SECONDS = 20
 MEMORY = 1 << 30
+KEPT = Path(".fuzz")
 
 TABLE = "system\tquery\tdocument\tchannel\tstart\tduration\tscore\tdecision\n" + "".join(
     f"s\tK{row % 3}\ta\t1\t{row}.5\t0.{row}\t-{row}e-1\t{'YES' if row % 2 else 'NO'}\n" for row in range(6)
@@ -53,11 +57,16 @@ SAMPLES: Mapping[str, str] = {
     .replace("<kw ", "<term "),
     "run.tsv": TABLE,
     "run.csv": TABLE.replace("\t", ","),
+    "run.jsonl": "".join(
+        json.dumps(dict(zip(TABLE.splitlines()[0].split("\t"), line.split("\t"), strict=True))) + "\n"
+        for line in TABLE.splitlines()[1:]
+    ),
+    "x.ctm": "a 1 0.50 0.25 word 0.9\na 1 0.75 0.5 other .5\nb A 2 .5 word 1\n",
     "run.kaldi": "K1 a 100 180 -0.5\nK2 b 20 30 3\n",
     "run.trec": "K1 Q0 a 1 0.9 tag\nK1 Q0 b 2 0.5 tag\nK2 Q0 a 1 1e-3 tag\n",
     "x.qrels": "K1 0 a 1\nK1 0 b 0\nK2 0 a 2\n",
-    "run.resources.toml": "query_seconds = [1, 2.5]\n[indexing]\nwall_hours = 14\ncores = 16\n"
-    '[[hardware]]\ncount = 4\nbrand = "x"\n',
+    "alone.resources.toml": "query_seconds = [1, 2.5]\n[indexing]\nwall_hours = 14\ncores = 16\n"
+    '[[hardware]]\ncount = 4\ncpu = "x"\nbrand = "y"\ncores = 4\nclock_ghz = 2.4\nram_gb = 8\nos = "z"\n',
     "x.classes": "Class 0\na 0.1 0.3\na 0.5 0.8\n\nClass 1\nb 0.2 0.4\na 0.0 0.1\n\n",
     "x.phn": "".join(f"{document} {line}\n" for document in "ab" for line in PHONES.splitlines()),
     "x.split": "a 0.0 1.2\nb 0.0 0.6\n",
@@ -67,6 +76,9 @@ SAMPLES: Mapping[str, str] = {
 
 ROLES = {"x.phn": "phones", "x.split": "split", "x.cross": "folds", "x.speakers": "speakers"}
 """Files that are named by their role, beside phones and words that are sound."""
+
+ROLED = {"x.speakers": Format.SPEAKERS}
+"""The format of files that only their role tells."""
 
 VALUES = (
     "", " ", "0", "-0", "-1", "1e999", "-1e999", "1e-999", "nan", "NaN", "inf", "0x10", "1_000", "٣", "9" * 30,
@@ -122,6 +134,9 @@ def mutated(text: str, chance: random.Random) -> bytes:
         content = content.replace(b"\n", chance.choice((b"\r\n", b"\r", b"")))
     if chance.random() < 0.03:
         content = content.decode("utf-8", "replace").encode(chance.choice(("utf-16", "utf-16-le", "utf-32")))
+    if chance.random() < 0.03:
+        content = gzip.compress(content, mtime=0)
+        content = content[: chance.choice((len(content), chance.randrange(len(content))))]
     return content
 
 
@@ -163,12 +178,12 @@ def case(number: int) -> tuple[str, bytes]:
     return name, parquet(chance) if name == "run.parquet" else mutated(SAMPLES[name], chance)
 
 
-def fault(name: str, content: bytes, folder: Path) -> str | None:
-    """What is wrong with how the file is handled, or None."""
+def fault(name: str, content: bytes, folder: Path, *, sound: bool = False) -> str | None:
+    """What is wrong with how the file is handled, or None. A file that is `sound` has no problems."""
     file = folder / name
     file.write_bytes(content)
-    sound = {"phones": str(folder / "sound.phn"), "words": str(folder / "sound.phn")}
-    roles = {**sound, ROLES[name]: str(file)} if name in ROLES else {}
+    aligned = {"phones": str(folder / "sound.phn"), "words": str(folder / "sound.phn")}
+    roles = {**aligned, ROLES[name]: str(file)} if name in ROLES else {}
     try:
         report = sws.validate([] if roles else str(file), **roles)  # type: ignore[arg-type]
     except SwsdaskError as error:
@@ -180,8 +195,8 @@ def fault(name: str, content: bytes, folder: Path) -> str | None:
     except Exception:
         return traceback.format_exc(limit=-4)
     for problem in report.problems:
-        if str(folder) not in problem.file:
-            return f"a problem without the file: {problem}"[:600]
+        if sound or str(folder) not in problem.file:
+            return f"a problem of a sound file, or without the file: {problem}"[:600]
     return None
 
 
@@ -193,8 +208,10 @@ def prepare(folder: Path) -> None:
     """Write what is sound, and read every sample once, so that modules and kernels are loaded."""
     (folder / "sound.phn").write_text(SAMPLES["x.phn"])
     for name, text in SAMPLES.items():
-        wrong = fault(name, text.encode(), folder)
+        wrong = fault(name, text.encode(), folder, sound=True)
         assert wrong is None, f"{name}: {wrong}"
+    tried = {Format.PARQUET, *(sniff(str(folder / name), ROLED.get(name)) for name in SAMPLES)}
+    assert tried == set(Format), f"formats without a sample: {set(Format) - tried}"
 
 
 def main() -> None:
@@ -219,6 +236,8 @@ def main() -> None:
             wrong = fault(name, content, folder)
             signal.alarm(0)
             if wrong:
+                KEPT.mkdir(exist_ok=True)
+                (KEPT / f"{number}-{name}").write_bytes(content)
                 kind = wrong.strip().splitlines()[-1][:80]
                 kinds[kind] += 1
                 if kinds[kind] <= 3:
