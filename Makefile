@@ -11,6 +11,7 @@ DEPLOY_SECONDS ?= 900
 # A file of tests runs whole in one process; more processes than this gain little and take memory.
 PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
+BOUNDED := tests/unit tests/conformance tests/property
 
 .PHONY: help demo accessibility deploy-check test test-lowest test-newest fuzz faults services docs docs-check mutants nights study bounds lint wheel bench clean
 
@@ -103,8 +104,9 @@ nights: $(VENV)/.installed  ## kill KILLS=200 nights at their steps, race RACES=
 study: $(VENV)/.installed  ## 4000 simulated evaluations: intervals cover 92-98 %, tests reject 3-7 %; SEED=1993
 	$(BIN)/python -m tests.study $(SEED)
 
-bounds: $(VENV)/.installed  ## the tests of archives with every index of the kernels checked (compiles them anew)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$$(mktemp -d) $(BIN)/python -m pytest tests/unit/test_archive_integrity.py
+bounds: $(VENV)/.installed  ## the tests of kernels with every index of theirs checked; compiles them anew
+	kept=$$(mktemp -d) && trap 'rm -rf "$$kept"' EXIT && export NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$$kept" && \
+	$(BIN)/swsdask warm-up && $(BIN)/python -m pytest $(PARALLEL) $(BOUNDED)
 
 lint: $(VENV)/.installed  ## ruff, mypy --strict, the layers and bandit
 	$(BIN)/ruff format --check .
