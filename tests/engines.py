@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 
 from swsdask.archive.protocols import Run
 from swsdask.execution.executor import Executor, Tree, Unseen
+from swsdask.execution.local import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.settings import EngineSettings, EvaluationSettings, Settings, asked_thresholds, weights
 from swsdask.model.trials import Condition, Detections, Reference
@@ -157,8 +159,44 @@ class AnyOrder:
                 done(item)
         return tree.total()
 
+    def map(
+        self,
+        function: Callable[[Any, Any], Any],
+        items: Iterable[Any],
+        shared: Any = None,
+        *,
+        label: Callable[[Any], str] = str,
+        done: Callable[[Any], None] | None = None,
+        name: str = "map",
+    ) -> Iterator[Any]:
+        drawn = list(enumerate(items))
+        self._order.shuffle(drawn)
+        found = {}
+        for number, item in drawn:
+            found[number] = function(item, shared)
+            if done:
+                done(item)
+        return iter([found[number] for number in range(len(drawn))])
+
     def close(self) -> None:
         pass
+
+
+class Apart(SerialExecutor):
+    """An executor in this process whose tasks share nothing with it, as those of workers: everything is pickled."""
+
+    shares_memory = False
+
+    def share(self, value: Any) -> Any:
+        return pickle.dumps(value)
+
+    def map(self, function: Callable[[Any, Any], Any], items: Iterable[Any], shared: Any = None, **more: Any) -> Any:
+        def called(item: Any, shared: Any) -> Any:
+            handles = shared if isinstance(shared, tuple) else (shared,)
+            given = tuple(pickle.loads(handle) for handle in handles)
+            return pickle.loads(pickle.dumps(function(pickle.loads(pickle.dumps(item)), given)))
+
+        return super().map(called, items, shared, **more)
 
 
 def settings(rows_per_task: int = 2_000_000, **asked: Any) -> Settings:

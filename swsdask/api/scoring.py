@@ -16,6 +16,7 @@ from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import rows_to_score, with_runs, working
 from swsdask.archive.check_runs import check_reference, check_runs, collection_statistics
 from swsdask.archive.conditions import OF_RUNS
+from swsdask.archive.kept_files import Tally
 from swsdask.archive.kept_statistics import KeptStatistics, kept_statistics
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_references
@@ -196,17 +197,18 @@ def score_observed(
             )
 
         tables = one_table([scored(*each) for each in references], systems)
-        caches = [*(each.files for each in kept), *(each.files for each in results)]
-        faults = [files.fault for files in caches if files.fault is not None]
+        of_statistics, of_results = ([each.files.tally for each in caches] for caches in (kept, results))
+        faults = [each.fault for each in (*of_statistics, *of_results) if each.fault is not None]
         if faults:
             notes.append(f"What was computed is not kept in the archive, and is computed again next time: {faults[0]}")
         of_systems = {system: (*of_runs[system], *own) for system, own in tables.notes.items()}
         manifest = manifest_of(archive, systems, settings, names, by)
         manifest["collection"] = collection_statistics(archive.queries, reference)
         manifest |= circumstances(began, workers, archive.verification, evaluation.overridden, of_systems)
-        of_statistics = {"kept": sum(each.used for each in kept), "counted": sum(each.counted for each in kept)}
-        of_results = {"kept": sum(each.used for each in results), "computed": sum(each.computed for each in results)}
-        manifest["run"] |= {"statistics": of_statistics if kept else None, "results": of_results if results else None}
+        manifest["run"] |= {
+            "statistics": _told(of_statistics, "counted") if kept else None,
+            "results": _told(of_results, "computed") if results else None,
+        }
     return Result(
         table=tables.scores,
         curve_table=tables.curves,
@@ -287,6 +289,11 @@ def plan(
             *notes,
         ]
     return "\n".join(lines)
+
+
+def _told(tallies: Sequence[Tally], made: str) -> dict[str, int]:
+    """How many results were kept, and how many were `made`."""
+    return {"kept": sum(each.used for each in tallies), made: sum(each.made for each in tallies)}
 
 
 def _query_texts(queries: pa.Table) -> pa.Table | None:

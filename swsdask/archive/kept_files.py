@@ -15,11 +15,12 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from copy import copy
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -43,18 +44,38 @@ SOURCES = f"{KEPT}/sources.json"
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
+@dataclass
+class Tally:
+    """How many results were taken from what is kept, how many were not there, and why none can be kept, if so."""
+
+    used: int = 0
+    made: int = 0
+    fault: str | None = None
+
+    def add(self, other: Tally) -> None:
+        """Count what another process took and made."""
+        self.used += other.used
+        self.made += other.made
+        self.fault = self.fault or other.fault
+
+
 @dataclass(eq=False)
 class KeptFiles:
     """The kept files of one version.
 
-    `most` of one name are kept of a run, None for any number: the oldest are removed. `fault` says why files cannot be
-    written, if they cannot.
+    `most` of one name are kept of a run, None for any number: the oldest are removed.
     """
 
     storage: Storage
     version: str
     most: int | None = None
-    fault: str | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    def anew(self) -> Self:
+        """The same files with a tally of their own."""
+        files = copy(self)
+        files.tally = Tally()
+        return files
 
     def place(self, run: StoredRun, name: str, key: Any) -> str:
         """The name, without the hash, of what depends on the rows of a run and on a key."""
@@ -72,17 +93,17 @@ class KeptFiles:
         return found
 
     def write(self, rows: Mapping[str, pa.RecordBatch]) -> None:
-        """Keep rows at their places. An archive that cannot be written stays as it is: see `fault`."""
+        """Keep rows at their places. An archive that cannot be written stays as it is: see `Tally.fault`."""
         contents = {place: _file(row) for place, row in rows.items()}
         names = {place: f"{place}-{digest(content).hex()}.arrow" for place, content in contents.items()}
-        if self.fault is None:
+        if self.tally.fault is None:
             try:
                 self.storage.write_all({names[place]: content for place, content in contents.items()})
                 self._there.update(names)
                 for name in [] if self.most is None else self._too_many(names, self.most):
                     self.storage.remove(name)
             except ArchiveError as error:
-                self.fault = str(error)
+                self.tally.fault = str(error)
 
     def _too_many(self, places: Iterable[str], most: int) -> list[str]:
         """The oldest files beside those at some places, as many as are more than `most`."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
-from typing import Any
+from copy import copy
+from dataclasses import fields
+from typing import Any, Self
 
 from swsdask.archive.kept_files import OF_STATISTICS, PACKAGE, KeptFiles, can_keep, digest_of, version
-from swsdask.archive.run_table import StoredRun
 from swsdask.archive.store import StoredArchive
 from swsdask.model.trials import RULES, Reference
 from swsdask.statistics.as_arrow import from_arrow, to_arrow
@@ -25,25 +25,21 @@ Found = Mapping[type[Statistic], Any]
 _OURS = f"{PACKAGE.name}.statistics."
 
 
-@dataclass(eq=False)
 class KeptStatistics:
-    """The statistics that an archive keeps for one reference.
+    """The statistics that an archive keeps for one reference."""
 
-    `used` and `counted` say how many were taken from it and how many were not there.
-    """
-
-    archive: StoredArchive
-    reference: Reference
-    used: int = 0
-    counted: int = 0
-    _runs: dict[str, StoredRun] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.files = KeptFiles(self.archive.storage, version(OF_STATISTICS))
-        self._runs = {stored.run.system: stored for stored in self.archive.stored_runs}
-        values = {each.name: getattr(self.reference, each.name) for each in fields(self.reference)}
+    def __init__(self, archive: StoredArchive, reference: Reference) -> None:
+        self.files = KeptFiles(archive.storage, version(OF_STATISTICS))
+        self._runs = {stored.run.system: stored for stored in archive.stored_runs}
+        values = {each.name: getattr(reference, each.name) for each in fields(reference)}
         self._rules = {name: digest_of(values.pop(name)) for name in RULES}
         self._shape = digest_of(values)
+
+    def anew(self) -> Self:
+        """The same with a tally of its own."""
+        kept = copy(self)
+        kept.files = self.files.anew()
+        return kept
 
     def read(self, prepared: Mapping[str, Found]) -> dict[str, dict[type[Statistic], Any]]:
         """The statistics that are kept, of those that are prepared for some systems."""
@@ -53,8 +49,8 @@ class KeptStatistics:
             system, kind = wanted[place]
             with suppress(ValueError):  # no row of this statistic
                 found[system][kind] = from_arrow(kind, row)
-        self.used += sum(map(len, found.values()))
-        self.counted += sum(len(of) - len(found[system]) for system, of in prepared.items())
+        self.files.tally.used += sum(map(len, found.values()))
+        self.files.tally.made += sum(len(of) - len(found[system]) for system, of in prepared.items())
         return found
 
     def write(self, prepared: Mapping[str, Found], found: Mapping[str, Found]) -> None:

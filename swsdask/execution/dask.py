@@ -1,14 +1,15 @@
 """Tasks on the workers of dask.distributed, by its public futures API alone.
 
 Tasks go out in waves, so that the client holds a few per worker however many there are; parts are merged as a tree on
-the workers, each merge submitted together with the last task that it needs, and only the last one comes back. Whatever
-a lost worker had is computed again from the task that made it. What tasks share is a task's result too, not scattered
-data: it outlives the loss of every worker that had it.
+the workers, each merge submitted together with the last task that it needs, and only the last one comes back. What is
+not merged comes back task by task. Whatever a lost worker had is computed again from the task that made it. What tasks
+share is a task's result too, not scattered data: it outlives the loss of every worker that had it.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
@@ -104,11 +105,9 @@ class DaskExecutor:
         name: str = "map",
     ) -> Part | None:
         """See `Executor.map_reduce`. Raises `ClusterError` when the scheduler or all workers are lost for good."""
-        unique = uuid4().hex
+        watch = _Watch(self._client, self._patience_s)
         ended: SimpleQueue[Future[Any]] = SimpleQueue()
         running: dict[Any, tuple[Future[Any], Item]] = {}
-        watch = _Watch(self._client, self._patience_s)
-        self._counted_at = -RECOUNT_S
 
         def join(parts: list[Future[Any]]) -> Future[Any]:
             return self._submit(_merged, merge, parts, key=f"merge-{uuid4().hex}", priority=1)
@@ -121,10 +120,8 @@ class DaskExecutor:
 
         tree: Tree[Future[Any]] = Tree(join, self._fan_in)
         try:
-            for number, item in enumerate(items):
-                key = (name, label(item), f"{unique}-{number}")
-                future = self._submit(function, item, shared, key=key)
-                running[key] = (future, item)
+            for future, item in self._tasks(function, items, shared, label, name):
+                running[future.key] = (future, item)
                 future.add_done_callback(ended.put)
                 tree.add(future)
                 if len(running) >= self._ahead():
@@ -134,17 +131,73 @@ class DaskExecutor:
                 return None
             while running:
                 collect()
-            total.add_done_callback(ended.put)
-            watch.next_of(ended)
-            _raise_failure(total, "merging partial results")
-            part: Part = watch.result_of(total)
+            part: Part = self._result(watch, total, "merging partial results")
             return part
         finally:
-            # After a failure nobody wants these: a scheduler forgets what no client holds. Client.cancel would end its
-            # connection to us where a merge waits that only another merge holds.
-            if self._client.status == "running":
-                for future in (*(future for future, _ in running.values()), *tree.waiting):
-                    future.release()
+            self._release([*(future for future, _ in running.values()), *tree.waiting])
+
+    def map(
+        self,
+        function: Callable[[Item, Any], Part],
+        items: Iterable[Item],
+        shared: Any = None,
+        *,
+        label: Callable[[Item], str] = str,
+        done: Callable[[Item], None] | None = None,
+        name: str = "map",
+    ) -> Iterator[Part]:
+        """See `Executor.map`. Raises `ClusterError` as `map_reduce` does."""
+        watch = _Watch(self._client, self._patience_s)
+        running: deque[tuple[Future[Any], Item]] = deque()
+
+        def first() -> Part:
+            future, item = running[0]
+            part: Part = self._result(watch, future, label(item))
+            running.popleft()[0].release()
+            if done is not None:
+                done(item)
+            return part
+
+        try:
+            for each in self._tasks(function, items, shared, label, name):
+                running.append(each)
+                if len(running) >= self._ahead():
+                    yield first()
+            while running:
+                yield first()
+        finally:
+            self._release([future for future, _ in running])
+
+    def _tasks(
+        self,
+        function: Callable[[Item, Any], Part],
+        items: Iterable[Item],
+        shared: Any,
+        label: Callable[[Item], str],
+        name: str,
+    ) -> Iterator[tuple[Future[Any], Item]]:
+        """Submit each item as it is drawn."""
+        unique = uuid4().hex
+        self._counted_at = -RECOUNT_S
+        for number, item in enumerate(items):
+            yield self._submit(function, item, shared, key=(name, label(item), f"{unique}-{number}")), item
+
+    def _result(self, watch: _Watch, future: Future[Any], what: str) -> Any:
+        """Wait for what a future gives; raise what it failed with, as an error of ours."""
+        ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        future.add_done_callback(ended.put)
+        watch.next_of(ended)
+        _raise_failure(future, what)
+        return watch.result_of(future)
+
+    def _release(self, futures: Iterable[Future[Any]]) -> None:
+        """Let the scheduler forget what nobody wants after a failure: it forgets what no client holds.
+
+        Client.cancel would end its connection to us where a merge waits that only another merge holds.
+        """
+        if self._client.status == "running":
+            for future in futures:
+                future.release()
 
     def close(self) -> None:
         """The client is closed by its owner."""

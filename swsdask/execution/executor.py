@@ -1,4 +1,4 @@
-"""What an executor is: it maps a function over items and merges the results. It knows no measure.
+"""What an executor is: it maps a function over items and merges or returns the results. It knows no measure.
 
 `Progress` is what work reports to. Results merge as a tree: as soon as `fan_in` parts of one level are there, they
 become one part of the next. `run_tasks` returns the results of independent tasks in order.
@@ -6,9 +6,7 @@ become one part of the next. `run_tasks` returns the results of independent task
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from operator import or_
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from swsdask.model.errors import NO_MEMORY, ExecutionError
@@ -61,6 +59,22 @@ class Executor(Protocol):
         again where a worker was lost. Items are drawn lazily, a few per worker ahead. `done` is called in this process
         as items end. A failing item raises `ExecutionError` that carries `label(item)`, or the `SwsdaskError` that the
         item raised itself. `name`, such as the round, stands before the label where tasks are shown.
+        """
+        ...
+
+    def map(
+        self,
+        function: Callable[[Item, Any], Part],
+        items: Iterable[Item],
+        shared: Any = None,
+        *,
+        label: Callable[[Item], str] = str,
+        done: Callable[[Item], None] | None = None,
+        name: str = "map",
+    ) -> Iterator[Part]:
+        """What function(item, shared) gives, in the order of the items; errors and the rest as for `map_reduce`.
+
+        Results that are not drawn yet stay where they were computed, a few per worker.
         """
         ...
 
@@ -156,21 +170,12 @@ def run_tasks(
             if done:
                 done(label(item))
         return found
-    numbered = executor.map_reduce(
-        _Numbered(function),
-        enumerate(items),
-        or_,
-        executor.share(shared),
-        label=lambda pair: label(pair[1]),
-        done=(lambda pair: done(label(pair[1]))) if done else None,
+    return list(
+        executor.map(
+            function,
+            items,
+            executor.share(shared),
+            label=label,
+            done=(lambda item: done(label(item))) if done else None,
+        )
     )
-    return [numbered[number] for number in range(len(items))] if numbered else []
-
-
-@dataclass(frozen=True)
-class _Numbered(Generic[Item, Found]):
-    function: Callable[[Item, Any], Found]
-
-    def __call__(self, pair: tuple[int, Item], shared: Any) -> dict[int, Found]:
-        number, item = pair
-        return {number: self.function(item, shared)}

@@ -5,8 +5,10 @@ Reading, kernels and large array operations release the interpreter's lock, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
@@ -14,18 +16,17 @@ from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Tree, execution_
 from swsdask.model.errors import SwsdaskError
 
 
-class SerialExecutor:
-    """The executor that starts nothing. Parts are merged in pairs, so that a large one is rarely gone through again."""
+class _Local:
+    """An executor in this process. Parts are merged in pairs, so that a large one is rarely gone through again."""
 
-    workers = 1
     shares_memory = True
 
     def share(self, value: Any) -> Any:
-        """The value itself."""
+        """Return the value itself."""
         return value
 
     def check(self, places: Sequence[str]) -> None:
-        """Nothing: tasks see what this process sees."""
+        """Do nothing: tasks see what this process sees."""
 
     def map_reduce(
         self,
@@ -36,81 +37,107 @@ class SerialExecutor:
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
-        name: str = "map",  # noqa: ARG002
+        name: str = "map",
     ) -> Part | None:
         """See `Executor.map_reduce`."""
         tree: Tree[Part] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
-        for item in items:
-            try:
-                tree.add(function(item, shared))
-            except SwsdaskError:
-                raise
-            except Exception as error:
-                raise execution_error(label(item), error) from error
-            if done is not None:
-                done(item)
+        for part in self.map(function, items, shared, label=label, done=done, name=name):
+            with _naming("merging partial results"):
+                tree.add(part)
         return tree.total()
 
+    def map(
+        self,
+        function: Callable[[Item, Any], Part],
+        items: Iterable[Item],
+        shared: Any = None,
+        *,
+        label: Callable[[Item], str] = str,
+        done: Callable[[Item], None] | None = None,
+        name: str = "map",
+    ) -> Iterator[Part]:
+        """See `Executor.map`. Raises `NotImplementedError`: this is what executors differ in."""
+        raise NotImplementedError
+
+
+class SerialExecutor(_Local):
+    """The executor that starts nothing."""
+
+    workers = 1
+
+    def map(
+        self,
+        function: Callable[[Item, Any], Part],
+        items: Iterable[Item],
+        shared: Any = None,
+        *,
+        label: Callable[[Item], str] = str,
+        done: Callable[[Item], None] | None = None,
+        name: str = "map",  # noqa: ARG002
+    ) -> Iterator[Part]:
+        """See `Executor.map`."""
+        for item in items:
+            with _naming(item, label):
+                part = function(item, shared)
+            if done is not None:
+                done(item)
+            yield part
+
     def close(self) -> None:
-        """There is nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
-class ThreadExecutor:
-    """The executor over `workers` threads; parts are merged in pairs in the calling thread, in the order they come."""
-
-    shares_memory = True
+class ThreadExecutor(_Local):
+    """The executor over `workers` threads; parts are merged in the calling thread."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="swsdask")
 
-    def share(self, value: Any) -> Any:
-        """The value itself."""
-        return value
-
-    def check(self, places: Sequence[str]) -> None:
-        """Nothing: tasks see what this process sees."""
-
-    def map_reduce(
+    def map(
         self,
         function: Callable[[Item, Any], Part],
         items: Iterable[Item],
-        merge: Callable[[Part, Part], Part],
         shared: Any = None,
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
         name: str = "map",  # noqa: ARG002
-    ) -> Part | None:
-        """See `Executor.map_reduce`."""
-        tree: Tree[Part] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
-        running: dict[Future[Part], Item] = {}
+    ) -> Iterator[Part]:
+        """See `Executor.map`."""
+        running: deque[tuple[Future[Part], Item]] = deque()
 
-        def collect() -> None:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                item = running.pop(future)
-                try:
-                    tree.add(future.result())
-                except SwsdaskError:
-                    raise
-                except Exception as error:
-                    raise execution_error(label(item), error) from error
-                if done is not None:
-                    done(item)
+        def first() -> Part:
+            future, item = running.popleft()
+            with _naming(item, label):
+                part = future.result()
+            if done is not None:
+                done(item)
+            return part
 
         try:
             for item in items:
-                running[self._pool.submit(function, item, shared)] = item
+                running.append((self._pool.submit(function, item, shared), item))
                 if len(running) >= self.workers * TASKS_AHEAD:
-                    collect()
+                    yield first()
             while running:
-                collect()
+                yield first()
         finally:
-            for future in running:
+            for future, _ in running:
                 future.cancel()
-            wait(running)
-        return tree.total()
+            wait([future for future, _ in running])
 
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _naming(item: Item, label: Callable[[Item], str] = str) -> Iterator[None]:
+    """Name the item in the error of what fails inside."""
+    try:
+        yield
+    except SwsdaskError:
+        raise
+    except Exception as error:
+        raise execution_error(label(item), error) from error

@@ -35,7 +35,7 @@ from swsdask.model.settings import EngineSettings
 from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials, given_scores
 from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.places.writing import temporary_folder
-from swsdask.scoring.detections import CellTask, naming, read_ahead, tasks
+from swsdask.scoring.detections import Cells, CellTask, naming, read_ahead, tasks
 from swsdask.statistics.counts import Counts
 
 ABSENT = int(np.iinfo(np.int64).min)
@@ -119,7 +119,7 @@ def align_systems(
     for system in systems:
         run = runs[system]
         progress.begin(f"alignment of {system}", run.rows)
-        work = tasks(archive, [run], executor.workers, min(ROWS_AT_ONCE, settings.rows_per_task))
+        work = tasks(archive.cells, [run], executor.workers, min(ROWS_AT_ONCE, settings.rows_per_task))
         found = np.zeros(len(targets.query), np.bool_)
         with temporary_folder() as folder:
             parts: list[Rows] = []
@@ -280,7 +280,7 @@ def _seconds(times: I64) -> pa.Array:
 _ROWS_AT_ONCE = 500_000
 
 
-def check_complete(archive: Archive, run: Run, counts: Counts, reference: Reference) -> None:
+def check_complete(cells: Cells, run: Run, counts: Counts, reference: Reference) -> None:
     """Raises `InputError` naming the first trial (query, document) that a run leaves out, and how many there are."""
     whole = reference.conditions[0]
     given = (counts.mapped + counts.unmapped).sum(axis=(1, 2))
@@ -288,7 +288,7 @@ def check_complete(archive: Archive, run: Run, counts: Counts, reference: Refere
     if not missing.any():
         return
     query = int(np.flatnonzero(missing)[0])
-    document = reference.document_ids[_first_missing(archive, run, query, reference)]
+    document = reference.document_ids[_first_missing(cells, run, query, reference)]
     trials = int(whole.queries.sum()) * whole.n_trials
     raise InputError(
         Problem(
@@ -302,11 +302,11 @@ def check_complete(archive: Archive, run: Run, counts: Counts, reference: Refere
     )
 
 
-def _first_missing(archive: Archive, run: Run, query: int, reference: Reference) -> int:
+def _first_missing(cells: Cells, run: Run, query: int, reference: Reference) -> int:
     """The first document without a trial of a query that lacks some."""
     found = np.zeros(reference.n_documents, np.bool_)
     columns = [*trial_columns(reference.rule, reference.n_groups, False)]
-    for cell in archive.cells(run.system, _ROWS_AT_ONCE):
+    for cell in cells(run.system, _ROWS_AT_ONCE):
         detections = cell.read(columns)
         trials = make_trials(detections, reference, run.scores, aligned=False, source=cell.source)
         if detections.document is not None:

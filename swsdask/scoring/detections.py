@@ -6,7 +6,7 @@ A task is a few cells; all statistics of a round are counted from the same trial
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ import numpy as np
 
 from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.archive.kept_statistics import KeptStatistics
-from swsdask.archive.protocols import Archive, Cell, Run
+from swsdask.archive.protocols import Cell, Run
 from swsdask.execution.executor import Executor, Tree, execution_error
 from swsdask.model.errors import SwsdaskError, counted
 from swsdask.model.schemas import DETECTION_COLUMNS
@@ -71,7 +71,7 @@ class CellTask:
     def __str__(self) -> str:
         systems = dict.fromkeys(cell.system for cell in self.cells)
         sources = dict.fromkeys(cell.source for cell in self.cells)
-        return f"system {_some(list(systems))}: {_some(list(sources))}"
+        return f"system {some(list(systems))}: {some(list(sources))}"
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,11 @@ class NoDetections:
         return Detections(**empty)
 
 
-def tasks(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task: int) -> Iterator[CellTask]:
+Cells = Callable[[str, int], Iterable[Cell]]
+"""The cells of a system, of about so many rows: `Archive.cells`."""
+
+
+def tasks(cells: Cells, runs: Sequence[Run], workers: int, rows_per_task: int) -> Iterator[CellTask]:
     """Every cell of the runs, in order, in tasks that shrink towards the end: few tasks, and workers end together.
 
     A task has as many cells as fit in a worker's half of an equal share of the rows that are left (guided
@@ -105,7 +109,7 @@ def tasks(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task: in
     left = sum(run.rows for run in runs)
     waiting: list[Cell] = []
     rows = 0
-    for cell in _cells(archive, [run.system for run in runs], rows_per_task):
+    for cell in _every(cells, [run.system for run in runs], rows_per_task):
         if waiting and rows + cell.rows > min(rows_per_task, max(FEW_ROWS, left // (2 * workers))):
             yield CellTask(tuple(waiting))
             left -= rows
@@ -116,10 +120,10 @@ def tasks(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task: in
         yield CellTask(tuple(waiting))
 
 
-def _cells(archive: Archive, systems: Iterable[str], rows_per_task: int) -> Iterator[Cell]:
+def _every(cells: Cells, systems: Iterable[str], rows_per_task: int) -> Iterator[Cell]:
     for system in systems:
         empty = True
-        for cell in archive.cells(system, min(rows_per_task, ROWS_PER_CELL)):
+        for cell in cells(system, min(rows_per_task, ROWS_PER_CELL)):
             empty = False
             yield cell
         if empty:
@@ -151,7 +155,8 @@ def read_ahead(cells: Sequence[Cell], columns: Sequence[Sequence[str]]) -> Gener
                 reading.cancel()
 
 
-def _some(names: Sequence[str], shown: int = 3) -> str:
+def some(names: Sequence[str], shown: int = 3) -> str:
+    """The first names, and how many more there are."""
     more = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
@@ -231,26 +236,24 @@ def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...
 
 
 class DetectionSource:
-    """The runs of an archive under a reference; it counts `statistics` of them, and knows no measure.
+    """Runs, which have `cells`, under a reference; it counts `statistics` of them, and knows no measure.
 
     What is `kept` in the archive is not counted, what is counted is kept.
     """
 
     def __init__(
         self,
-        archive: Archive,
+        cells: Cells,
         reference: Reference,
         statistics: Iterable[type[Statistic]],
         executor: Executor,
         rows_per_task: int,
         kept: KeptStatistics | None = None,
     ) -> None:
-        if archive.place is not None:
-            executor.check([archive.place])
         self.rounds = rounds(statistics)
         self.shared = (executor.share(reference),)
         self.enough = TASKS_PER_WORKER * executor.workers * rows_per_task
-        self._archive = archive
+        self._cells = cells
         self._reference = reference
         self._executor = executor
         self._rows_per_task = rows_per_task
@@ -264,7 +267,7 @@ class DetectionSource:
         known = {} if self._kept is None else self._kept.read(this.prepared)
         left = this.without(known) if known else this
         needing = [run for run in group if run.system in left.prepared]
-        work = tasks(self._archive, needing, self._executor.workers, self._rows_per_task)
+        work = tasks(self._cells, needing, self._executor.workers, self._rows_per_task)
         keep = None if self._kept is None else partial(self._kept.write, left.prepared)
         return Plan(work, sum(run.rows for run in needing), (self._executor.share(left),), known, keep)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -32,10 +34,7 @@ _NOTES = pa.list_(pa.struct({"text": pa.string(), "summary": pa.string(), "numbe
 
 
 class KeptResults:
-    """The results that an archive keeps for one reference, settings and measures.
-
-    `used` and `computed` say how many were taken from it and how many were not there.
-    """
+    """The results that an archive keeps for one reference, settings and measures."""
 
     def __init__(
         self,
@@ -46,11 +45,16 @@ class KeptResults:
         measures: Sequence[str] | None,
     ) -> None:
         self.files = KeptFiles(archive.storage, version(OF_RESULTS), MOST)
-        self.used = self.computed = 0
         self._runs = {stored.run.system: stored for stored in archive.stored_runs}
         names = tuple(type(family).__name__ for family in families)
         requested = None if measures is None else tuple(sorted(set(measures)))
         self._choice = digest_of((archive.inputs, reference, settings.model_dump(), names, requested))
+
+    def anew(self) -> Self:
+        """The same with a tally of its own."""
+        kept = copy(self)
+        kept.files = self.files.anew()
+        return kept
 
     def read(self, systems: Iterable[Run]) -> dict[str, SystemResults]:
         """The results that are kept, of some systems."""
@@ -60,8 +64,8 @@ class KeptResults:
         for system, place in places.items():
             with suppress(ValueError, KeyError):  # no row, or none of results
                 found[system] = _from_arrow(rows[place], system)
-        self.used += len(found)
-        self.computed += len(places) - len(found)
+        self.files.tally.used += len(found)
+        self.files.tally.made += len(places) - len(found)
         return found
 
     def write(self, results: Mapping[str, SystemResults]) -> None:

@@ -3,7 +3,8 @@
 A statistic may need what an earlier one found, so statistics are counted in rounds; each is one map over the tasks of a
 group of systems. Systems are scored group by group, all rounds of one group before the next: a group is large enough
 that every worker has several tasks, and small enough that memory stays bounded however many systems there are. The
-results of a system are a task too, so the client only steers and joins tables.
+results of a system are a task too, so the client only steers and joins tables. Of small systems all of this is one
+task (`scoring.score`).
 
 Detections of an archive (`scoring.score`) and fragments of term discovery (`discovery.score`) are scored in this way;
 a `Source` cuts either into tasks. Nothing here can change a number.
@@ -156,9 +157,13 @@ def one_table(parts: Sequence[Tables], systems: Sequence[str]) -> Tables:
     """The results of systems that were scored in several parts, in the order of `systems`."""
     if len(parts) == 1:
         return parts[0]
+    there = [system for part in parts for system in part.notes]
 
     def joined(tables: Sequence[pa.Table]) -> pa.Table:
-        table = pa.concat_tables(tables).combine_chunks()
+        table = pa.concat_tables(tables)
+        if there == [*systems]:
+            return table.unify_dictionaries()
+        table = table.combine_chunks()
         place = pc.index_in(table["system"].cast(pa.string()), value_set=pa.array(systems, pa.string()))
         return table.take(pc.array_sort_indices(place.combine_chunks()))
 

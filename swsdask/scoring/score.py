@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
+from swsdask.archive.kept_files import Tally
 from swsdask.archive.kept_statistics import KeptStatistics
-from swsdask.archive.protocols import Archive, Run
+from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, Unseen
+from swsdask.execution.local import SerialExecutor
 from swsdask.measures.averages import counts_present_only
 from swsdask.measures.measure import Measure, Scored
 from swsdask.measures.processing_load import ProcessingLoad
@@ -21,11 +23,12 @@ from swsdask.model.resources import SECONDS_PER_HOUR
 from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings, Settings
 from swsdask.model.trials import Reference
+from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems, check_complete
-from swsdask.scoring.detections import DetectionSource
+from swsdask.scoring.detections import Cells, DetectionSource, some
 from swsdask.scoring.kept_results import KeptResults
 from swsdask.scoring.result_tables import CountedRun
-from swsdask.scoring.rounds import Found, Tables, count_systems, score_systems
+from swsdask.scoring.rounds import Found, Tables, count_systems, one_table, score_systems
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
 
@@ -102,25 +105,24 @@ def score_archive(
     """
     shown = progress or Unseen()
     runs = runs_of(archive, systems)
-    beside = (
-        *((Counts,) if counts_present_only(settings.evaluation) else ()),
-        *(() if observer is None else observer.needs),
-    )
+    asked = Requested.of(archive, runs, families, settings, measures, () if observer is None else observer.needs)
+    source = _source(archive, reference, asked.statistics, executor, settings.engine, kept)
 
     def counted(run: Run, found: Found) -> CountedRun:
-        if settings.evaluation.impute == "error" and Counts in found:
-            check_complete(archive, run, found[Counts], reference)
         if observer is not None:
             observer.see(run.system, Scored(found, reference, settings.evaluation))
-        own = [of_run(family, run, archive) for family in families]
-        return CountedRun(run.system, run.rows, found, own, settings.evaluation, measures)
+        return asked.counted(run, found, reference, archive.cells)
 
-    source = _source(archive, reference, families, executor, settings.engine, beside, kept)
-    tables = score_systems(runs, len(runs), source, counted, executor, shown, results)
+    whole = [] if executor.shares_memory or observer is not None else [each for each in runs if is_small(each)]
+    cut = [run for run in runs if run not in whole]
+    parts = [score_systems(cut, len(cut), source, counted, executor, shown, results)] if cut or not whole else []
+    if whole:
+        parts += _score_whole(archive, whole, asked, source.shared[0], executor, shown, kept, results)
+    tables = one_table(parts, systems)
     if not alignment:
         return tables
-    parts = align_systems(archive, systems, reference, executor, settings.engine, shown)
-    return replace(tables, alignment=pa.concat_tables([ALIGNMENT.empty_table(), *parts]).combine_chunks())
+    aligned = align_systems(archive, systems, reference, executor, settings.engine, shown)
+    return replace(tables, alignment=pa.concat_tables([ALIGNMENT.empty_table(), *aligned]).combine_chunks())
 
 
 def count_archive(
@@ -137,24 +139,170 @@ def count_archive(
     Raises `ArchiveError` for a system without a run, and what `count_systems` does.
     """
     runs = runs_of(archive, systems)
-    source = _source(archive, reference, families, executor, settings)
+    source = _source(archive, reference, _needed(families), executor, settings)
     for group in count_systems(runs, len(runs), source, executor, progress):
         for run, found in group:
             yield run.system, found
 
 
+@dataclass(frozen=True, eq=False)
+class Requested:
+    """What is requested of every run: the measures, and the names of the requested numbers (None: all).
+
+    `statistics` are those that they need, and others; `audio_time` is the duration of the evaluated audio in hours.
+    """
+
+    families: Sequence[Measure]
+    settings: Settings
+    names: Sequence[str] | None
+    statistics: tuple[type[Statistic], ...]
+    audio_time: Fraction
+
+    @classmethod
+    def of(
+        cls,
+        archive: Archive,
+        runs: Iterable[Run],
+        families: Sequence[Measure],
+        settings: Settings,
+        names: Sequence[str] | None,
+        beside: Sequence[type[Statistic]],
+    ) -> Self:
+        """What is requested of some runs of an archive, and the statistics `beside`."""
+        present = (Counts,) if counts_present_only(settings.evaluation) else ()
+        half_ticks = 0
+        if any(run.told is not None for run in runs):
+            half_ticks = sum(audio_time(archive.documents, "none").values())
+        hours = Fraction(half_ticks, HALF_TICKS_PER_SECOND * SECONDS_PER_HOUR)
+        return cls(families, settings, names, (*present, *beside, *_needed(families)), hours)
+
+    def counted(self, run: Run, found: Found, reference: Reference, cells: Cells) -> CountedRun:
+        """The run with its merged statistics. Raises `InputError` where trials are missing that must not."""
+        if self.settings.evaluation.impute == "error" and Counts in found:
+            check_complete(cells, run, found[Counts], reference)
+        own = [self._of_run(family, run) for family in self.families]
+        return CountedRun(run.system, run.rows, found, own, self.settings.evaluation, self.names)
+
+    def _of_run(self, family: Measure, run: Run) -> Measure:
+        """The family as it measures one run: the resources are of the run, not found in its detections."""
+        if not isinstance(family, ProcessingLoad) or run.told is None:
+            return family
+        return ProcessingLoad(run.told, self.audio_time, only_defined=run.resources is None)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRuns:
+    """Small runs that one task scores, from the first round to the numbers; `cells` are those of each."""
+
+    runs: tuple[Run, ...]
+    cells: Mapping[str, Sequence[Cell]]
+
+    @property
+    def rows(self) -> int:
+        """How many detections they have together."""
+        return sum(run.rows for run in self.runs)
+
+    def __str__(self) -> str:
+        return f"system {some([run.system for run in self.runs])}"
+
+
+def is_small(run: Run) -> bool:
+    """Whether no worker is short of work where one task scores the whole run."""
+    return run.rows <= detections.FEW_ROWS
+
+
+def _batches(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task: int) -> Iterator[WholeRuns]:
+    """The runs in tasks that shrink towards the end, as `detections.tasks` does."""
+
+    def made() -> WholeRuns:
+        return WholeRuns(tuple(batch), {run.system: [*archive.cells(run.system, rows_per_task)] for run in batch})
+
+    left = sum(run.rows + _NUMBERS for run in runs)
+    batch: list[Run] = []
+    size = 0
+    for run in runs:
+        if batch and size + run.rows + _NUMBERS > min(detections.FEW_ROWS, left // (2 * workers)):
+            yield made()
+            left -= size
+            batch, size = [], 0
+        batch.append(run)
+        size += run.rows + _NUMBERS
+    if batch:
+        yield made()
+
+
+_NUMBERS = 50_000
+"""The numbers of a system take about as long as counting so many rows."""
+
+
+def _score_whole(
+    archive: Archive,
+    runs: Sequence[Run],
+    asked: Requested,
+    reference: Any,
+    executor: Executor,
+    progress: Progress,
+    kept: KeptStatistics | None,
+    results: KeptResults | None,
+) -> list[Tables]:
+    """Score small runs, some in each task: statistics stay where they are counted, and only results come back.
+
+    The workers read and write what the archive keeps, too. `reference` is a handle of the executor.
+    """
+    progress.begin("systems", sum(run.rows for run in runs))
+    rows_per_task = min(asked.settings.engine.rows_per_task, detections.ROWS_PER_CELL)
+    tables = []
+    for part, *tallies in executor.map(
+        _tables_of,
+        _batches(archive, runs, executor.workers, rows_per_task),
+        (reference, executor.share((asked, kept, results))),
+        done=lambda each: progress.advance(each.rows),
+        name="systems",
+    ):
+        tables.append(part)
+        for each, tally in zip((kept, results), tallies, strict=True):
+            if each is not None:
+                each.files.tally.add(tally)
+    return tables
+
+
+def _tables_of(
+    task: WholeRuns, shared: tuple[Reference, tuple[Requested, KeptStatistics | None, KeptResults | None]]
+) -> tuple[Tables, Tally, Tally]:
+    """The results of the runs of a task, what was taken from kept statistics, and from kept results."""
+    reference, (asked, kept, results) = shared
+    here = SerialExecutor()
+    own = None if kept is None else kept.anew()
+    own_results = None if results is None else results.anew()
+
+    def cells(system: str, rows: int) -> Sequence[Cell]:  # noqa: ARG001
+        return task.cells[system]
+
+    def counted(run: Run, found: Found) -> CountedRun:
+        return asked.counted(run, found, reference, cells)
+
+    source = DetectionSource(cells, reference, asked.statistics, here, asked.settings.engine.rows_per_task, own)
+    tables = score_systems(task.runs, len(task.runs), source, counted, here, Unseen(), own_results)
+    counts, numbers = (Tally() if each is None else each.files.tally for each in (own, own_results))
+    return tables, counts, numbers
+
+
+def _needed(families: Iterable[Measure]) -> tuple[type[Statistic], ...]:
+    return tuple(needed for family in families for needed in family.needs)
+
+
 def _source(
     archive: Archive,
     reference: Reference,
-    families: Sequence[Measure],
+    statistics: Sequence[type[Statistic]],
     executor: Executor,
     settings: EngineSettings,
-    beside: Sequence[type[Statistic]] = (),
     kept: KeptStatistics | None = None,
 ) -> DetectionSource:
-    """The source of what the measures need, and of the statistics `beside`."""
-    statistics = (*beside, *(needed for family in families for needed in family.needs))
-    return DetectionSource(archive, reference, statistics, executor, settings.rows_per_task, kept)
+    """The source of statistics, of cells that every worker sees."""
+    if archive.place is not None:
+        executor.check([archive.place])
+    return DetectionSource(archive.cells, reference, statistics, executor, settings.rows_per_task, kept)
 
 
 def runs_of(archive: Archive, systems: Sequence[str]) -> list[Run]:
@@ -164,12 +312,3 @@ def runs_of(archive: Archive, systems: Sequence[str]) -> list[Run]:
     if missing:
         raise ArchiveError(f"no run of {', '.join(missing)}; there are: {', '.join(runs) or 'none'}.")
     return [runs[system] for system in systems]
-
-
-def of_run(family: Measure, run: Run, archive: Archive) -> Measure:
-    """The family as it measures one run: the resources are of the run, not found in its detections."""
-    if not isinstance(family, ProcessingLoad) or run.told is None:
-        return family
-    half_ticks = sum(audio_time(archive.documents, "none").values())
-    audio = Fraction(half_ticks, HALF_TICKS_PER_SECOND * SECONDS_PER_HOUR)
-    return ProcessingLoad(run.told, audio, only_defined=run.resources is None)

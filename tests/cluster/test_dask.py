@@ -49,6 +49,7 @@ def test_everything_is_mapped_with_what_is_shared_and_merged(executor: DaskExecu
     total = executor.map_reduce(cells.linear, range(30), cells.add, shared, done=ended.append)
     assert total == sum(item * 100 + 1 for item in range(30))
     assert sorted(ended) == list(range(30))
+    assert list(executor.map(cells.linear, range(50), shared)) == [item * 100 + 1 for item in range(50)]
     assert executor.map_reduce(cells.linear, [7], cells.add, shared) == 701
     assert executor.map_reduce(cells.linear, [], cells.add, shared) is None
 

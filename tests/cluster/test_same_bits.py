@@ -64,6 +64,14 @@ def test_the_same_bytes_as_in_one_process(client: Any, evaluated: Any, fan_in: i
     assert engines.score(cut, evaluated, DaskExecutor(client, fan_in), engines.settings(40)) == whole
 
 
+def test_the_same_bytes_where_each_system_is_one_task(
+    executor: DaskExecutor, evaluated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = engines.score(engines.archive_of(SYSTEMS), evaluated, SerialExecutor())
+    monkeypatch.setattr(detections, "FEW_ROWS", 1_000)
+    assert engines.score(engines.archive_of(SYSTEMS, random.Random(4)), evaluated, executor) == whole
+
+
 @pytest.mark.parametrize("killed", [1, 2])
 def test_workers_killed_in_the_middle_of_a_round(
     executor: DaskExecutor, evaluated: Any, tmp_path: Path, killed: int

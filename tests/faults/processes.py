@@ -55,7 +55,7 @@ STRIKES = {
 }
 BEGIN = ("starting", "connecting")
 PHASES = {
-    "score": (BEGIN, ("round 1",), ("round 2",), ("numbers",)),
+    "score": (BEGIN, ("systems",)),
     "ingest": (BEGIN, ("read",), ("wrote",)),
 }
 """What lines of the log begin with, behind the time and the name of the command, when a phase does."""

@@ -304,14 +304,13 @@ class Backwards:
     def check(self, places: Sequence[str]) -> None:
         """Every place is in sight."""
 
-    def map_reduce(self, function, items, merge, shared=None, *, label=str, done=None, name="map"):
-        found = None
+    def map(self, function, items, shared=None, *, label=str, done=None, name="map"):
+        found = []
         for item in reversed(list(items)):
-            part = pickle.loads(pickle.dumps(function))(pickle.loads(pickle.dumps(item)), pickle.loads(shared))
-            found = part if found is None else merge(found, part)
+            found.append(pickle.loads(pickle.dumps(function))(pickle.loads(pickle.dumps(item)), pickle.loads(shared)))
             if done:
                 done(item)
-        return found
+        return reversed(found)
 
 
 def test_an_executor_changes_nothing(tmp_path: Path) -> None:

@@ -31,6 +31,11 @@ def test_everything_is_mapped_with_what_is_shared_and_merged(executor: Executor)
     assert sorted(ended) == list(range(50))
 
 
+def test_what_is_mapped_comes_in_the_order_of_the_items(executor: Executor) -> None:
+    found = executor.map(lambda item, shared: time.sleep(0.01 * (item == 0)) or item + shared, range(20), 7)
+    assert list(found) == list(range(7, 27))
+
+
 def test_no_items_give_none(executor: Executor) -> None:
     assert executor.map_reduce(lambda item, shared: item, [], operator.add) is None
 

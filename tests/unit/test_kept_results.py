@@ -11,11 +11,14 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
+from swsdask.archive.storage import Storage
 from swsdask.archive.tables import digest
 from swsdask.archive.versions import KEPT
+from swsdask.model.errors import ArchiveError
 from swsdask.scoring import kept_results, score
 from swsdask.scoring.kept_results import MOST
 from swsdask.statistics.counts import Counts
+from tests.engines import Apart
 from tests.unit.test_kept_statistics import DAMAGES, damage_all, forget_results, results, sample
 
 RESOURCES = "query_seconds = {}\n[indexing]\ncpu_hours = 2\npeak_memory_gb = 3\n"
@@ -114,6 +117,34 @@ def test_another_run_of_a_system_is_computed(archive: Path) -> None:
     found = sws.score(archive)
     assert taken(found) == (1, 1)
     assert results(found) == results(sws.score(archive, cache=False))
+
+
+@pytest.mark.parametrize("cut", [(), ("b",), ("a", "b")])
+def test_workers_score_small_systems_from_first_to_last_and_keep_what_they_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: tuple[str, ...]
+) -> None:
+    """The systems that are `cut` are counted in several tasks, all others from first to last in one."""
+    archive = sample(tmp_path / "archive", ("a", 1), ("b", 2), ("c", 3))
+    monkeypatch.setattr(score, "is_small", lambda run: run.system not in cut)
+    right = sws.score(archive, cache=False)
+    for kept, computed in ((0, 3), (3, 0)):
+        found = sws.score(archive, executor=Apart())
+        assert results(found) == results(right)
+        assert taken(found) == (kept, computed)
+        assert (found.manifest["run"]["statistics"]["counted"] > 0) == (computed > 0)
+    forget_results(archive)
+    again = sws.score(archive, executor=Apart())
+    assert (results(again), again.manifest["run"]["statistics"]["counted"]) == (results(right), 0)
+
+
+def test_why_workers_can_keep_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise ArchiveError("no space left")
+
+    archive = sample(tmp_path / "archive", ("a", 1), ("b", 2))
+    monkeypatch.setattr(Storage, "write_all", full)
+    found = sws.score(archive, executor=Apart())
+    assert any("computed again next time: no space left" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
