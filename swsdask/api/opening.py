@@ -163,7 +163,7 @@ class Evaluation:
         >>> detections = evaluation.search("asr.ctm")
         >>> detections.to_pylist()[0]["score"]
         0.8
-        >>> sws.score(evaluation, "stwv", runs={"asr": detections}).scores["value"][0]
+        >>> float(sws.score(evaluation, "stwv", runs={"asr": detections}).scores["value"][0])
         1.0
         """
         return search_transcript(readable(transcript), self.archive.queries, FindRule.of(self.settings.evaluation))
