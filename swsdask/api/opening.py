@@ -159,7 +159,7 @@ class Evaluation:
         >>> spoken = [{"query": "good morning", "document": "a", "start": 1.0, "duration": 0.9}]
         >>> evaluation = sws.open(documents=[{"document": "a", "duration": 60.0}], occurrences=spoken)
         >>> pathlib.Path("asr.ctm").write_text("a 1 1.1 0.4 good 0.8\na 1 1.5 0.5 morning 0.9\n")
-        44
+        45
         >>> detections = evaluation.search("asr.ctm")
         >>> detections.to_pylist()[0]["score"]
         0.8
