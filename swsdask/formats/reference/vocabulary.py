@@ -39,15 +39,16 @@ def described(queries: pa.Table, lexicon: str | None, vocabulary: str | None, pr
     header = queries.schema.metadata or {}
     folded: Callable[[str], str] = str.lower if header.get(b"compareNormalize") == b"lowercase" else str
     phones = None if lexicon is None else _read_lexicon(lexicon, folded, problems)
-    known = phones if vocabulary is None else _read_words(vocabulary, folded, problems)
     texts = texts_of(queries)
+    searched = {word for text in texts for word in folded(text).split()}
+    known = phones if vocabulary is None else _read_words(vocabulary, searched, folded, problems)
     if not any(texts):
         where = lexicon or vocabulary or ""
         problems.add(where, None, "queries with texts", "a list without", "Leave the lexicon and the vocabulary out.")
     rows = []
     for pairs, text in zip(queries["attributes"].to_pylist(), texts, strict=True):
         attributes = dict(pairs)
-        words = [folded(word) for word in text.split()]
+        words = folded(text).split()
         if known is not None and words:
             attributes = {name: value for name, value in attributes.items() if name.lower() != OOV}
             attributes[OOV] = "false" if all(word in known for word in words) else "true"
@@ -81,12 +82,15 @@ def _read_lexicon(url: str, folded: Callable[[str], str], problems: Problems) ->
     return found
 
 
-def _read_words(url: str, folded: Callable[[str], str], problems: Problems) -> dict[str, int]:
-    """Every word of a text."""
-    found: dict[str, int] = {}
+def _read_words(url: str, searched: set[str], folded: Callable[[str], str], problems: Problems) -> set[str]:
+    """The searched words that a text has."""
+    found: set[str] = set()
+    empty = True
     with noted(problems):
         for lines in read_lines(url):
-            found.update((folded(word), 0) for word in set(lines.data.decode().split()))
-        if not found:
+            words = folded(lines.data.decode()).split()
+            found |= searched.intersection(words)
+            empty = empty and not words
+        if empty:
             problems.add(url, 1, "at least one word", "none", "Give a text, or a list of words.")
     return found
