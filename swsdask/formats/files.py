@@ -16,7 +16,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, replace
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -33,6 +33,9 @@ from swsdask.places.reading import file_system, is_local, storage_fault
 
 _STEP = 1 << 16
 """Most bytes that one `read` gives, and so that are lost where compressed data break off."""
+
+_REPEATED = 1 << 21
+"""How much of a file that is opened once is kept: more than is read to recognise it."""
 
 COMPRESSED_ENDINGS = {".gz": "gzip", ".zst": "zstd"}
 """What the name of a file that is written ends in, if it is to be compressed, and how."""
@@ -166,8 +169,94 @@ def file_size(url: str) -> int:
         raise storage_fault(url, error) from None
 
 
+class Opened(str):
+    """The path or URL of a file that is open: who opens it gets the same stream, from its begin.
+
+    Another process, or who comes after the file was closed, opens it anew.
+    """
+
+    file: _Repeated | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+
+@contextmanager
+def opened_once(url: str) -> Iterator[str]:
+    """A path or URL by which a file can be opened again and again, although it is opened and read once.
+
+    What was read is read again from memory, as long as it is among the first `_REPEATED` bytes. What opening raises is
+    raised where the file is opened within the context.
+    """
+    place = Opened(url)
+    with ExitStack() as stack:
+        if not isinstance(url, Pipe):
+            with suppress(Exception):
+                place.file = _Repeated(stack.enter_context(open_plain(url)))
+        try:
+            yield url if place.file is None else place
+        finally:
+            place.file = None
+
+
+class _Repeated:
+    """A file that is open, and its first bytes once they were read."""
+
+    def __init__(self, plain: Any) -> None:
+        self._plain = plain
+        self._begin = bytearray()
+        self._place = 0
+
+    def read(self, place: int, size: int) -> bytes:
+        """At most `size` bytes at a place, none only at the end."""
+        if place < len(self._begin):
+            return bytes(self._begin[place : place + size])
+        if place != self._place:
+            self._plain.seek(place)
+        data: bytes = self._plain.read(size)
+        self._place = place + len(data)
+        if place == len(self._begin) < _REPEATED:
+            self._begin += data
+        return data
+
+    def size(self) -> int:
+        """How many bytes the file has."""
+        self._place = self._plain.seek(0, os.SEEK_END)
+        return self._place
+
+
+class _Again(io.RawIOBase):
+    """A file that is open, from its begin, with a place of its own in it; the file outlasts it."""
+
+    def __init__(self, file: _Repeated) -> None:
+        self._file = file
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        begin = {os.SEEK_SET: lambda: 0, os.SEEK_CUR: self.tell, os.SEEK_END: self._file.size}[whence]()
+        self._place = begin + offset
+        return self._place
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._file.read(self._place, len(buffer))
+        buffer[: len(data)] = data
+        self._place += len(data)
+        return len(data)
+
+
 def open_plain(url: str) -> Any:
     """Open a file as it is stored, to read and seek in. Raises what the storage raises, and `InputError`."""
+    if isinstance(url, Opened) and url.file is not None:
+        return _Again(url.file)
     if is_local(url):
         return open_local(url)
     filesystem, path = file_system(url)

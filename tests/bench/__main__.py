@@ -17,6 +17,7 @@ BENCHES = (
     "xml_rows",
     "workers",
     "many",
+    "distant",
     "scale",
     "comparing",
     "discovery",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from swsdask.formats.files import noted, noted_at
+from swsdask.formats.files import noted, noted_at, opened_once
 from swsdask.formats.sniff import Format, expect
 from swsdask.formats.values import FormatError, read_channel, read_document, read_span, shown
 from swsdask.formats.xml_stream import End, read_elements
@@ -24,7 +24,7 @@ def read_ecf(url: str, problems: Problems) -> pa.Table:
     `source_signal_duration` is passed over, since it is often wrong, and so are attributes that an ECF does not have.
     """
     excerpts = _Excerpts(url, problems)
-    with noted(problems):
+    with noted(problems), opened_once(url) as url:
         expect(url, Format.ECF)
         root: dict[str, str] = {}
         for event in read_elements(url):

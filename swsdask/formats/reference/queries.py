@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdask.formats.files import noted, open_bytes
+from swsdask.formats.files import noted, open_bytes, opened_once
 from swsdask.formats.runs.text import declared_encoding, known_encoding, read_blocks, utf8_blocks
 from swsdask.formats.sniff import Format, expect
 from swsdask.formats.values import FormatError, shown
@@ -62,7 +62,7 @@ def read_queries(url: str, problems: Problems) -> pa.Table:
     """
     header: dict[str, str] = {}
     queries = _Queries(url, problems)
-    with noted(problems):
+    with noted(problems), opened_once(url) as url:
         expect(url, Format.QUERIES)
         for event in read_elements(url):
             if len(event.path) == 1 and isinstance(event, Start):

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, read_lines, tidy
+from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, opened_once, read_lines, tidy
 from swsdask.formats.sniff import RTTM_TYPE, Format, expect
 from swsdask.formats.values import CHANNELS, FormatError, read_channel, read_document, read_span, shown
 from swsdask.model.errors import Problems
@@ -242,7 +242,7 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
     skipped: Counter[str] = Counter()
     genders: dict[tuple[str, str], str] = {}
     before = len(problems)
-    with noted(problems):
+    with noted(problems), opened_once(url) as url:
         found = expect(url, Format.RTTM, Format.CTM)
         for lines in read_lines(url, encoding):
             if found is Format.CTM:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from swsdask.formats.files import noted, open_bytes
+from swsdask.formats.files import noted, open_bytes, opened_once
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.parts import Span, read_span, spans
 from swsdask.formats.runs.resources import with_resources
@@ -35,7 +35,7 @@ def read_run(
     endings. `encoding` has the units of a table's times and scores. Problems are added to `problems`, and the rest is
     read as far as possible: after a problem the pieces are not the run. Memory is bounded by the size of a piece.
     """
-    with noted(problems):
+    with noted(problems), opened_once(url) as url:
         found = expect(url, *RUNS)
         if not encoding:
             yield from _reader(found)(url, problems, rows_per_piece, system)
