@@ -280,8 +280,9 @@ class QueryOffset:
 def _of_cuts(trials: TrialList, beta: float) -> tuple[I64, I64]:
     """Misses and false alarms of every query of a list, int64, where its trials are best cut in two."""
     found = np.zeros((2, trials.n_queries), np.int64)
+    targets = trials.target[trials.by_query]
     for query, (begin, end) in enumerate(pairwise(trials.offsets.tolist())):
-        target = trials.target[trials.by_query[begin:end]]
+        target = targets[begin:end]
         missed, rejected = (np.append(0, np.cumsum(side)) for side in (target, ~target))
         alarms = rejected[-1] - rejected
         loss = missed / max(missed[-1], 1) + beta * (alarms / max(alarms[0], 1))

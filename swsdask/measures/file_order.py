@@ -51,12 +51,12 @@ class TrialList:
     n_given: int
     n_queries: int
 
-    @cached_property
+    @property
     def by_score(self) -> I64:
         """The trials by ascending score, equal ones in order of the list."""
         return ascending(self.score)
 
-    @cached_property
+    @property
     def by_query(self) -> I64:
         """The trials by query, those of one by ascending score, equal ones in order of the list."""
         order = self.by_score

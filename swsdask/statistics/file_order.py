@@ -66,9 +66,13 @@ class FileTrials(OfDetections):
         return cls(**{name: column[order] for name, column in columns.items()})
 
     def merge(self, other: Self) -> Self:
-        """The trials of both parts together."""
-        names = [field.name for field in fields(self)]
-        return self._sorted(**{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names})
+        """The trials of both parts together. One column after the other, as they are large."""
+
+        def both(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(self, name), getattr(other, name)])
+
+        order = np.argsort(both("position"), kind="stable")
+        return type(self)(**{field.name: both(field.name)[order] for field in fields(self)})
 
 
 def _of(trials: Trials, column: str) -> Any:

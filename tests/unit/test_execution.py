@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 
 import pytest
 
@@ -97,25 +98,30 @@ def test_nothing_runs_on_after_a_failure() -> None:
     threads.close()
 
 
-def test_what_waits_for_a_thread_is_cancelled_after_a_failure() -> None:
+def test_what_waits_for_a_thread_is_cancelled_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = ThreadExecutor(1)
     begun: list[int] = []
-    submitted = threading.Event()
+    cancelled: list[Future[int]] = []
+    all_cancelled = threading.Event()
+    cancel = Future.cancel
 
-    def items() -> Iterator[int]:
-        yield from range(TASKS_AHEAD)
-        submitted.set()
+    def noted(future: Future[int]) -> bool:
+        done = cancel(future)
+        cancelled.append(future)
+        if len(cancelled) == TASKS_AHEAD - 1:
+            all_cancelled.set()
+        return done
 
     def work(item: int, shared: None) -> int:
         begun.append(item)
         if item == 0:
-            submitted.wait(0.2)
             raise ValueError("no")
-        time.sleep(0.2)
+        assert all_cancelled.wait(60)
         return item
 
+    monkeypatch.setattr(Future, "cancel", noted)
     with pytest.raises(ExecutionError):
-        threads.map_reduce(work, items(), operator.add)
+        threads.map_reduce(work, range(TASKS_AHEAD), operator.add)
     threads.close()
     assert begun in ([0], [0, 1])
 
