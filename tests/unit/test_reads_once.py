@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import fsspec
@@ -12,6 +14,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import swsdask as sws
+from swsdask.formats.files import open_bytes, opened_once
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 
 LONG = RUN.replace(
@@ -89,3 +92,16 @@ def test_each_file_is_opened_and_read_once(counting: Counting, name: str, conten
         "x.rttm": len(RTTM),
     }
     assert counting.opened["x.ecf.xml"] == counting.opened["x.rttm"] == 1
+
+
+def test_another_process_opens_the_file_itself(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"some text")
+    with opened_once(str(path)) as once:
+        sent = pickle.loads(pickle.dumps(once))
+        with open_bytes(once) as one, open_bytes(once) as other:
+            assert (one.read(4), other.read(), one.read()) == (b"some", b"some text", b" text")
+    assert type(sent) is str
+    assert sent == once == str(path)
+    with open_bytes(once) as later:
+        assert later.read() == b"some text"
