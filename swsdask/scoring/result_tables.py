@@ -99,11 +99,12 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
 
 def named(names: Sequence[str], code: I64) -> pa.Array:
     """A column of names from their codes, negative where there is no name: as `model.tables.coded` makes one."""
-    first = np.full(len(names), len(code))
-    there = np.flatnonzero(code >= 0)[::-1]
-    first[code[there]] = there
+    first = np.full(len(names) + 1, len(code))
+    first[code[::-1]] = np.arange(len(code))[::-1]
+    first = first[:-1]
     used = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(code))]
     place = np.full(len(names) + 1, -1, np.int32)
     place[used] = np.arange(len(used))
-    column = pa.array(place[code], mask=code < 0)
+    missing = code < 0
+    column = pa.array(place[code], mask=missing if missing.any() else None)
     return pa.DictionaryArray.from_arrays(column, pa.array([names[each] for each in used.tolist()], pa.string()))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -63,6 +64,17 @@ class Moments:
         """The moments of both parts together."""
         return type(self)(self.zoom, self.bins.merge(other.bins))
 
+    def points(self, layers: I32) -> Points:
+        """The trials of some layers as weighted points: computed once, for overlaps and fits need the same."""
+        key = layers.tobytes()
+        if key not in self._points:
+            self._points[key] = quadrature(self.bins.pooled(layers), self.zoom)
+        return self._points[key]
+
+    @cached_property
+    def _points(self) -> dict[bytes, Points]:
+        return {}
+
 
 @dataclass(frozen=True, eq=False)
 class ZoomedMoments:
@@ -109,15 +121,16 @@ def nontarget_points(found: Mapping[type[Statistic], Any], reference: Reference,
 
     `found` has `Moments`, or `Hits` and `ZoomedMoments`.
     """
-    finest = found.get(ZoomedMoments, found.get(Moments))
     layer, _ = class_layers(reference)
     layers = np.unique(layer[class_targets(reference)[number] >= 0])
-    bins = finest.bins.pooled(layers)
-    if isinstance(finest, ZoomedMoments):
-        hits: Hits = found[Hits]
-        own = np.isin(_layer_of(hits.query, hits.group, reference), layers)
-        scores = Scores(np.array([0, np.count_nonzero(own)]), np.zeros(1, np.int32), hits.score[own])
-        bins = bins.minus(Bins.of(finest.zoom, scores, _NOTHING, 1))
+    finest: ZoomedMoments | None = found.get(ZoomedMoments)
+    if finest is None:
+        moments: Moments = found[Moments]
+        return moments.points(layers)
+    hits: Hits = found[Hits]
+    own = np.isin(_layer_of(hits.query, hits.group, reference), layers)
+    scores = Scores(np.array([0, np.count_nonzero(own)]), np.zeros(1, np.int32), hits.score[own])
+    bins = finest.bins.pooled(layers).minus(Bins.of(finest.zoom, scores, _NOTHING, 1))
     return quadrature(bins, finest.zoom)
 
 
