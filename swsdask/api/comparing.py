@@ -199,7 +199,10 @@ def compare(
         )
     systems = result.table["system"].unique().to_pylist()
     signature = str(result.manifest.get("signature", ""))
-    return compared(samples, n_queries, systems, how, pair, baseline, gates, signature, n_documents=n_documents)
+    report = None if progress is None else lambda label: progress.begin(label, 0)
+    return compared(
+        samples, n_queries, systems, how, pair, baseline, gates, signature, n_documents=n_documents, report=report
+    )
 
 
 def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) -> None:

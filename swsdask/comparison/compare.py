@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -38,6 +38,9 @@ from swsdask.model.trials import F64, I8, I32, Bool
 
 FEW_QUERIES = 10
 """With fewer queries than this, intervals and tests are noted to say little."""
+
+MANY_PAIRS = 1000
+"""So many pairs are reported before they are compared."""
 
 Samples = Mapping[str, Mapping[str, Mapping[str, SampleOfQueries]]]
 """By condition, measure and system."""
@@ -151,15 +154,20 @@ def compare(
     signature: str = "",
     pairs: Sequence[tuple[str, str]] = (),
     n_documents: Mapping[str, int] | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Intervals of all samples, the differences of all pairs, of one `pair`, or of all others and a `baseline`.
 
     `pairs` names others. `n_queries` are the queries of each condition, `n_documents` its documents if they are
-    drawn. `gates` are applied to every pair, the second of which is the baseline. Raises `SettingsError` for an
-    unknown system, for two equal ones, and for a gate without values.
+    drawn. `gates` are applied to every pair, the second of which is the baseline. `report` receives the size of a
+    comparison of many pairs, which may take minutes. Raises `SettingsError` for an unknown system, for two equal ones,
+    and for a gate without values.
     """
     systems = sorted(systems)
     pairs = pairs or _pairs(systems, pair, baseline)
+    if report is not None and len(pairs) >= MANY_PAIRS:
+        measures = {measure for by_measure in samples.values() for measure in by_measure}
+        report(f"comparing {counted(len(pairs), 'pairs')} by {counted(len(measures), 'measures')}")
     intervals: list[tuple[str, str, str, float, float, float, float]] = []
     differences: list[tuple[Any, ...]] = []
     notes: dict[tuple[str, str], list[str]] = {}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from swsdask.comparison.compare import compare
 from swsdask.comparison.resampling import bootstrap_weights, left_out_weights, random_signs
 from swsdask.comparison.significance import (
     Exchanged,
@@ -22,6 +23,7 @@ from swsdask.comparison.significance import (
     percentile_interval,
     standard_error,
 )
+from swsdask.model.comparison import Resampling
 from swsdask.model.samples import Averages
 from swsdask.model.trials import F64, I8
 
@@ -175,3 +177,21 @@ def test_weights() -> None:
 
 FIRST_WEIGHTS = [1, 2, 1, 1, 0, 0, 0, 1, 4, 1, 1, 0]
 """Weights are part of what a seed means: they must not change from version to version."""
+
+
+def test_all_pairs_of_many_systems_are_those_of_each_pair_alone() -> None:
+    """Replicates of pairs are made when needed, so that memory grows with systems: the numbers are the same."""
+    rng = np.random.default_rng(3)
+    columns = rng.beta(0.6, 0.9, (46, 24))
+    columns[::9, 3] = math.nan  # of some systems a query is not defined
+    samples = {"all": {"map": {f"s{k:02}": Averages(0.0, (1.0,), row[None]) for k, row in enumerate(columns)}}}
+    said: list[str] = []
+    how = Resampling(0, 50, 0.95, "bca", "holm", "queries")
+    every = compare(samples, {"all": 24}, samples["all"]["map"], how, report=said.append).differences
+    assert said == ["comparing 1,035 pairs by 1 measure"]
+    alone = ["a", "b", "difference", "low", "high", "p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon"]
+    for a, b in (("s00", "s01"), ("s04", "s31"), ("s09", "s18")):
+        (expected,) = compare(samples, {"all": 24}, [a, b], how, report=said.append).differences[alone].to_numpy()
+        (found,) = every[(every["a"] == a) & (every["b"] == b)][alone].to_numpy()
+        assert found.tolist() == expected.tolist()
+    assert len(said) == 1
