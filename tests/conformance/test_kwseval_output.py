@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 import swsdask as sws
@@ -111,8 +112,11 @@ def test_the_same_bytes_over_executors_and_at_urls(own_cases: Path, tmp_path: Pa
     names = [name for name in written(folder, {}, tmp_path / "one") if name.startswith("x.")]
     assert names == [f"x.{ending}" for ending in ("sum.txt", "sum.csv", "bsum.txt", "bsum.csv", "alignment.csv")]
     written(folder, {}, (tmp_path / "two").as_uri(), buckets=3, executor=ThreadExecutor(2))
+    written(folder, {}, "memory://kwseval-output")
     for name in names:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+        expected = (tmp_path / "one" / name).read_bytes()
+        assert (tmp_path / "two" / name).read_bytes() == expected
+        assert fsspec.filesystem("memory").cat(f"/kwseval-output/{name}") == expected
 
 
 def test_the_option(own_cases: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
