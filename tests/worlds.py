@@ -18,7 +18,7 @@ from swsdask.statistics.ladder import AllScores, Hits, Ladder, QueryLadder
 from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments
 from swsdask.statistics.onsets import Onsets, PointsBefore
 from swsdask.statistics.ranks import HitPlaces, PooledRanks, QueryRanks, TiedRanks
-from swsdask.statistics.resampling import NontargetEnds, StratumLadder, StratumMoments, StratumRanks
+from swsdask.statistics.resampling import NontargetEnds, StratumLadder, StratumMoments, StratumRanks, StratumTies
 
 
 class Number(NamedTuple):
@@ -88,6 +88,12 @@ def make_reference(
     )
 
 
+def place(row: Row) -> int:
+    """When a trial starts, in its document: one of a few times, so that some are equal."""
+    _, group, _, decision, _ = row
+    return 2 * group + decision + 1
+
+
 def make_trials(rows: Sequence[Row], dropped: Mapping[str, int] | None = None) -> Trials:
     hit = np.flatnonzero([row[4] for row in rows])
     return Trials(
@@ -103,7 +109,7 @@ def make_trials(rows: Sequence[Row], dropped: Mapping[str, int] | None = None) -
             query=np.array([row[0] for row in rows], np.int32),
             score=np.array([row[2] for row in rows], np.float64),
             document=np.zeros(len(rows), np.int32),
-            start=np.zeros(len(rows), np.int32),
+            start=np.array([place(row) for row in rows], np.int32),
         ),
     )
 
@@ -136,6 +142,7 @@ def statistics(cells: Iterable[Sequence[Row]], reference: Reference, tree: int |
         PooledRanks,
         HitPlaces,
         TiedRanks,
+        StratumTies,
     )
     for kind in kinds:
         prepared = kind.prepare(found, reference)
@@ -162,6 +169,7 @@ def with_thresholds(reference: Reference, asked: EvaluationSettings) -> Referenc
             **columns,
             "thresholds": asked_thresholds(reference, asked),
             "prior_log_odds": weights(reference, asked).prior_log_odds,
+            "ranking": asked.average_precision.rule(asked.trials),
             "every_score": asked.compat in ("kwseval", "stdeval"),
         }
     )

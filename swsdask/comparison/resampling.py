@@ -9,6 +9,9 @@ Replicate r of a seed has the stream of random numbers (seed, r) of Philox, a co
 high half of one 64-bit word, times n, divided by 2^32 and rounded down. Queries and documents are numbered in the order
 of their ids. So weights do not depend on the order of queries, systems or replicates, nor on workers.
 
+Draws are not keyed by the ids themselves: a draw picks one of n queries, so what it picks depends on which queries
+there are, whatever it is keyed by, and the weights of a query would not stay the same in another evaluation.
+
 Sources: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 6 and 8; Bisani and Ney, Bootstrap
 estimates for confidence intervals in ASR performance evaluation, ICASSP 2004; Owen, The Pigeonhole Bootstrap, Annals of
 Applied Statistics 1 (2007).

@@ -116,7 +116,7 @@ def query_rankings(scored: Scored, population: Population, level: int) -> Rankin
 def _target_rankings(scored: Scored, population: Population) -> Rankings:
     reference = scored.reference
     ranks: QueryRanks = scored[EventQueryRanks] if EventHits in scored else scored[QueryRanks]
-    hits = _hits(scored)
+    hits = ranked_hits(scored)
     groups = population.condition.groups
     inside = groups[hits.group]
     score = ranked(hits.score[inside], reference.ranking)
@@ -231,7 +231,7 @@ def pooled_ranking(scored: Scored, population: Population) -> Rankings:
     """The one ranking of all trials of the queries that averages count."""
     reference = scored.reference
     ranks: PooledRanks = scored[EventPooledRanks] if EventHits in scored else scored[PooledRanks]
-    hits = _hits(scored)
+    hits = ranked_hits(scored)
     lines = _lines(scored, population)
     inside = population.queries[hits.query] & population.condition.groups[hits.group]
     rung = np.searchsorted(ranks.rungs, ranked(hits.score[inside], reference.ranking))
@@ -245,7 +245,8 @@ def pooled_ranking(scored: Scored, population: Population) -> Rankings:
     )
 
 
-def _hits(scored: Scored) -> Hits:
+def ranked_hits(scored: Scored) -> Hits:
+    """The hits of rankings."""
     return scored[EventHits].hits if EventHits in scored else scored[Hits]
 
 

@@ -221,7 +221,9 @@ class EventPooledRanks(OfEvents, PooledRanks):
         return super().from_trials(ranked_events(trials, reference)[0], reference, prepared)
 
 
-class _OfPlaces(OfEvents):
+class OfPlaces(OfEvents):
+    """A statistic of events with places: it needs their documents and starts, or the order in the run's files."""
+
     columns: ClassVar[tuple[str, ...]] = ("document", "start")
 
     @classmethod
@@ -232,7 +234,7 @@ class _OfPlaces(OfEvents):
 
 
 @dataclass(frozen=True, eq=False)
-class HitPlaces(_OfPlaces):
+class HitPlaces(OfPlaces):
     """The multiset of one system's hits with their places, sorted by (score, place, query, group)."""
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -262,6 +264,14 @@ class HitPlaces(_OfPlaces):
         score = ranked(events.score[rows], reference.ranking)
         place = _places(events, rows, reference)
         return cls._sorted(score, place, events.query[rows], groups(events, rows), *further)
+
+    @classmethod
+    def others(cls, trials: Trials, reference: Reference) -> tuple[I32, I16, tuple[F64, I64]]:
+        """The events of one aligned cell that are not placed: their queries, groups, and (scores, places)."""
+        events, placed, _ = cls.chosen(trials, reference)
+        rows = np.delete(np.arange(len(events)), placed)
+        columns = ranked(events.score[rows], reference.ranking), _places(events, rows, reference)
+        return events.query[rows], groups(events, rows), columns
 
     @classmethod
     def _sorted(cls, *columns: Any) -> Self:
@@ -359,7 +369,7 @@ class TieKeys:
 
 
 @dataclass(frozen=True, eq=False)
-class TiedRanks(_OfPlaces):
+class TiedRanks(OfPlaces):
     """False alarms of one system between hits of equal score.
 
     `own` int64 [n_own_keys, n_groups] counts those in front of each of `keys.own` and behind the one before it of the
@@ -383,14 +393,11 @@ class TiedRanks(_OfPlaces):
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: TieKeys) -> Self:
         """The false alarms of one aligned cell."""
-        trials, placed, _ = cls.placed.chosen(trials, reference)
+        query, group, columns = cls.placed.others(trials, reference)
         layer, n_layers = class_layers(reference)
         own = np.zeros((len(prepared.own), reference.n_groups), np.int64)
         pooled = np.zeros((len(prepared.pooled), n_layers), np.int64)
-        rows = np.delete(np.arange(len(trials)), placed)
-        query, group = trials.query[rows], groups(trials, rows)
-        score = ranked(trials.score[rows], reference.ranking)
-        (row, key), (row_all, key_all) = prepared.in_front(score, _places(trials, rows, reference), query)
+        (row, key), (row_all, key_all) = prepared.in_front(*columns, query)
         np.add.at(own, (key, group[row]), 1)
         line = np.append(layer, np.int32(-1))[reference.class_of[query[row_all], group[row_all]]]
         np.add.at(pooled, (key_all[line >= 0], line[line >= 0]), 1)

@@ -12,13 +12,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from swsdask.alignment.trials import ranked_events
 from swsdask.kernels.resampling import find_ladder_slots
 from swsdask.model.trials import F64, I64, Reference, Trials
 from swsdask.statistics.bins import Bins, Scores, Zoom
 from swsdask.statistics.counts import Counts, groups, stretches
 from swsdask.statistics.ladder import Hits, Ladder
 from swsdask.statistics.moments import Moments, ZoomedMoments
-from swsdask.statistics.ranks import pooled_rungs, ranked
+from swsdask.statistics.ranks import EventHits, HitPlaces, OfEvents, OfPlaces, TieKeys, pooled_rungs, ranked
 from swsdask.statistics.statistic import Statistic
 
 
@@ -61,12 +62,7 @@ class StratumLadder:
 
     def merge(self, other: Self) -> Self:
         """The trials of both parts together."""
-        cells = np.concatenate([self.cells, other.cells])
-        order = np.argsort(cells, kind="stable")
-        cells = cells[order]
-        first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])[: len(cells)])
-        counts = np.concatenate([self.counts, other.counts])[order]
-        return type(self)(self.rungs, cells[first], np.add.reduceat(counts, first) if len(first) else counts)
+        return type(self)(self.rungs, *_added(self, other))
 
     def drawn(self, times: I64) -> Self:
         """The trials with each group of documents so many times, int64 [n_groups]; all in one group."""
@@ -92,9 +88,11 @@ class StratumRanks(StratumLadder):
     @classmethod
     def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> F64 | None:
         """The rungs of a system; None where rankings have events of their own."""
-        if reference.ranking.duplicates is not None:
-            return None
-        rungs = pooled_rungs(found[Hits], reference).rungs
+        return cls._between(found[Hits], reference) if reference.ranking.duplicates is None else None
+
+    @staticmethod
+    def _between(hits: Hits, reference: Reference) -> F64:
+        rungs = pooled_rungs(hits, reference).rungs
         with np.errstate(over="ignore"):
             return np.union1d(rungs, np.nextafter(rungs[:-1], np.inf))
 
@@ -102,6 +100,65 @@ class StratumRanks(StratumLadder):
     def compared(cls, score: F64, reference: Reference) -> F64:
         """Scores as rankings compare them."""
         return ranked(score, reference.ranking)
+
+
+class EventStratumRanks(OfEvents, StratumRanks):
+    """The same of the events of rankings, where these are not the evaluation's own trials."""
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (EventHits,)
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> F64 | None:
+        """The rungs of a system; None where events are the evaluation's own trials."""
+        return cls._between(found[EventHits].hits, reference) if EventHits in found else None
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: F64) -> Self:
+        """The events of one aligned cell."""
+        return super().from_trials(ranked_events(trials, reference)[0], reference, prepared)
+
+
+@dataclass(frozen=True, eq=False)
+class StratumTies(OfPlaces):
+    """False alarms of one system in front of hits of equal score, where a rule orders them, stratum by stratum.
+
+    A cell is a stratum and one of `keys.pooled`, as in `StratumLadder`; what is in front of an earlier key is not
+    counted again.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = (HitPlaces,)
+
+    keys: TieKeys
+    cells: I64
+    counts: I64
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> TieKeys | None:
+        """The keys of a system's hits; None where no rule orders equal scores."""
+        return TieKeys.of(found[HitPlaces], reference.n_queries) if HitPlaces in found else None
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: TieKeys) -> Self:
+        """The false alarms of one aligned cell."""
+        query, group, columns = HitPlaces.others(trials, reference)
+        _, (row, key) = prepared.in_front(*columns, query)
+        stratum = query[row].astype(np.int64) * reference.n_groups + group[row]
+        cells, counts = np.unique(stratum * len(prepared.pooled) + key, return_counts=True)
+        return cls(prepared, cells, np.asarray(counts, np.int64))
+
+    def merge(self, other: Self) -> Self:
+        """The false alarms of both parts together."""
+        return type(self)(self.keys, *_added(self, other))
+
+
+def _added(one: StratumLadder | StratumTies, other: StratumLadder | StratumTies) -> tuple[I64, I64]:
+    """The cells of both and their counts."""
+    cells = np.concatenate([one.cells, other.cells])
+    order = np.argsort(cells, kind="stable")
+    cells = cells[order]
+    first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])[: len(cells)])
+    counts = np.concatenate([one.counts, other.counts])[order]
+    return cells[first], np.add.reduceat(counts, first) if len(first) else counts
 
 
 _STRATA = 256

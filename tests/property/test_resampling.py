@@ -19,7 +19,7 @@ from swsdask.measures.resampling.rankings import ResampledPooledPrecision
 from swsdask.measures.resampling.thresholds import best_threshold
 from tests.conftest import examples
 from tests.property.worlds import World, worlds
-from tests.worlds import make_reference, statistics, with_thresholds
+from tests.worlds import Row, make_reference, place, statistics, with_thresholds
 from tests.worlds import settings as evaluation
 
 
@@ -69,7 +69,7 @@ def literal_mtwv(world: World, condition: object, times: dict[int, int], beta: f
 @examples(50)
 @given(
     worlds(no_targets=True),
-    st.sampled_from(["group", "best", "worst"]),
+    st.sampled_from(["group", "best", "worst", "document-ascending"]),
     st.sampled_from(["max", "none"]),
     st.sampled_from(["step", "trapezoid"]),
     st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=4),
@@ -96,10 +96,15 @@ def literal_ap(world: World, condition: object, times: dict[int, int], ties: str
     relevant = sum(k * int(n_act[q]) for q, k in times.items())
     if not relevant:
         return math.nan
-    order = {"group": 0, "best": -1, "worst": 1}[ties]
-    trials = [(-(s + 0.0), order * mapped, mapped) for q, g, s, _, mapped in world.rows if groups[g]
-              for _ in range(times.get(q, 0))]  # fmt: skip
-    steps = [] if ties == "group" else [[mapped] for _, _, mapped in sorted(trials)]
+
+    def order(row: Row) -> tuple[int, ...]:
+        query, *_, mapped = row
+        placed = (place(row), query, not mapped)
+        return {"best": (not mapped,), "worst": (mapped,)}.get(ties, placed)
+
+    trials = sorted((-(row[2] + 0.0), order(row), row[-1]) for row in world.rows if groups[row[1]]
+                    for _ in range(times.get(row[0], 0)))  # fmt: skip
+    steps = [[mapped] for _, _, mapped in trials]
     if ties == "group":
         steps = [[mapped for s, _, mapped in trials if s == score] for score in sorted({s for s, _, _ in trials})]
     precision, before, hits, n = [], [], 0, 0
@@ -123,7 +128,7 @@ SO_SURE_THAT_COSTS_OVERFLOW = World([(0, 0, 1e307, 0, True)], make_reference([[1
 @given(
     worlds(no_targets=True),
     st.sampled_from(["none", "kwseval"]),
-    st.sampled_from(["group", "best", "worst", "expected"]),
+    st.sampled_from(["group", "best", "worst", "expected", "document-descending"]),
     st.integers(1, 3),
 )
 def test_with_equal_weights_a_measure_is_itself(world: World, compat: str, ties: str, times: int) -> None:

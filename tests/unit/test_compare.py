@@ -39,9 +39,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("replicates", "chosen"),
     [
         (20, {"compat": "none"}),
-        (4, {"compat": "kwseval"}),
-        (4, {"impute": -3.5, "nonnegative_gamma": True, "average_precision": {"ties": "expected"}}),
-        (4, {"average_precision": {"integration": "trapezoid", "interpolation": "none", "score_dtype": "float32"}}),
+        (2, {"compat": "kwseval"}),
+        (2, {"impute": -3.5, "nonnegative_gamma": True, "average_precision": {"ties": "expected"}}),
+        (2, {"average_precision": {"integration": "trapezoid", "interpolation": "none", "score_dtype": "float32"}}),
+        (2, {"compat": "kwseval", "no_targets": "false_alarms_only"}),
+        (2, {"trials": "segment", "average_precision": {"ties": "document-descending", "score_dtype": "float32"}}),
+        (2, {"trials": "document", "average_precision": {"ties": "best", "duplicates": "false-positive"}}),
+        (2, {"average_precision": {"ties": "document-ascending", "duplicates": "ignore", "score_floor": 2.0}}),
     ],
 )
 def test_a_replicate_has_the_numbers_of_scoring_it(

@@ -2,8 +2,6 @@
 
 Here are those that are no averages of their numbers by query. Each family names its measures, the statistics that they
 need, and gives the samples of one condition.
-
-Not covered are conditions whose queries differ from system to system (KWSEval -inc).
 """
 
 from __future__ import annotations
@@ -53,16 +51,7 @@ NAMES = tuple(name for family in FAMILIES for name in family.names)
 
 def refusal(measure: str, settings: EvaluationSettings) -> str | None:
     """Name the settings that keep a measure of `NAMES` from being resampled; None if there are none."""
-    if counts_present_only(settings):
-        return f"compat={settings.compat}, no_targets={settings.no_targets}"
-    if measure == "mtwv" and settings.compat == "mediaeval":
-        return "compat=mediaeval"
-    rule = settings.average_precision.rule(settings.trials)
-    if measure == "ap" and rule.order is not None:
-        return f"average_precision.ties={rule.order}"
-    if measure == "ap" and rule.duplicates is not None:
-        return f"average_precision.duplicates={rule.duplicates}"
-    return None
+    return "compat=mediaeval" if measure == "mtwv" and settings.compat == "mediaeval" else None
 
 
 def document_refusal(settings: EvaluationSettings) -> str | None:

@@ -1,7 +1,6 @@
 """AP of one ranking of everything, with weights of queries: a trial of a query that is drawn k times is k equal trials.
 
-Not covered: `duplicates` that give rankings events of their own, and rules that order equal scores by documents or by
-the files of a run.
+Where a rule orders equal scores, these k trials follow each other.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from swsdask.kernels.resampling import precision_areas
 from swsdask.measures.average_precision import expected_area, over
 from swsdask.measures.averages import Population
 from swsdask.measures.measure import Scored
-from swsdask.measures.rankings import Rankings, rankings_of
+from swsdask.measures.rankings import Rankings, ranked_hits, rankings_of
 from swsdask.measures.resampling.queries import SIDE_BY_SIDE, drawn_queries, places
 from swsdask.model.retrieval import AveragePrecisionSettings
 from swsdask.model.samples import Sample
 from swsdask.model.trials import F64, I32, I64
 from swsdask.statistics.ladder import Hits
-from swsdask.statistics.ranks import ranked
-from swsdask.statistics.resampling import StratumRanks
+from swsdask.statistics.ranks import EventHits, HitPlaces, TieKeys, ranked
+from swsdask.statistics.resampling import EventStratumRanks, StratumRanks, StratumTies
 from swsdask.statistics.statistic import Statistic
 
 Cells = tuple[I64, I32, F64]
@@ -34,8 +33,9 @@ Cells = tuple[I64, I32, F64]
 class PooledPrecision:
     """AP of one system in one condition, for any weights of its queries.
 
-    Rungs are the distinct scores of hits, ascending. `hits`, the false alarms `tied` with a rung, and those `between`
-    it and the next are cells; `targets` are by query.
+    Rungs are the distinct scores of hits, ascending; where a rule orders equal scores, the distinct places of hits,
+    from the last of the ranking to the first. `hits`, the false alarms `tied` with a rung (in an order: behind it, up
+    to the next score), and those `between` it and the next are cells; `targets` are by query.
     """
 
     options: AveragePrecisionSettings
@@ -108,41 +108,84 @@ class ResampledPooledPrecision:
     """ap."""
 
     names: ClassVar[tuple[str, ...]] = ("ap",)
-    needs: ClassVar[tuple[type[Statistic], ...]] = (Hits, StratumRanks)
+    needs: ClassVar[tuple[type[Statistic], ...]] = (
+        Hits,
+        StratumRanks,
+        EventHits,
+        EventStratumRanks,
+        HitPlaces,
+        StratumTies,
+    )
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
         """The measure of one condition."""
-        reference, ranks, hits = scored.reference, scored[StratumRanks], scored[Hits]
-        queries = drawn_queries(scored, population)
-        place, groups = places(queries, reference.n_queries), population.condition.groups
-        stratum, slot = np.divmod(ranks.cells, len(ranks.rungs))
-        query, group = np.divmod(stratum, reference.n_groups)
-        cells = (place[query] >= 0) & groups[group]
+        reference, ties = scored.reference, scored.get(StratumTies)
+        ranks: StratumRanks = scored[EventStratumRanks] if EventHits in scored else scored[StratumRanks]
+        hits: Hits | HitPlaces = ranked_hits(scored) if ties is None else scored[HitPlaces]
+        queries, groups = drawn_queries(scored, population), population.condition.groups
+        place = places(queries, reference.n_queries)
         inside = (place[hits.query] >= 0) & groups[hits.group]
-        score = ranked(hits.score[inside], reference.ranking)
-        scores = np.unique(score)
-        n_rungs, n_queries = len(scores), len(queries)
+        score, query_of_hit = ranked(hits.score[inside], reference.ranking), place[hits.query[inside]]
+        scores, tie_of_hit = np.unique(score, return_inverse=True)
+
+        def by_query(cells: I64, counts: I64, n_slots: int) -> tuple[I64, I64, I64]:
+            """Slots, queries and counts of the cells that the condition holds."""
+            stratum, slot = np.divmod(cells, n_slots)
+            query, group = np.divmod(stratum, reference.n_groups)
+            there = (place[query] >= 0) & groups[group]
+            return slot[there], place[query[there]], counts[there]
+
         at = np.searchsorted(ranks.rungs, scores, side="right")
-        rung = np.searchsorted(at, slot[cells], side="right") - 1
-        counted = rung >= 0
-        rung, of_query, count = rung[counted], place[query[cells]][counted], ranks.counts[cells][counted]
-        tied = at[rung] == slot[cells][counted]
-        rung_of_hit, query_of_hit = np.searchsorted(scores, score), place[hits.query[inside]]
+        slot, query, count = by_query(ranks.cells, ranks.counts, len(ranks.rungs))
+        tie = np.searchsorted(at, slot, side="right") - 1
+        slot, query, count, tie = (column[tie >= 0] for column in (slot, query, count, tie))
+        equal = at[tie] == slot
+        bounds, rung_of_hit = np.arange(len(scores) + 1), tie_of_hit
+        query_in_front = rung_in_front = tie_in_front = n_in_front = np.empty(0, np.int64)
+        if ties is not None:
+            bounds, rung_of_key = _rungs(ties.keys, scores)
+            key_of_hit = ties.keys.pooled_keys(score, scored[HitPlaces].place[inside], hits.query[inside])
+            rung_of_hit = rung_of_key[key_of_hit]
+            key, query_in_front, n_in_front = by_query(ties.cells, ties.counts, len(ties.keys.pooled))
+            rung_in_front = rung_of_key[key]
+            there = rung_in_front >= 0
+            query_in_front, rung_in_front, n_in_front = (
+                column[there] for column in (query_in_front, rung_in_front, n_in_front)
+            )
+            tie_in_front = np.searchsorted(bounds, rung_in_front, side="right") - 1
         once = np.ones(len(score), np.int64)
+        n_rungs, n_queries = int(bounds[-1]), len(queries)
         found = PooledPrecision(
             options=scored.settings.average_precision,
             targets=population.targets[queries],
             hits=_cells(rung_of_hit, query_of_hit, once, n_rungs, n_queries),
             tied=_cells(
-                np.concatenate([rung[tied], rung_of_hit]),
-                np.concatenate([of_query[tied], query_of_hit]),
-                np.concatenate([count[tied], -once]),
+                bounds[np.concatenate([tie[equal], tie_of_hit, tie_in_front])],
+                np.concatenate([query[equal], query_of_hit, query_in_front]),
+                np.concatenate([count[equal], -once, -n_in_front]),
                 n_rungs,
                 n_queries,
             ),
-            between=_cells(rung[~tied], of_query[~tied], count[~tied], n_rungs, n_queries),
+            between=_cells(
+                np.concatenate([bounds[tie[~equal] + 1] - 1, rung_in_front]),
+                np.concatenate([query[~equal], query_in_front]),
+                np.concatenate([count[~equal], n_in_front]),
+                n_rungs,
+                n_queries,
+            ),
         )
         return {"ap": found}
+
+
+def _rungs(keys: TieKeys, scores: F64) -> tuple[I64, I64]:
+    """Return the first rung of each score, with their number behind; and the rung of each key, -1 for other scores."""
+    score = keys.scores[keys.tie_of_pooled]
+    kept = np.flatnonzero(np.isin(score, scores))
+    tie = np.searchsorted(scores, score[kept])
+    bounds = np.searchsorted(tie, np.arange(len(scores) + 1))
+    rung = np.full(len(score), -1)
+    rung[kept] = bounds[tie] + bounds[tie + 1] - 1 - np.arange(len(kept))
+    return bounds, rung
 
 
 def _cells(rung: I64, query: I64, count: I64, n_rungs: int, n_queries: int) -> Cells:
