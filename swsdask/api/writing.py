@@ -90,7 +90,7 @@ def write(
         ``compat``, or the preset trec.
 
         - kwseval: the summary and block summary reports, SYSTEM.sum.txt and SYSTEM.bsum.txt, both as .csv too, and
-          SYSTEM.alignment.csv where the result has an alignment.
+          SYSTEM.alignment.csv and SYSTEM.det.dat, the points of the error tradeoff, where the result has an alignment.
         - mediaeval: score.out, or one SYSTEM.score.out each.
         - stdeval: the occurrence report and the alignment, SYSTEM.occ.txt and SYSTEM.ali.csv, of a result with an
           alignment that was scored by source_type.

@@ -57,7 +57,7 @@ from swsdask.cli.options import (
 @click.option(
     "--kwseval-output",
     is_flag=True,
-    help="Also write KWSEval's reports, SYSTEM.sum.txt and SYSTEM.bsum.txt, and with --alignment SYSTEM.alignment.csv.",
+    help="Also write KWSEval's SYSTEM.sum.txt and .bsum.txt, with --alignment SYSTEM.alignment.csv and .det.dat too.",
 )
 @click.option(
     "--mediaeval-output", is_flag=True, help="Also write score.out: the lines that MediaEval's tool prints (QUESST)."

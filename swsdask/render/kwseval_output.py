@@ -1,7 +1,10 @@
 """Our numbers as the reports that KWSEval writes, so that scripts that read them still work.
 
 SYSTEM.sum.txt and .csv have one row over all queries (its -o), SYSTEM.bsum.txt and .csv a row for each query, in the
-order of their ids (-b), SYSTEM.alignment.csv a row for each trial and each missed target (-c, `render.nist_alignment`).
+order of their ids (-b). Of a result with an alignment, SYSTEM.alignment.csv has a row for each trial and each missed
+target (-c, `render.nist_alignment`), and SYSTEM.det.dat, without -inc, the points of the error tradeoff (-d,
+`render.kwseval_det`).
+
 OTWV, STWV and MAP have columns where these measures were requested (--zGlobalMeasures Optimum, Supremum, MAP and
 MAPpct). The numbers are KWSEval's under `compat = "kwseval"`.
 
@@ -19,6 +22,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from swsdask.model.results import Result
+from swsdask.render.kwseval_det import kwseval_det
 from swsdask.render.nist_alignment import kwseval_alignment
 from swsdask.render.text_table import Name, TextTable
 
@@ -83,6 +87,10 @@ def write_kwseval_output(result: Result, evaluated: Evaluated, directory: Path) 
         ]
         if result.alignment_table is not None:
             own = result.alignment_table.filter(pc.equal(result.alignment_table["system"], system))
+            if not evaluated.all_queries:
+                targets = {str(query): numbers[query]["n_target"] for query in numbers}
+                of_both = (_of_trials(evaluated), _of_metric(evaluated))
+                texts.append(("det.dat", kwseval_det(own, targets, evaluated.n_trials, evaluated.beta, of_both)))
             texts.append(("alignment.csv", kwseval_alignment(own, evaluated.language, evaluated.texts)))
         for ending, lines in texts:
             path = directory / f"{system}.{ending}"
@@ -110,6 +118,21 @@ def kwseval_reports(
 
 def _title(evaluated: Evaluated) -> str:
     return "Segment" if evaluated.segments else "Occurrence"
+
+
+def _of_trials(evaluated: Evaluated) -> str:
+    """The parameters of trials, as the heading of the error tradeoff has them."""
+    timed = "" if evaluated.segments else f"'TrialsPerSecond' => '{evaluated.trials_per_second:.15g}', "
+    timed += "" if evaluated.segments else f"'TotDur' => '{evaluated.seconds:.15g}', "
+    return (
+        f"{timed}'TotTrials' => '{evaluated.n_trials}', 'IncludeBlocksWithNoTargets' => '{evaluated.all_queries:d}', "
+    )
+
+
+def _of_metric(evaluated: Evaluated) -> str:
+    """The parameters of TWV, likewise."""
+    weights = f"BETA => '{evaluated.beta:.15g}', Ptarg => '{evaluated.p_target:.15g}', "
+    return f"{weights}Cost => '{evaluated.c_fa:.4f}', Value => '{evaluated.c_miss:.15g}', "
 
 
 def _heading(evaluated: Evaluated) -> TextTable:

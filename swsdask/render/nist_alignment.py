@@ -57,24 +57,25 @@ def _lines(
     alignment: pa.Table, language: str, texts: Mapping[str, str], end_decimals: int | None
 ) -> Iterator[list[tuple[dict[str, Any], str]]]:
     """Rows and what both tools print of them, some at a time."""
-    decimals = {name: _decimals(alignment[name]) for name in ("reference_start", "start", "score")}
-    decimals |= {"reference_end": end_decimals, "end": None}
+    places = {name: decimals(alignment[name]) for name in ("reference_start", "start", "score")}
+    places |= {"reference_end": end_decimals, "end": None}
     numbers = ("reference_start", "reference_end", "start", "end", "score")
     for batch in alignment.select(ALIGNMENT.names).to_batches(max_chunksize=_ROWS_AT_ONCE):
         lines = []
         for row in batch.to_pylist():
             query = row["query"]
-            shown = ",".join(_fixed(row[name], decimals[name]) for name in numbers)
+            shown = ",".join(fixed(row[name], places[name]) for name in numbers)
             spoken = f"{language},{row['document']},{row['channel'] or 1},{query},{texts[query]}"
             lines.append((row, f"{spoken},{shown},{row['decision'] or ''}"))
         yield lines
 
 
-def _fixed(value: float | None, decimals: int | None) -> str:
-    return "" if value is None else f"{value:.15g}" if decimals is None else f"{value:.{decimals}f}"
+def fixed(value: float | None, places: int | None) -> str:
+    """A number with so many decimals, or with 15 digits; "" for None."""
+    return "" if value is None else f"{value:.15g}" if places is None else f"{value:.{places}f}"
 
 
-def _decimals(column: pa.ChunkedArray) -> int | None:
+def decimals(column: pa.ChunkedArray) -> int | None:
     """Return the decimals of the longest number of a column; None if more than `MOST_DECIMALS`."""
     most = 0
     for chunk in column.chunks:

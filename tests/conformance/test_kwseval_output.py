@@ -110,7 +110,9 @@ def test_files_of_edges(cases: Path, tmp_path: Path, case: str) -> None:
 def test_the_same_bytes_over_executors_and_at_urls(own_cases: Path, tmp_path: Path) -> None:
     folder = own_cases / "kwseval/optimum"
     names = [name for name in written(folder, {}, tmp_path / "one") if name.startswith("x.")]
-    assert names == [f"x.{ending}" for ending in ("sum.txt", "sum.csv", "bsum.txt", "bsum.csv", "alignment.csv")]
+    assert names == [
+        f"x.{ending}" for ending in ("sum.txt", "sum.csv", "bsum.txt", "bsum.csv", "det.dat", "alignment.csv")
+    ]
     written(folder, {}, (tmp_path / "two").as_uri(), buckets=3, executor=ThreadExecutor(2))
     written(folder, {}, "memory://kwseval-output")
     for name in names:
@@ -157,3 +159,24 @@ def test_what_cannot_be_written(own_cases: Path, tmp_path: Path) -> None:
     documents = sws.open(**files, settings={"evaluation": {"trials": "document"}})
     with pytest.raises(SettingsError, match="occurrences or segments"):
         sws.write(result, tmp_path, tool="kwseval", evaluation=documents)
+
+
+def numbers_of(lines: list[str]) -> list[list[float]]:
+    return [[float(text) for text in line.split()] for line in lines if line and not line.startswith("#")]
+
+
+def test_lines_of_the_error_tradeoff(own_cases: Path, tmp_path: Path) -> None:
+    """Up to the text of scores and the last of 15 digits (the tool adds up queries in the order of a hash)."""
+    folder = own_cases / "kwseval/optimum"
+    written(folder, {}, tmp_path)
+    found, expected = ((path).read_text() for path in (tmp_path / "x.det.dat", folder / "expected.det.dat"))
+    head, other = (re.split(r"\n(?=\d)", text, maxsplit=1)[0] for text in (found, expected))
+    assert sorted(head.replace("( ", "(").split()) == sorted(other.split())
+    lines, others = (text.splitlines() for text in (found, expected))
+    for line, wanted in zip(numbers_of(lines), numbers_of(others), strict=True):
+        assert line == pytest.approx(wanted, rel=1e-12, abs=1e-16)
+    pairs = zip(found.splitlines(), expected.splitlines(), strict=False)
+    texts = [
+        pair for one, other in pairs for pair in zip(one.split()[1:], other.split()[1:], strict=True) if one[0] != "#"
+    ]
+    assert sum(one == other for one, other in texts) >= 0.8 * len(texts) > 100
