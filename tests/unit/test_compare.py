@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.comparison.averages import needed_for, query_numbers
-from swsdask.comparison.resampling import DOCUMENTS, bootstrap_weights
+from swsdask.comparison.resampling import DOCUMENTS, bootstrap_weights, left_out_weights
+from swsdask.comparison.significance import bca_interval, percentile_interval
 from swsdask.model.results import SCORES, Result
 from swsdask.simulate.evaluation import simulate
 from swsdask.simulate.files import write
@@ -107,6 +109,27 @@ def test_a_replicate_of_documents_has_the_numbers_of_scoring_it(
             if row["query"] is None and row["measure"] in EVERY:
                 number = found[row["measure"], row["system"]][replicate]
                 assert number == pytest.approx(row["value"], rel=1e-12, abs=1e-12, nan_ok=True), row
+
+
+def test_intervals_are_those_of_scipy_on_numbers_by_query(files: Path) -> None:
+    measures = {"atwv": "atwv", "map": "ap", "stwv": "stwv"}
+    result, by_condition, n_queries, _ = sample_evaluation(
+        sws.open(files, settings=SETTINGS), list(measures), str(files / "runs")
+    )
+    weights, left_out = bootstrap_weights(0, 300, n_queries["all"]), left_out_weights(n_queries["all"])
+    for measure, by_query in measures.items():
+        for system, sample in by_condition["all"][measure].items():
+            numbers = query_numbers(result, "all", [by_query])
+            values, replicates = numbers.columns[system, by_query], sample.replicates(weights)
+            means = [values[np.repeat(np.arange(len(values)), times)].mean() for times in weights.T]
+            assert replicates.tolist() == pytest.approx(means, rel=1e-12, abs=1e-12)
+            same = stats.bootstrap((values,), np.mean, n_resamples=2, method="percentile")
+            same.bootstrap_distribution = replicates
+            ends = {"percentile": percentile_interval(replicates, 0.95)}
+            ends["BCa"] = bca_interval(sample.value, replicates, sample.replicates(left_out), 0.95)
+            for method, own in ends.items():
+                found = stats.bootstrap((values,), np.mean, n_resamples=0, bootstrap_result=same, method=method)
+                assert own == pytest.approx(tuple(found.confidence_interval), rel=1e-9, abs=1e-12)
 
 
 def made(rows: list[tuple[str, str | None, str, float]], condition: str = "all") -> Result:
