@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from swsdask.measures import select
@@ -132,6 +132,7 @@ SO_SURE_THAT_COSTS_OVERFLOW = World([(0, 0, 1e307, 0, True)], make_reference([[1
     st.integers(1, 3),
 )
 def test_with_equal_weights_a_measure_is_itself(world: World, compat: str, ties: str, times: int) -> None:
+    assume(times * sum(abs(row[2]) for row in world.rows) < 1e308)  # else a sum of costs is infinite, and was not
     asked = evaluation(compat=compat, thresholds=(0.5,), average_precision={"ties": ties})
     reference = with_thresholds(world.reference, asked)
     scored = Scored(statistics([world.rows], reference), reference, asked)
