@@ -72,7 +72,8 @@ class Weights:
     """An operating point resolved to numbers.
 
     `exact_beta` is Eq. 7 of the 2013 measures document, C_fa (1 - P_target) / (C_miss P_target), as a fraction of the
-    decimals or the counts that were given, for ties that must be ties; `beta` is the float nearest to it.
+    decimals or the counts that were given, for ties that must be ties; `beta`, the weight of P_fa in TWV, is the float
+    nearest to it.
     `effective_prior` is Eq. 23, `bayes_threshold` and `prior_log_odds` Eq. 31.
     """
 
@@ -80,6 +81,7 @@ class Weights:
     c_miss: float
     c_fa: float
     exact_beta: Fraction
+    beta: float
 
     @classmethod
     def of(cls, p_target: Fraction, c_miss: Fraction, c_fa: Fraction) -> Self:
@@ -87,12 +89,7 @@ class Weights:
         exact_beta = c_fa * (1 - p_target) / (c_miss * p_target)
         if not Fraction(1, _MOST_BETA) <= exact_beta <= _MOST_BETA:
             raise SettingsError("setting evaluation.operating_point: beta must lie between 1e-100 and 1e100.")
-        return cls(float(p_target), float(c_miss), float(c_fa), exact_beta)
-
-    @property
-    def beta(self) -> float:
-        """Weight of P_fa in TWV."""
-        return float(self.exact_beta)
+        return cls(float(p_target), float(c_miss), float(c_fa), exact_beta, float(exact_beta))
 
     @property
     def effective_prior(self) -> float:
@@ -429,7 +426,8 @@ def weights(reference: Reference, settings: EvaluationSettings) -> Weights:
     12.490015, for the 12.49 of QUESST. It moves TWV in the sixth decimal.
 
     QUIRK, under `compat = "kwseval"` and `"stdeval"`: the tools compute beta in double precision, C_fa / C_miss
-    (1 / P_target - 1), 999.9000000000001 for the 999.9 of OpenKWS. It decides digits that would be halves.
+    (1 / P_target - 1), 999.9000000000001 for the 999.9 of OpenKWS. It decides digits that would be halves; ties stay
+    exact.
 
     Raises `SettingsError` where the data cannot give it (see `OperatingPoint.resolve`).
     """
@@ -439,8 +437,7 @@ def weights(reference: Reference, settings: EvaluationSettings) -> Weights:
     if settings.compat == "mediaeval":
         return _with_cut_prior(point)
     if settings.compat in ("kwseval", "stdeval"):
-        beta = point.c_fa / point.c_miss * (1 / point.p_target - 1)
-        return replace(point, exact_beta=Fraction(beta))
+        return replace(point, beta=point.c_fa / point.c_miss * (1 / point.p_target - 1))
     return point
 
 

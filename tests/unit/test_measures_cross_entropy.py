@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,14 @@ def test_an_imputed_score_above_given_ones_is_told() -> None:
     assert "lies above" not in notes(ROWS, TWO_QUERIES, impute=-3.0)
     assert "lies above" not in notes(ROWS, TWO_QUERIES)
     assert "lies above" not in notes([], TWO_QUERIES, impute=5.0)
+
+
+@pytest.mark.parametrize("compat", ["kwseval", "stdeval"])
+def test_beta_is_rounded_as_the_official_tools_round_it_and_ties_are_exact(compat: str) -> None:
+    openkws = {"p_target": 0.0001, "c_miss": 1.0, "c_fa": 0.1}
+    point = weights(TWO_QUERIES, settings(operating_point=openkws, compat=compat))
+    assert (point.beta, point.exact_beta) == (999.9000000000001, Fraction(9999, 10))
+    assert weights(TWO_QUERIES, settings(operating_point=openkws)).beta == 999.9
 
 
 def test_the_operating_point_of_sws2013() -> None:
