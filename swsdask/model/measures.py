@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from swsdask.model.retrieval import RELEVANT
@@ -413,6 +414,7 @@ def named_at(level: int, columns: Mapping[str, Column]) -> dict[str, Column]:
     return {at_level(name, level): column for name, column in columns.items()}
 
 
+@lru_cache(maxsize=4096)
 def describe(measure: str) -> Description:
     """The row of a measure. The heading of `twv@0.5` names its point; an unknown measure is described by its name."""
     family, level, point = parted(measure)

@@ -21,6 +21,8 @@ Text = Annotated[str, Field(min_length=1)]
 
 _REFERENCE = ("ecf", "rttm", "queries")
 _PLACES = ("archive", "out", "reference", *_REFERENCE)
+_FILES = (".json", ".toml")
+"""How the files end that a cluster may be named by; else it is a word, or an address."""
 
 
 class NightlyEvaluation(BaseModel):
@@ -99,7 +101,8 @@ class NightlyEvaluation(BaseModel):
 
     def at(self, folder: Path) -> NightlyEvaluation:
         """The same with its relative paths below a folder."""
-        places = {name: _at(getattr(self, name), folder) for name in _PLACES if getattr(self, name) is not None}
+        own = _PLACES if self.cluster is None or not self.cluster.endswith(_FILES) else (*_PLACES, "cluster")
+        places = {name: _at(getattr(self, name), folder) for name in own if getattr(self, name) is not None}
         return self.model_copy(update={**places, "inbox": tuple(_at(each, folder) for each in self.inbox)})
 
 

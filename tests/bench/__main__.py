@@ -18,6 +18,7 @@ BENCHES = (
     "workers",
     "many",
     "distant",
+    "nightly",
     "scale",
     "comparing",
     "discovery",

@@ -444,6 +444,9 @@ def test_the_example_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert place.read_text() == example()
     (asked,) = load_nightly(place).evaluation
     assert asked.archive == str(tmp_path / "archive")
+    for said, meant in (("threads", "threads"), ("c.toml", f"{tmp_path}/c.toml"), ("tcp://h:1", "tcp://h:1")):
+        place.write_text(f'{example()}cluster = "{said}"\n')
+        assert load_nightly(place).evaluation[0].cluster == meant
 
 
 def test_whose_a_file_is(tmp_path: Path) -> None:

@@ -1,0 +1,130 @@
+"""Nights of hundreds of systems: one that finds one run, over scoring that run alone, and over scoring all.
+
+Every side is a whole process, imports included. The archive and its history hold `SYSTEMS` systems; in each turn one
+more arrives, which is scored alone from its file first, then by a night.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from pathlib import Path
+from shutil import copyfile
+
+import swsdask as sws
+from swsdask.archive.fragments import as_table
+from swsdask.archive.storage import Storage
+from swsdask.archive.write import write_runs
+from swsdask.model.nights import REPLACED, Move, Record
+from swsdask.model.schemas import SEGMENTS
+from swsdask.nightly.board import board_page
+from swsdask.nightly.history import HISTORY, commit_night, read_history
+from swsdask.nightly.settings import load_nightly
+from swsdask.render.nightly import feed, index, metrics
+from swsdask.simulate.evaluation import SimulatedEvaluation
+from swsdask.simulate.files import write
+from tests.bench.cost import cost
+from tests.bench.data import Data, Shape, SimulatedRun
+from tests.bench.scoring import settings
+from tests.bench.small import SWSDASK
+from tests.bench.table import Row
+
+SYSTEMS = 300
+ROWS = 100_000
+TURNS = 3
+NIGHTS = 365
+
+SETTINGS = """\
+[[evaluation]]
+name = "bench"
+reference = "files"
+archive = "archive"
+out = "board"
+inbox = ["inbox"]
+preset = "sws2013"
+"""
+
+
+def rows(data: Data) -> Iterator[Row]:
+    """A night over scoring its run alone and over scoring all; all again from what is kept; the history of a year."""
+    folder = data.folder / "nightly"
+    n = data.rows(SYSTEMS)
+    prepare(folder, n, ROWS)
+    _seconds(folder, "nightly", "nightly.toml")
+    alone, night = [], []
+    for number in range(TURNS):
+        arrived = f"files/runs/new{number}.kwslist.xml"
+        alone.append(_seconds(folder, "score", "files", arrived, "--preset", "sws2013", "--out", "alone"))
+        copyfile(folder / arrived, folder / "inbox" / f"new{number}.kwslist.xml")
+        night.append(_seconds(folder, "nightly", "nightly.toml"))
+    ours, theirs = statistics.median(night), statistics.median(alone)
+    what = f"a night with one new run beside {n} of {ROWS:,} detections, all measures"
+    yield Row(what, ours, "scoring it alone, from its file", theirs, ours / theirs, most=1.5)
+    every = _seconds(folder, "score", "archive", "--no-cache")
+    yield Row(what, ours, "scoring all", every, every / ours, least=30.0)
+    what = f"all measures of {n} systems of {ROWS:,} detections again"
+    same = _seconds(folder, "score", "archive")
+    yield Row(f"{what}, from kept results", same, "10 s", 10.0, same / 10, most=1.0)
+    other = _seconds(folder, "score", "archive", "--set", "operating_point.c_miss=50")
+    yield Row(f"{what} with another C_miss, from kept statistics", other, "10 s", 10.0, other / 10, most=1.0)
+    lengthen(folder)
+    told = _seconds(folder, "history", "archive")
+    yield Row(f"swsdask history of {NIGHTS} nights", told, "3 s", 3.0, told / 3, most=1.0)
+    pages = cost(_pages, folder, repeats=1).cpu
+    yield Row(f"the board of {NIGHTS} nights", pages, "3 s", 3.0, pages / 3, most=1.0)
+
+
+def prepare(folder: Path, n_systems: int, n_rows: int) -> None:
+    """An archive of many systems, and the files of a few more."""
+    shape = Shape(n_rows)
+    blocks = shape.blocks()
+    runs = {f"new{number}": as_table(blocks.block(0, n_systems + number)) for number in range(TURNS)}
+    tables = blocks.documents, blocks.queries, blocks.words, SEGMENTS.empty_table(), blocks.occurrences
+    write(SimulatedEvaluation(*tables, runs), folder / "files")
+    (folder / "inbox").mkdir()
+    (folder / "nightly.toml").write_text(SETTINGS)
+    sws.ingest(folder / "archive", folder / "files", preset="sws2013")
+    sources = [SimulatedRun(shape, number) for number in range(n_systems)]
+    write_runs(Storage(str(folder / "archive"), {}), None, sources, settings({}).evaluation)
+
+
+def lengthen(folder: Path) -> None:
+    """Nights with one run each, of a system that was there, until there are `NIGHTS`."""
+    storage = Storage(str(folder / "archive"), {})
+    past = read_history(storage)
+    bare = past.current().drop_columns(HISTORY.names[:3])
+    own: dict[str, list[dict[str, object]]] = {}
+    for row in bare.to_pylist():
+        own.setdefault(row["system"], []).append(row)
+    systems = sorted(own)
+    for number in range(len(past.nights) + 1, NIGHTS + 1):
+        system = systems[number % len(systems)]
+        move = Move(system, REPLACED, f"{system} (night 1)", "atwv", 0.5, 0.4, 0.01)
+        day = date.fromordinal(date(2020, 1, 1).toordinal() + number).isoformat()
+        record = Record(number, day, number, sws.__version__, stamps={f"/inbox/{system}": str(number)}, moves=(move,))
+        commit_night(storage, record, own[system])
+
+
+def _pages(folder: Path) -> Callable[[], int]:
+    """Reads the history and makes the pages that follow from it."""
+    (asked,) = load_nightly(folder / "nightly.toml").evaluation
+
+    def step() -> int:
+        page = board_page(asked, read_history(Storage(asked.archive)))
+        return len(index(page)) + len(feed(page)) + len(metrics(page))
+
+    return step
+
+
+def _seconds(folder: Path, *command: str) -> float:
+    """CPU seconds of a command."""
+    return cost(_command, folder, command, repeats=1).cpu
+
+
+def _command(folder: Path, command: Sequence[str]) -> Callable[[], None]:
+    def step() -> None:
+        subprocess.run([SWSDASK, *command], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+    return step
