@@ -380,6 +380,8 @@ def test_every_statistic_survives_arrow_and_follows_only_the_rules_that_it_names
     wide = sample(tmp_path / "wide", ("a", 1))
     sws.score(wide, cache=False)
     sws.compare(wide, ["mtwv", "cnxe", "cnxe_min", "ap"], runs=["a"], replicates=10)
+    ordered = sws.open(wide, settings={"evaluation": SETTINGS[1]})
+    sws.compare(ordered, "ap", runs=["a"], replicates=10)
     judged = CASES / "trec_eval" / "ids"
     sws.ingest(tmp_path / "judged", qrels=judged / "judgments.qrels", runs=str(judged / "run.trec"), preset="trec")
     sws.score(tmp_path / "judged", cache=False)

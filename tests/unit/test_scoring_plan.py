@@ -40,7 +40,7 @@ def of(archive: Archive) -> list[Run]:
 
 
 def sizes(archive: Archive, rows_per_task: int, workers: int = 1) -> list[list[int]]:
-    made = tasks(archive, of(archive), workers, rows_per_task)
+    made = tasks(archive.cells, of(archive), workers, rows_per_task)
     return [[cell.rows for cell in task.cells] for task in made]
 
 
@@ -53,7 +53,7 @@ def test_small_cells_and_small_systems_share_a_task_and_large_cells_stand_alone(
 
 def test_a_system_without_cells_has_one_without_rows() -> None:
     archive = Archive({"a": [], "b": [2]})
-    (task,) = tasks(archive, of(archive), 1, 10)
+    (task,) = tasks(archive.cells, of(archive), 1, 10)
     assert task.cells == (NoDetections("a"), Cell("b", 2, 0))
     read = task.cells[0].read(["document", "inside"])
     assert len(read) == 0
