@@ -1,9 +1,10 @@
 """Lists of files, and stamps of files: what says, without a file being read, that it is the one that was read before.
 
-A stamp is the size and the ETag of a file, or the size and the time of its last change. The time says nothing of a file
-that was changed just before it was listed, for it may be changed again within the same tick of the clock; git's index
-has the same difficulty. Nor does a weak ETag (`W/...`) say that the bytes are the same. `stamps_of` gives such files,
-and those of storages that tell neither, a stamp that is never repeated.
+A stamp is the size and the ETag of a file, or the size and the time of its last change; of a local file also the time
+at which its state changed, which copying with times (`cp -p`, `rsync -t`) does not set back. The time of a change says
+nothing of a file that was changed just before it was listed, for it may be changed again within the same tick of the
+clock; git's index has the same difficulty. Nor does a weak ETag (`W/...`) say that the bytes are the same. `stamps_of`
+gives such files, and those of storages that tell neither, a stamp that is never repeated.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def stamps_of(files: Iterable[str]) -> dict[str, str]:
             folders.setdefault(parted(file)[0], []).append(file)
         elif os.path.isfile(path):
             state = os.stat(path)
-            found[file] = _once_if_young({"size": state.st_size, "mtime": state.st_mtime})
+            info = {"size": state.st_size, "mtime": state.st_mtime}
+            found[file] = f"{_once_if_young(info)} {state.st_ctime_ns}"
     for folder, inside in folders.items():
         try:
             found.update(_in_store(folder, inside))

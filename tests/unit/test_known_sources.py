@@ -92,6 +92,13 @@ def test_only_what_changed_is_opened(ingest: Callable[..., Any], folder: Path, o
     assert opened == []
 
 
+def test_a_file_of_equal_size_and_time_is_read(ingest: Callable[..., Any], folder: Path) -> None:
+    """As where a corrected run is copied over the other with its times."""
+    before = ingest().runs[0].scores
+    put(folder / "runs/first.kwslist.xml", run_of("first", "0.8"))
+    assert ingest(replace_runs=True).runs[0].scores != before
+
+
 def test_a_file_that_changes_within_a_tick_of_the_clock_is_read(
     ingest: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch, opened: list[str]
 ) -> None:
