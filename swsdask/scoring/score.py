@@ -113,8 +113,9 @@ def score_archive(
             observer.see(run.system, Scored(found, reference, settings.evaluation))
         return asked.counted(run, found, reference, archive.cells)
 
-    whole = [] if executor.shares_memory or observer is not None else [each for each in runs if is_small(each)]
-    cut = [run for run in runs if run not in whole]
+    at_once = not executor.shares_memory and observer is None
+    whole = [run for run in runs if at_once and is_small(run)]
+    cut = [run for run in runs if not (at_once and is_small(run))]
     parts = [score_systems(cut, len(cut), source, counted, executor, shown, results)] if cut or not whole else []
     if whole:
         parts += _score_whole(archive, whole, asked, source.shared[0], executor, shown, kept, results)
