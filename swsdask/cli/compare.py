@@ -82,7 +82,8 @@ def compare(
 
     WHERE is a directory that `swsdask score --out` wrote, or an archive: then A and B are two of its systems, and
     without them every two are compared. Or it is a reference directory, or --ecf, --rttm and --queries, or --qrels, are
-    given: then RUNs are files, as for `swsdask score`.
+    given: then RUNs are files, as for `swsdask score`. Of more than 100 pairs, those with the best system are printed;
+    --out and --format json have all.
 
     Exit code 3: a gate of --fail-if failed; stderr names the systems, the measure and the numbers.
     """

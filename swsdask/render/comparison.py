@@ -24,6 +24,9 @@ from swsdask.render.records import as_json
 
 _P = ("p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon", "p_adjusted")
 
+MOST_PAIRS = 100
+"""Of more pairs, only those with the best system are printed."""
+
 COMPARISON = "comparison.json"
 """The file of a directory that holds a comparison."""
 
@@ -33,16 +36,21 @@ Rows = Sequence[Mapping[str, Any]]
 def print_comparison(found: Comparison, console: Console | None = None) -> None:
     """Print for every condition and measure its intervals, the best system first, and its differences; then the notes.
 
-    Without `console`: to stdout, at full width if that is no terminal.
+    Of more than `MOST_PAIRS` pairs, those with the best system are printed. Without `console`: to stdout, at full width
+    if that is no terminal.
     """
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else 10_000, highlight=False, markup=False, emoji=False)
     for condition, measure in found.measures:
         console.print(Text.assemble((condition, "bold"), f"  {describe(measure).heading}"))
         console.print(_intervals(found.intervals_of(condition, measure), measure, found.how.level))
-        pairs = found.differences_of(condition, measure)
+        every = found.differences_of(condition, measure)
+        pairs = every if len(every) <= MOST_PAIRS else _with_best(found, condition, measure)
         if pairs:
             console.print(_differences(pairs, measure, found.how.level))
+        if len(pairs) < len(every):
+            others = counted(len(every) - len(pairs), "more pairs")
+            console.print(f"{others}: --out writes them, --format json prints them.")
         console.print()
     for line in _told(found):
         console.print(Text(line), soft_wrap=not console.is_terminal)
@@ -57,6 +65,12 @@ def made(how: Resampling) -> str:
     of = "queries and documents" if how.resample == "documents" else how.resample
     drawn = f"{counted(how.replicates, 'replicates')} of the {of}, seed {how.seed}, {how.interval} intervals"
     return f"{drawn}; p adjusted: {'Holm' if how.adjust == 'holm' else 'max-T'}"
+
+
+def _with_best(found: Comparison, condition: str, measure: str) -> Rows:
+    tied = found.tied(condition, measure)
+    pairs = found.differences_of(condition, measure)
+    return [row for row in pairs if tied is None or tied.best in (row["a"], row["b"])]
 
 
 def _intervals(rows: Rows, measure: str, level: float) -> Table:

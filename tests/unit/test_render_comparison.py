@@ -13,6 +13,8 @@ import pytest
 import swsdask as sws
 from swsdask.model.comparison import Comparison
 from swsdask.model.results import SCORES, Result
+from swsdask.render import comparison
+from swsdask.render.comparison import print_comparison
 from swsdask.render.differences import LEVELS
 from swsdask.render.html import page
 from swsdask.render.losses import LISTED
@@ -32,6 +34,20 @@ def result() -> Result:
 @pytest.fixture(scope="module")
 def compared(result: Result) -> Comparison:
     return sws.compare(result, "atwv", replicates=500)
+
+
+def test_of_many_pairs_those_with_the_best_are_printed(
+    compared: Comparison, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print_comparison(compared)
+    assert re.search("^likewise +weak ", capsys.readouterr().out, re.MULTILINE)
+    monkeypatch.setattr(comparison, "MOST_PAIRS", 2)
+    print_comparison(compared)
+    shown = capsys.readouterr().out
+    assert re.search("^good +likewise ", shown, re.MULTILINE)
+    assert re.search("^good +weak ", shown, re.MULTILINE)
+    assert not re.search("^likewise +weak ", shown, re.MULTILINE)
+    assert "\n1 more pair: --out writes them, --format json prints them.\n" in shown
 
 
 def test_intervals_are_whiskers_and_stand_under_the_numbers(result: Result, compared: Comparison) -> None:
