@@ -4,11 +4,13 @@ While modules are loaded a signal ends the process immediately. Afterwards it ra
 left and temporary files and worker processes are removed; further signals change nothing. An exception of a signal can
 be lost: Python drops what a finaliser raises, and compiled libraries drop what happens while they call Python. So
 `Ended` is raised again until it is on its way. A process that has not ended by itself after `PATIENCE_S` is ended. The
-exit code is 128 plus the number of the signal. Signals that are ignored when the command starts (nohup) stay ignored.
+exit code is 128 plus the number of the signal. A signal that comes when all is done, while the interpreter ends,
+changes nothing. Signals that are ignored when the command starts (nohup) stay ignored.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -45,6 +47,7 @@ def end_immediately() -> None:
 def end_orderly() -> None:
     """Let the first of the signals raise `Ended` in the main thread."""
     _handle(_raise)
+    atexit.register(_ignore)
     sys.unraisablehook = _show
 
 
@@ -61,9 +64,14 @@ def _exit(number: int, _: FrameType | None) -> None:
         os._exit(128 + number)
 
 
+def _ignore() -> None:
+    """Ignore signals to come, also while the interpreter ends: then handlers are gone, and the default is to kill."""
+    for number in _WORDS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _raise(number: int, _: FrameType | None) -> None:
-    for signal_to_come in _WORDS:
-        signal.signal(signal_to_come, signal.SIG_IGN)  # also while the interpreter ends, when handlers are gone
+    _ignore()
     latest = time.monotonic() + PATIENCE_S
 
     def look(*_: object) -> None:

@@ -98,3 +98,24 @@ def test_a_signal_whose_exception_is_dropped(where: str) -> None:
         [sys.executable, "-c", DROPPED.format(where=where)], capture_output=True, text=True, timeout=60
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (143, "left\n", "")
+
+
+ENDED_LATE = """
+import os, signal
+from swsdask import ending
+
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+
+class Late:
+    def __del__(self, kill=os.kill, me=os.getpid(), number=signal.SIGTERM):
+        kill(me, number)
+
+late = Late()
+ending.end_orderly()
+"""
+
+
+def test_a_signal_after_the_work_changes_nothing() -> None:
+    """What a module holds is finalised when the interpreter has given up its handlers."""
+    assert subprocess.run([sys.executable, "-c", ENDED_LATE], check=False).returncode == 0
