@@ -5,6 +5,7 @@ Reading, kernels and large array operations release the interpreter's lock, so t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -16,7 +17,7 @@ from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Tree, execution_
 from swsdask.model.errors import SwsdaskError
 
 
-class _Local:
+class _Local(ABC):
     """An executor in this process. Parts are merged in pairs, so that a large one is rarely gone through again."""
 
     shares_memory = True
@@ -25,7 +26,7 @@ class _Local:
         """Return the value itself."""
         return value
 
-    def check(self, places: Sequence[str]) -> None:
+    def check(self, places: Sequence[str]) -> None:  # noqa: B027
         """Do nothing: tasks see what this process sees."""
 
     def map_reduce(
@@ -46,6 +47,7 @@ class _Local:
                 tree.add(part)
         return tree.total()
 
+    @abstractmethod
     def map(
         self,
         function: Callable[[Item, Any], Part],
@@ -56,8 +58,7 @@ class _Local:
         done: Callable[[Item], None] | None = None,
         name: str = "map",
     ) -> Iterator[Part]:
-        """See `Executor.map`. Raises `NotImplementedError`: this is what executors differ in."""
-        raise NotImplementedError
+        """See `Executor.map`: this is what executors differ in."""
 
 
 class SerialExecutor(_Local):

@@ -55,7 +55,7 @@ def _matrix(found: Comparison, board: Board, condition: str, measure: str) -> di
     pairs: dict[tuple[str, str], Mapping[str, Any]] = {}
     for row in found.differences_of(condition, measure):
         pairs[row["a"], row["b"]] = row
-        turned = {"difference": -row["difference"], "low": -row["high"], "high": -row["low"]}
+        turned = {"difference": 0.0 - row["difference"], "low": -row["high"], "high": -row["low"]}
         pairs[row["b"], row["a"]] = {**row, **turned}
     value = {row["system"]: better(measure) * row["value"] for row in found.intervals_of(condition, measure)}
     ranked = sorted((s for s in board.systems if s in value), key=lambda s: (math.isnan(value[s]), -value[s]))

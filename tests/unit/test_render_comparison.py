@@ -50,6 +50,14 @@ def test_of_many_pairs_those_with_the_best_are_printed(
     assert "\n1 more pair: --out writes them, --format json prints them.\n" in shown
 
 
+def test_a_difference_of_equal_systems_has_no_sign() -> None:
+    systems = [made_up(name, 2.0, TARGETS, seed=0) for name in ("one", "same")]
+    result = made_up_result(systems, TARGETS)
+    shown = page(replace(result, comparison=sws.compare(result, "atwv", replicates=50)))
+    assert ">0.0000<" in shown
+    assert ">-0.0000<" not in shown
+
+
 def test_intervals_are_whiskers_and_stand_under_the_numbers(result: Result, compared: Comparison) -> None:
     without, shown = page(result), page(replace(result, comparison=compared))
     assert without.count('class="whisker"') == 0
