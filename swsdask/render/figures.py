@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -42,31 +42,46 @@ def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, Any]]]:
     n_curves = 2 * len(KINDS) * sum(map(len, with_curves.values()))
     limit = min(1200, max(100, MOST_POINTS // max(1, n_curves)))
     plots: dict[str, list[dict[str, Any]]] = {}
-    for condition, systems in with_curves.items():
-        for kind in KINDS:
-            part = pc.and_(pc.equal(wanted["condition"], condition), pc.equal(wanted["curve"], kind))
-            points = wanted.filter(pc.and_(part, pc.is_in(wanted["system"], value_set=pa.array(systems, pa.string()))))
-            if points.num_rows:
-                fitted, full = _frames(points, found, condition, kind)
-                frames = {KINDS[kind]: fitted}
-                if kind == "det" and full != fitted:
-                    frames[f"{KINDS[kind]}, on NIST's axes"] = full
-                for title, frame in frames.items():
-                    plot = _figure(points, found, condition, kind, frame, limit)
-                    plot["not_drawn"] = len(found.ranked(condition)) - len(systems)
+    for kind in KINDS:
+        of_kind = wanted.filter(pc.equal(wanted["curve"], kind))
+        points = {
+            condition: of_kind.filter(
+                pc.and_(
+                    pc.equal(of_kind["condition"], condition),
+                    pc.is_in(of_kind["system"], value_set=pa.array(systems, pa.string())),
+                )
+            )
+            for condition, systems in with_curves.items()
+        }
+        for title, frame in _frames(points, found, kind).items():
+            for condition, own in points.items():
+                if own.num_rows:
+                    plot = _figure(own, found, condition, kind, frame, limit)
+                    plot["not_drawn"] = len(found.ranked(condition)) - len(with_curves[condition])
                     number = sum(map(len, plots.values()))
                     plots.setdefault(condition, []).append({**plot, "title": title, "id": str(number)})
     return plots
 
 
-def _frames(points: pa.Table, found: Board, condition: str, kind: str) -> tuple[det.Frame, det.Frame]:
-    """The frame that fits the curves, and NIST's, which is wide enough for every operating point."""
-    systems = drawn(found, condition)
-    marks = [each for system in systems for each in _marks(found, condition, system, kind).values()]
+def _frames(points: Mapping[str, pa.Table], found: Board, kind: str) -> dict[str, det.Frame]:
+    """The frames of one kind of curve by title, the same for all conditions, so that these compare.
+
+    The first frame fits the curves; of DET curves NIST's, wide enough for every operating point, is the second.
+    """
+    marks = [
+        mark
+        for condition in points
+        for system in drawn(found, condition)
+        for mark in _marks(found, condition, system, kind).values()
+    ]
     full = det.frame(min((each["miss"] for each in marks), default=1.0))
-    x = np.append(points["x"].to_numpy(), [each["fa"] for each in marks])
-    y = np.append(points["y"].to_numpy(), [each["miss"] for each in marks])
-    return full.fitted(x, y), full
+    x = np.concatenate([*(own["x"].to_numpy() for own in points.values()), [each["fa"] for each in marks]])
+    y = np.concatenate([*(own["y"].to_numpy() for own in points.values()), [each["miss"] for each in marks]])
+    fitted = full.fitted(x, y)
+    frames = {KINDS[kind]: fitted}
+    if kind == "det" and full != fitted:
+        frames[f"{KINDS[kind]}, on NIST's axes"] = full
+    return frames
 
 
 def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: det.Frame, limit: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -73,6 +74,28 @@ def after(script: str, folder: Path) -> str:
     found = re.search(r"<title>(.*?)</title>", opened.dom, re.DOTALL)
     assert found is not None
     return found.group(1)
+
+
+def test_conditions_stand_side_by_side(tmp_path: Path) -> None:
+    """Bars of the chosen measure, 100 % from the least value or 0 to the greatest, and the DET plots when opened."""
+    found = after(
+        """
+        const section = document.getElementById("by-condition");
+        const texts = (selector) => [...section.querySelectorAll(selector)].map((each) => each.textContent);
+        const before = section.querySelectorAll("svg.axes").length;
+        section.querySelector("details").open = true;
+        section.querySelector("details").dispatchEvent(new Event("toggle"));
+        const clips = [...section.querySelectorAll("clipPath")].map((clip) => clip.id);
+        const own = [...document.querySelectorAll(".det clipPath")].map((clip) => clip.id);
+        const numbers = texts("table td");
+        const widths = [...section.querySelectorAll(".lane i")].map((bar) => parseFloat(bar.style.width));
+        return JSON.stringify([before, texts("figcaption"), texts("ol b").join() === numbers.join(),
+          Math.max(...widths), clips.length, clips.some((clip) => own.includes(clip))]);
+        """,
+        tmp_path,
+    )
+    captions = ["all", "oov=true", "oov=false"]
+    assert json.loads(found) == [0, captions + captions, True, 100, 3, False]
 
 
 def test_the_page_opens_without_a_network_and_without_complaint(tmp_path: Path) -> None:

@@ -196,15 +196,57 @@
   const byCondition = document.getElementById("by-condition");
   if (byCondition) {
     const cube = data.by_condition;
-    const select = byCondition.querySelector(".measure");
-    const refresh = () => draw(
-      byCondition.querySelector("table"), "Condition", systemColumns(cube.systems, select.value),
-      cube.rows.map((name, at) => ({ name, values: cube.systems.map((_, s) => cube.values[select.value][s][at]) })),
-    );
+    const [select, bars, table, plots] =
+      [".measure", ".bars-of-measure", "table", "details"].map((selector) => byCondition.querySelector(selector));
+    const MOST = 24;
+    const badges = new Map(all("tbody th.name", conditions[0].querySelector(".leaderboard"))
+      .map((heading) => [heading.lastElementChild.textContent, heading.firstElementChild]));
+    const badge = ({ className, textContent }) => make("span", { className, textContent });
+    const figure = (name, ...children) => make("figure", {}, make("figcaption", { textContent: name }), ...children);
+
+    /* One scale for all conditions, which has 0 in it: lengths compare across them. */
+    const drawBars = (measure) => {
+      const systems = cube.systems.slice(0, MOST);
+      const values = (at) => systems.map((_, s) => number(cube.values[measure][s][at]));
+      const finite = cube.rows.flatMap((_, at) => values(at)).filter(Number.isFinite);
+      const [low, high] = [Math.min(0, ...finite), Math.max(0, ...finite)];
+      const place = (x) => (high > low ? 100 * (Math.min(high, Math.max(low, x)) - low) / (high - low) : 0);
+      bars.replaceChildren(...cube.rows.map((name, at) => figure(name, make("ol", {}, ...values(at).map((x, s) => {
+        const bar = make("i");
+        const [from, to] = Number.isNaN(x) ? [0, 0] : [place(Math.min(0, x)), place(Math.max(0, x))];
+        bar.style.left = `${from}%`;
+        bar.style.width = `${to - from}%`;
+        const mark = badges.get(systems[s]);
+        return make("li", { className: mark.className.replace("badge", "") }, badge(mark),
+          make("span", { className: "system", textContent: systems[s], title: systems[s] }),
+          make("span", { className: "lane" }, bar), make("b", { textContent: shown(measure, x) }));
+      })))));
+      if (cube.systems.length > MOST) bars.append(make("p", { className: "key", textContent: `The first ${MOST} of ${cube.systems.length} systems; the table has all.` }));
+    };
+    const refresh = () => {
+      drawBars(select.value);
+      draw(
+        table, "Condition", systemColumns(cube.systems, select.value),
+        cube.rows.map((name, at) => ({ name, values: cube.systems.map((_, s) => cube.values[select.value][s][at]) })),
+      );
+    };
     measureOptions(select, cube.measures);
     select.value = ["atwv", "mtwv"].find((m) => cube.measures.includes(m)) ?? cube.measures[0];
     select.addEventListener("change", refresh);
     refresh();
+
+    /* The DET plots are copied when they are first looked at. */
+    const drawn = conditions.map((condition) => condition.querySelector(".det .axes"));
+    plots.hidden = !drawn.some(Boolean);
+    plots.addEventListener("toggle", () => {
+      plots.lastElementChild.replaceChildren(...(plots.open ? drawn : []).flatMap((svg, at) => {
+        if (!svg) return [];
+        const copy = svg.cloneNode(true);
+        copy.innerHTML = copy.innerHTML.replaceAll("frame-", "beside-");
+        copy.querySelector(".here").remove();
+        return figure(cube.rows[at], copy);
+      }));
+    });
   }
 
   const byQuery = document.getElementById("by-query");
