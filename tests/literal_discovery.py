@@ -256,7 +256,7 @@ def of_tde(
     right = sum(has_near(b, word_bounds) for b in bounds)
     recalled = sum(has_near(b, bounds) for b in word_bounds)
     return {
-        "coverage": share(union(set(fragments)), union({(g[0][0], g[0][1], g[-1][2]) for g in gold})),
+        "coverage": share(union(set(fragments)), union({(g[0][0], g[0][1], g[-1][2]) for g in gold})) or math.nan,
         **precision_recall("token", len(hits), len(fragments), len(hits), len(words)),
         **precision_recall("type", len(hit), len(seen), len(hit), len({word[3] for word in words})),
         **precision_recall("boundary", right, len(bounds), recalled, len(word_bounds)),

@@ -11,8 +11,9 @@ such folds differently:
   recall are; the others are left out and counted. If no fold is left, the mean is NaN. The measures document of the
   Zero Resource challenge does not define this case.
 - tde2015: a fold in which precision or recall is not defined is left out of both and of the F-score; NED and coverage
-  are left out separately. QUIRK: a coverage of 0 counts as not defined, so that a system that finds nothing in a fold
-  is averaged over the others. QUIRK: if no fold is left, precision, recall, F-score and coverage are 0, and NED is 1.
+  are left out separately. QUIRK: a coverage of 0 is not defined (`measures.coverage`), so that a system that finds
+  nothing in a fold is averaged over the others. QUIRK: if no fold is left, precision, recall, F-score and coverage are
+  0, and NED is 1.
 - tdev2: there is one fold, the corpus; its numbers are reported unchanged.
 
 Numbers named "n_..." are counts: they are summed over folds and have no spread.
@@ -79,8 +80,6 @@ def _defined(name: str, values: Mapping[str, F64], definition: Definition) -> Bo
     defined: Bool = ~np.isnan(values[name])
     if definition != "tde2015":
         return defined
-    if name == "coverage":
-        np.logical_and(defined, values[name] != 0, out=defined)
     for ending in (PRECISION, RECALL):
         other = _stem(name) + ending
         if other in values:

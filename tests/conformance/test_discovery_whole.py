@@ -88,3 +88,16 @@ def test_every_number_of_tdev2(cases: Path, folder: str, classes: str, out: str)
 
 def _prf(family: str, of: dict[str, Any], precision: str, recall: str) -> dict[str, Any]:
     return {f"{family}_precision": of[precision], f"{family}_recall": of[recall]}
+
+
+@pytest.mark.parametrize("definition", ["tde2015", "tdev2"])
+def test_folds_in_which_nothing_is_found_or_nothing_is_to_find(own_cases: Path, definition: Any) -> None:
+    folder = own_cases / "tde/folds"
+    corpus = {"phones": folder / "world.phn", "words": folder / "world.wrd"}
+    told = json.loads((folder / f"{definition}.json").read_text())
+    if definition == "tde2015":
+        corpus |= {name: folder / f"world.{name}" for name in ("split", "folds", "within")}
+    ours = values(sws.discover(folder / "world.classes", **corpus, definition=definition))
+    for condition, numbers in told.items():
+        for measure, value in numbers.items():
+            assert ours[condition, measure] == pytest.approx(value, rel=1e-9, nan_ok=True), (condition, measure)

@@ -57,12 +57,10 @@ def test_the_document_leaves_out_each_number_on_its_own() -> None:
     assert [found[name].left_out for name in values] == [0, 1, 1]
 
 
-def test_tde_takes_no_coverage_for_not_defined() -> None:
-    numbers = {"coverage": np.array([0.5, 0.0, NAN]), "ned": np.array([0.0, 0.5, NAN])}
-    found = spreads(numbers, "tde2015")
+def test_tde_leaves_out_ned_and_coverage_on_their_own() -> None:
+    found = spreads({"coverage": np.array([0.5, NAN, NAN]), "ned": np.array([0.0, 0.5, NAN])}, "tde2015")
     assert (found["coverage"].mean, found["coverage"].left_out) == (0.5, 2)
     assert (found["ned"].mean, found["ned"].left_out) == (0.25, 1)
-    assert spreads(numbers, "document")["coverage"].mean == 0.25
 
 
 def test_no_fold_left() -> None:

@@ -12,7 +12,7 @@ alone in their class count, and so do phones that are not gold.
 tde2015 measures time: the length of the union of all fragments of the fold over the length of the union of the gold
 fragments of the fold: those that occur twice in the whole corpus (`gold.gold_cover`). QUIRK: what is covered need not
 be gold, so a coverage may exceed 1; fragments that are alone in their class count. QUIRK: time between two fragments
-that nearly touch counts (`kernels.placing.add_union`). QUIRK: a coverage of 0 counts as not defined (`folds`).
+that nearly touch counts (`kernels.placing.add_union`). QUIRK: a coverage of 0 is not defined.
 """
 
 from __future__ import annotations
@@ -159,9 +159,10 @@ class TimeCoverage:
     statistic: ClassVar[type[CoveredTime]] = CoveredTime
 
     def values(self, statistic: CoveredTime, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
-        """NaN where there is no gold."""
+        """NaN where there is no gold, or nothing is covered."""
         n_folds = len(corpus.folds[fold_set].names)
-        return {"coverage": ratio(statistic.ticks[fold_set, :n_folds], gold_ticks(corpus)[fold_set, :n_folds])}
+        coverage = ratio(statistic.ticks[fold_set, :n_folds], gold_ticks(corpus)[fold_set, :n_folds])
+        return {"coverage": np.where(coverage == 0, np.nan, coverage)}
 
 
 @per_corpus
