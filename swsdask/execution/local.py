@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from functools import reduce
+from contextlib import closing, contextmanager
+from functools import partial, reduce
 from typing import Any
 
 from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Tree, execution_error
@@ -47,25 +47,6 @@ class _Local(ABC):
                 tree.add(part)
         return tree.total()
 
-    @abstractmethod
-    def map(
-        self,
-        function: Callable[[Item, Any], Part],
-        items: Iterable[Item],
-        shared: Any = None,
-        *,
-        label: Callable[[Item], str] = str,
-        done: Callable[[Item], None] | None = None,
-        name: str = "map",
-    ) -> Iterator[Part]:
-        """See `Executor.map`: this is what executors differ in."""
-
-
-class SerialExecutor(_Local):
-    """The executor that starts nothing."""
-
-    workers = 1
-
     def map(
         self,
         function: Callable[[Item, Any], Part],
@@ -77,12 +58,31 @@ class SerialExecutor(_Local):
         name: str = "map",  # noqa: ARG002
     ) -> Iterator[Part]:
         """See `Executor.map`."""
+        with closing(self._calls(function, items, shared)) as calls:
+            for item, result in calls:
+                with _naming(item, label):
+                    part = result()
+                if done is not None:
+                    done(item)
+                yield part
+
+    @abstractmethod
+    def _calls(
+        self, function: Callable[[Item, Any], Part], items: Iterable[Item], shared: Any
+    ) -> Generator[tuple[Item, Callable[[], Part]], None, None]:
+        """Yield each item with what returns, or raises, its result."""
+
+
+class SerialExecutor(_Local):
+    """The executor that starts nothing."""
+
+    workers = 1
+
+    def _calls(
+        self, function: Callable[[Item, Any], Part], items: Iterable[Item], shared: Any
+    ) -> Generator[tuple[Item, Callable[[], Part]], None, None]:
         for item in items:
-            with _naming(item, label):
-                part = function(item, shared)
-            if done is not None:
-                done(item)
-            yield part
+            yield item, partial(function, item, shared)
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -95,38 +95,23 @@ class ThreadExecutor(_Local):
         self.workers = workers
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="swsdask")
 
-    def map(
-        self,
-        function: Callable[[Item, Any], Part],
-        items: Iterable[Item],
-        shared: Any = None,
-        *,
-        label: Callable[[Item], str] = str,
-        done: Callable[[Item], None] | None = None,
-        name: str = "map",  # noqa: ARG002
-    ) -> Iterator[Part]:
-        """See `Executor.map`."""
-        running: deque[tuple[Future[Part], Item]] = deque()
-
-        def first() -> Part:
-            future, item = running.popleft()
-            with _naming(item, label):
-                part = future.result()
-            if done is not None:
-                done(item)
-            return part
-
+    def _calls(
+        self, function: Callable[[Item, Any], Part], items: Iterable[Item], shared: Any
+    ) -> Generator[tuple[Item, Callable[[], Part]], None, None]:
+        running: deque[tuple[Item, Future[Part]]] = deque()
         try:
             for item in items:
-                running.append((self._pool.submit(function, item, shared), item))
+                running.append((item, self._pool.submit(function, item, shared)))
                 if len(running) >= self.workers * TASKS_AHEAD:
-                    yield first()
+                    first, future = running.popleft()
+                    yield first, future.result
             while running:
-                yield first()
+                first, future = running.popleft()
+                yield first, future.result
         finally:
-            for future, _ in running:
+            for _, future in running:
                 future.cancel()
-            wait([future for future, _ in running])
+            wait([future for _, future in running])
 
     def close(self) -> None:
         """End the threads."""
