@@ -135,10 +135,10 @@ MUTANTS = (
     ),
     Mutant(
         "tde2015 counts folds without coverage",
-        "swsdask/discovery/folds.py",
-        "values[name] != 0",
-        "values[name] >= 0",
-        ("tests/unit/test_discovery_folds.py",),
+        "swsdask/discovery/measures/coverage.py",
+        "np.where(coverage == 0, np.nan, coverage)",
+        "coverage",
+        ("tests/conformance/test_discovery_whole.py",),
     ),
     Mutant(
         "the later of two equally near cuts",
