@@ -46,11 +46,12 @@ Settings, in `[evaluation.average_precision]`:
   no_relevant = "zero") or are left out ("skip"; trec_eval).
 
 Presets (files of `conf/`, to be joined to an evaluation's own: `--preset quesst2014,trec`): simplekwseval,
-kws-assessment, trec, sklearn, kwseval. None of these tools has a rule of its own for several detections of one event:
-KWSEval's is that of its trials, the others are given events (trec_eval refuses a document that a query has twice, and
-so do we in TREC's files). `compat = "kwseval"` implies the last one's rule: false alarms come first; with
-`no_targets = "false_alarms_only"` (its -inc) also `no_relevant = "zero"`. Not imitated: KWSEval orders scores as text,
-which is their order as numbers where they have no sign, no exponent and one length.
+kws-assessment, trec, sklearn, kwseval. Several detections of one event: KWSEval's rule is that of its trials; trec_eval
+refuses a document that a query has twice, and so do we in TREC's files; SimpleKwsEval takes the best of a relevant
+event and each of another (not imitated); the others are given events. `compat = "kwseval"` implies the last preset's
+rule: false alarms come first; with `no_targets = "false_alarms_only"` (its -inc) also `no_relevant = "zero"`. Not
+imitated: KWSEval orders scores as text, which is their order as numbers where they have no sign, no exponent and one
+length.
 
 Sources: thesis chapter 5.2 (Eq. 5.1-5.7); McSherry and Najork, ECIR 2008, for expected AP.
 
