@@ -11,7 +11,7 @@ from typing import Any, cast
 from swsdask.archive.memory import RunFile
 from swsdask.formats.files import file_size
 from swsdask.formats.find import Known, find_runs
-from swsdask.formats.in_memory import Table, TableRun, as_arrow, is_table
+from swsdask.formats.in_memory import Judged, Table, TableRun, by_pair, is_table
 from swsdask.formats.pipes import readable
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.model.errors import SettingsError
@@ -31,8 +31,9 @@ def locations(given: Location | Iterable[Location]) -> list[str]:
     return [readable(given)] if isinstance(given, str | os.PathLike) else [readable(place) for place in given]
 
 
-Runs = Location | Table | Iterable[Location | Table] | Mapping[str, Location | Table] | None
-"""Files, directories, globs, URLs or tables in memory; one of these by system; or names of an archive's systems."""
+Runs = Location | Table | Iterable[Location | Table] | Mapping[str, Location | Judged] | None
+"""Files, directories, globs, URLs or tables in memory; by system one of these, or scores by query and document; or
+names of an archive's systems."""
 
 GivenRuns = list[str | TableRun] | dict[str, str | TableRun] | None
 """The same, in one form."""
@@ -52,7 +53,8 @@ def named_runs(runs: Runs, held: Sequence[str] = (), *, judged: bool = False) ->
         return {system: _run(place, f"run {system}", system, judged) for system, place in runs.items()}
     if is_table(runs):
         return [_run(runs, "run", None, judged)]
-    places: list[Location | Table] = [runs] if isinstance(runs, str | os.PathLike) else list(cast(Iterable[Any], runs))
+    several = isinstance(runs, Iterable) and not isinstance(runs, str | os.PathLike)
+    places: list[Location | Table] = list(cast(Iterable[Any], runs)) if several else [cast(Any, runs)]
     given = [_run(place, f"run {number}", None, judged) for number, place in enumerate(places, 1)]
     others = [run for run in given if run not in held]
     files = [run for run in others if isinstance(run, str) and is_local(run)]
@@ -66,10 +68,10 @@ def named_runs(runs: Runs, held: Sequence[str] = (), *, judged: bool = False) ->
     return given
 
 
-def _run(run: Location | Table, name: str, system: str | None, judged: bool) -> str | TableRun:
+def _run(run: Location | Judged, name: str, system: str | None, judged: bool) -> str | TableRun:
     if isinstance(run, str | os.PathLike):
         return readable(run)
-    return TableRun(name, as_arrow(run, name), system, judged=judged)
+    return TableRun(name, by_pair(run, name, "score"), system, judged=judged)
 
 
 def run_files(

@@ -23,7 +23,7 @@ from swsdask.archive.memory import (
 from swsdask.archive.protocols import Archive, FindRule
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.archive.tables import NO_HASHES
-from swsdask.formats.in_memory import Judged, Table, as_judgments
+from swsdask.formats.in_memory import Judged, Table, by_pair
 from swsdask.formats.pipes import readable
 from swsdask.formats.reference.files import ReferenceFiles, find_reference
 from swsdask.model.errors import SettingsError, counted
@@ -312,17 +312,14 @@ def open(  # noqa: A001
     if version is not None:
         raise SettingsError(f"version={version} needs an archive; {source} is not one.")
     if documents is not None or occurrences is not None:
-        if (
-            documents is None
-            or occurrences is None
-            or isinstance(queries, str | os.PathLike)
-            or source
-            or ecf
-            or rttm
-            or lexicon
-            or vocabulary
-        ):
-            raise SettingsError("Give documents and occurrences together, and no files of a reference beside them.")
+        if documents is None:
+            raise SettingsError(
+                "occurrences need documents, a table of document and duration: durations give the trials."
+            )
+        if occurrences is None:
+            raise SettingsError("documents need occurrences, a table of query, document, start and duration.")
+        if isinstance(queries, str | os.PathLike) or source or ecf or rttm or lexicon or vocabulary:
+            raise SettingsError("documents and occurrences are a whole reference: give no files of one beside them.")
         return Evaluation.of(MemoryArchive(tables_in_memory(documents, occurrences, queries), (), {}), settled)
     files = reference_files(source, ecf, rttm, queries, lexicon, vocabulary)
     return Evaluation.of(MemoryArchive(read_reference(files), (), {}), settled, files)
@@ -339,7 +336,7 @@ def judged_files(qrels: Location | Judged, runs: Runs, others: Iterable[Any]) ->
     """Judgments as a reference, with the runs of its collection. Raises `SettingsError` where `others` are given."""
     if any(other is not None for other in others):
         raise SettingsError("qrels are a complete reference: do not give another one.")
-    judgments = readable(qrels) if isinstance(qrels, str | os.PathLike) else as_judgments(qrels)
+    judgments = readable(qrels) if isinstance(qrels, str | os.PathLike) else by_pair(qrels, "qrels", "relevance")
     return JudgedFiles(judgments, tuple(sources_of(run_files(named_runs(runs, judged=True)))))
 
 

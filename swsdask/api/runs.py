@@ -53,7 +53,7 @@ def with_runs(
         raise SettingsError("A frame shift, negated scores and segments apply to files: an archive is already decoded.")
     if not runs:
         if runs is not None or not held:
-            raise SettingsError("No RUN to score: give files, directories or globs, or an archive that holds runs.")
+            raise SettingsError("No RUN to score: give tables, files, folders or globs, or an archive that holds runs.")
         yield archive, list(held)
     elif _are_systems(runs, held):
         yield archive, sorted(set(runs))

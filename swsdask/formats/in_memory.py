@@ -35,7 +35,7 @@ Table: TypeAlias = ArrowStream | Sequence[Mapping[str, Any]]
 """A DataFrame, an Arrow table, or rows as dictionaries."""
 
 Judged: TypeAlias = ArrowStream | Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
-"""Judgments as a table, or by query and document."""
+"""A table, or numbers by query and document: judgments, or scores."""
 
 
 def is_table(value: object) -> TypeGuard[Table]:
@@ -48,30 +48,41 @@ def is_table(value: object) -> TypeGuard[Table]:
 def as_arrow(table: Table, name: str) -> pa.Table:
     """The table as Arrow, without a copy where it is Arrow already; an index without a name is left out.
 
-    `name` is what messages call it. Raises `InputError` for columns of mixed types.
+    `name` is what messages call it. Raises `InputError` for what is no table, and for columns of mixed types.
     """
+    rows = table if isinstance(table, list) else []
+    if not is_table(table) and table is not rows:
+        raise _no_table(name, f"the type {type(table).__name__}")
+    for row in rows:
+        if not isinstance(row, Mapping):
+            raise _no_table(name, f"a list with {shown(repr(row))}")
     try:
         arrow = (
             pa.table(table) if isinstance(table, ArrowStream) else pa.Table.from_pylist([dict(row) for row in table])
         )
     except (pa.ArrowException, TypeError, ValueError) as error:
         found = shown(" ".join(str(error).split()))
-        raise InputError(Problem(name, None, "columns of one type each", found, "Convert the column.")) from None
+        raise InputError(Problem(name, None, "a table with columns of one type each", found, "Convert it.")) from None
     return arrow.select([column for column in arrow.column_names if not column.startswith(_INDEX)])
 
 
-def as_judgments(judged: Judged) -> pa.Table:
-    """Judgments as Arrow, with the columns query, document and relevance where they are given by query and document."""
-    if not isinstance(judged, Mapping):
-        return as_arrow(judged, "qrels")
-    rows = [(query, document, grade) for query, grades in judged.items() for document, grade in grades.items()]
-    columns = zip(*rows, strict=True) if rows else ((), (), ())
+def _no_table(name: str, found: str) -> InputError:
+    expected = "a DataFrame, an Arrow table or a list of dictionaries"
+    return InputError(Problem(name, None, expected, found, "Convert it to one of these."))
+
+
+def by_pair(given: Judged, name: str, value: str) -> pa.Table:
+    """A table as Arrow; of a mapping by query and document the columns query, document and `value`."""
+    if not isinstance(given, Mapping):
+        return as_arrow(given, name)
     try:
-        return pa.table(dict(zip(("query", "document", "relevance"), map(pa.array, columns), strict=True)))
-    except pa.ArrowException as error:
+        rows = [(query, document, number) for query, numbers in given.items() for document, number in numbers.items()]
+        columns = zip(*rows, strict=True) if rows else ((), (), ())
+        return pa.table(dict(zip(("query", "document", value), map(pa.array, columns), strict=True)))
+    except (pa.ArrowException, AttributeError) as error:
         found = shown(" ".join(str(error).split()))
-        expected = "ids as text and relevance as whole numbers"
-        raise InputError(Problem("qrels", None, expected, found, "Convert them.")) from None
+        expected = f"{{query: {{document: {value}}}}}, ids as text and numbers"
+        raise InputError(Problem(name, None, expected, found, "Convert it.")) from None
 
 
 @dataclass(frozen=True, eq=False)

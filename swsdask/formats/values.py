@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, DecimalException
+from difflib import get_close_matches
 from typing import NamedTuple, TypeVar
 
 from swsdask.model.schemas import RunHeader
@@ -44,6 +45,30 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
+def with_article(name: str) -> str:
+    """The name of a column with its article."""
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def check_columns(names: Sequence[str], needed: Sequence[str], single: Sequence[str]) -> None:
+    """Check that the columns of a table are there, case and blanks around a name ignored.
+
+    Raises `FormatError` for a column of `needed` that is missing, with the column that it may be, and for one of
+    `single` that comes twice.
+    """
+    plain = [name.strip().lower() for name in names]
+    missing = [name for name in needed if name not in plain]
+    twice = [name for name in single if plain.count(name) > 1]
+    if not missing and not twice:
+        return
+    found = f"{shown(', '.join(names))}, no {' or '.join(missing)}" if missing else f"two columns {twice[0]}"
+    others = {simple: name.strip() for name, simple in zip(names, plain, strict=True) if simple not in needed}
+    near = {name: get_close_matches(name, others, n=1) for name in missing}
+    renamed = [f"{shown(others[match[0]])} to {name}" for name, match in near.items() if match]
+    remedy = f"Rename {', '.join(renamed)}." if renamed else "Name the columns so; times are in seconds."
+    raise FormatError(f"the columns {', '.join(needed)}", found, remedy)
+
+
 def read_score(text: str) -> float:
     """A score, infinite ones as inf and -inf. Raises `FormatError`."""
     text = text.strip(BLANKS)
@@ -62,19 +87,21 @@ def read_time(text: str, name: str) -> tuple[int, bool]:
     """A non-negative time in ticks, and whether it is rounded; `name` is its name. Raises `FormatError`."""
     text = text.strip(BLANKS)
     if not NUMBER.fullmatch(text):
-        raise FormatError(f"a {name} in seconds", shown(text), "Give a decimal number of seconds.")
+        raise FormatError(f"{with_article(name)} in seconds", shown(text), "Give a decimal number of seconds.")
     try:
         whole, rounded = ticks(text)
     except (DecimalException, OverflowError):
         whole, rounded = (-1 if text.startswith("-") else MAX_TICKS + 1), True
     if whole < 0:
         raise FormatError(
-            f"a {name} of 0 or more seconds",
+            f"{with_article(name)} of 0 or more seconds",
             shown(text),
             f"A detection cannot have a negative {name}: correct the run.",
         )
     if whole > MAX_TICKS:
-        raise FormatError(f"a {name} of at most {MAX_TICKS / TICKS_PER_SECOND} seconds", shown(text), "Check its unit.")
+        raise FormatError(
+            f"{with_article(name)} of at most {MAX_TICKS / TICKS_PER_SECOND} seconds", shown(text), "Check its unit."
+        )
     return whole, rounded
 
 
@@ -91,7 +118,9 @@ def read_channel(text: str) -> int:
 def read_decision(text: str) -> int:
     """1 for YES, 0 for NO. Raises `FormatError`."""
     if text not in DECISIONS:
-        raise FormatError("the decision YES or NO", shown(text), "Write it in capital letters, without blanks.")
+        raise FormatError(
+            "the decision YES or NO", shown(text), "Write YES or NO in capital letters; a DataFrame may have booleans."
+        )
     return DECISIONS[text]
 
 
@@ -118,7 +147,7 @@ def read_detection(values: Mapping[str, str], names: Mapping[str, str]) -> Detec
     def read(field: str, reader: Callable[[str], Value], otherwise: Value) -> Value:
         name = names[field]
         if name not in values:
-            faults.append(FormatError(f"a {name}", f"a row without {name}", f"Give every row its {name}."))
+            faults.append(FormatError(with_article(name), f"a row without {name}", f"Give every row its {name}."))
             return otherwise
         try:
             return reader(values[name])
@@ -180,12 +209,12 @@ def read_span(start: str, duration: str) -> Span:
 def _seconds(text: str, name: str) -> Decimal:
     match = _DECIMAL.fullmatch(text.strip(BLANKS))
     if not match:
-        raise FormatError(f"a {name} in seconds", shown(text), "Write it as a decimal number.")
+        raise FormatError(f"{with_article(name)} in seconds", shown(text), "Write it as a decimal number.")
     seconds = Decimal(match[0])
     if seconds < 0:
-        raise FormatError(f"a {name} of 0 or more seconds", shown(text), f"Correct the {name}.")
+        raise FormatError(f"{with_article(name)} of 0 or more seconds", shown(text), f"Correct the {name}.")
     if seconds * TICKS_PER_SECOND > 2 * MAX_TICKS:
-        expected = f"a {name} of at most {MAX_TICKS / TICKS_PER_SECOND} seconds"
+        expected = f"{with_article(name)} of at most {MAX_TICKS / TICKS_PER_SECOND} seconds"
         raise FormatError(expected, shown(text), "Check its unit: it must be seconds.")
     return seconds
 

@@ -92,7 +92,7 @@ def test_what_is_no_frame_and_what_is_no_table(swsdask: Call, files: Files) -> N
     bad = files.write("bad.txt", "K1 a 1 2 0.5\nK1 a 1 x 0.5\nK1 a 1 2 y\n")
     outcome = swsdask("score", files.reference, bad, *FRAMES)
     assert outcome.code == 2
-    assert "bad.txt:2: expected a end in seconds; found 'x'" in outcome.err
+    assert "bad.txt:2: expected an end in seconds; found 'x'" in outcome.err
     assert "bad.txt:3: expected a score; found '-y'" in outcome.err
     outcome = swsdask("score", files.reference, files.run, *FRAMES)
     assert outcome.code == 2

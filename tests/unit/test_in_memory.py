@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -116,35 +111,6 @@ def test_occurrences_that_are_given_twice_are_noted() -> None:
     assert not [note for note in sws.score(in_memory(), runs=RUN).notes if "repeats" in note]
 
 
-@contextmanager
-def most_objects() -> Iterator[list[int]]:
-    """The most blocks of Python's allocator in use at a time, beyond those at the start."""
-    before, found, ended = sys.getallocatedblocks(), [0], threading.Event()
-
-    def look() -> None:
-        while not ended.wait(0.002):
-            found[0] = max(found[0], sys.getallocatedblocks() - before)
-
-    watching = threading.Thread(target=look)
-    watching.start()
-    try:
-        yield found
-    finally:
-        ended.set()
-        watching.join()
-
-
-def test_a_million_rows_without_python_objects() -> None:
-    """A list of one column has a million."""
-    rows = pa.Table.from_pandas(RUN, preserve_index=False)
-    many = rows.take(pa.array(np.arange(1_000_000) % len(RUN)))
-    sws.score(in_memory(), ["n_detections"], runs=RUN)
-    with most_objects() as found:
-        result = sws.score(in_memory(), ["n_detections"], runs=many)
-    assert result.scores["value"].max() == 1_000_000
-    assert found[0] < 300_000
-
-
 def test_several_tables_and_systems_in_one() -> None:
     both = pd.concat([RUN.assign(system="x"), RUN.assign(system="y", score=-RUN["score"])])
     by_name = sws.score(in_memory(), ["mtwv"], runs={"x": RUN, "y": RUN.assign(score=-RUN["score"])})
@@ -165,6 +131,28 @@ def test_ingest_and_other_calls_take_tables(tmp_path: Path, files: Files) -> Non
     stored = sws.score(tmp_path / "archive", ["mtwv"])
     assert stored.table.equals(sws.score(in_memory(), ["mtwv"], runs={"first": RUN}).table)
     assert sws.calibrate(files.reference, RUN)([0.9])[0] > sws.calibrate(files.reference, RUN)([0.2])[0]
+
+
+def test_the_end_of_a_detection_in_place_of_its_duration(tmp_path: Path) -> None:
+    """The end is start + duration in decimal digits; beside a duration it does not count."""
+    ends = RUN.drop(columns="duration").assign(end=[1.9, 20.5, 5.5, 9.5])
+    both = RUN.assign(end=0.0)
+    expected = sws.score(in_memory(), ["atwv", "mtwv"], runs=RUN, alignment=True)
+    ends.to_csv(tmp_path / "run.csv", index=False)
+    for run in (ends, both, tmp_path / "run.csv"):
+        found = sws.score(in_memory(), ["atwv", "mtwv"], runs=run, alignment=True)
+        assert found.table.equals(expected.table)
+        assert found.alignment_table == expected.alignment_table
+
+
+def test_scores_by_query_and_document() -> None:
+    """As other tools take runs: the same numbers as of a table."""
+    scores = {"q1": {"d1": 0.3, "d2": 0.2}, "q2": {"d3": 0.1, "d1": 0.9}}
+    evaluation = sws.open(qrels={"q1": {"d2": 1, "d1": 0}, "q2": {"d3": 2, "d1": 0}}, preset="trec")
+    rows = [{"query": q, "document": d, "score": s} for q, given in scores.items() for d, s in given.items()]
+    by_pair = sws.score(evaluation, ["map", "ndcg"], runs={"a": scores})
+    assert by_pair.table.equals(sws.score(evaluation, ["map", "ndcg"], runs={"a": rows}).table)
+    assert by_pair.scores["value"][0] == 0.5
 
 
 def test_judgments_in_memory() -> None:
@@ -190,9 +178,26 @@ MESSAGES = {
     "occurrences: expected a column duration or end": {"occurrences": OCCURRENCES.drop(columns="duration")},
     "occurrences:1: expected a query of the list; found 'K1'": {"queries": ["K2"]},
     "documents:2: expected a duration of more than 0 seconds": {"documents": DOCUMENTS.assign(duration=[1.0, 0.0])},
-    "documents: expected the columns document; found no document": {
+    "documents: expected the columns document; found 'file, .*, no document. Name the columns so": {
         "documents": DOCUMENTS.rename(columns=str.upper).rename(columns={"DOCUMENT": "file"})
     },
+    "run: expected the columns .*, no score. Rename 'Scroe' to score": {"runs": RUN.rename(columns={"score": "Scroe"})},
+    "occurrences: .*Rename 'querys' to query, 'Documents' to document": {
+        "occurrences": OCCURRENCES.rename(columns={"query": "querys", "document": "Documents"}).assign(x=1)
+    },
+    "run: expected an end; found a row without end in row 3": {
+        "runs": RUN.drop(columns="duration").assign(end=[2.0, 21.0, None, 10.0])
+    },
+    "run: expected an end after the start; found end 0.1 with start 1.1 in row 1": {
+        "runs": RUN.drop(columns="duration").assign(end=[0.1, 21.0, 6.0, 10.0])
+    },
+    "run: expected the decision YES or NO; found '1' in row 1.* may have booleans": {"runs": RUN.assign(decision=1)},
+    "run 1: expected a DataFrame, .*; found the type int": {"runs": 3},
+    "run 1: expected a DataFrame, .*; found the type ndarray": {"runs": RUN.to_numpy()},
+    "run query: expected a DataFrame, .*; found a list with .*K1": {"runs": RUN.to_dict("list")},
+    "run: expected a table with columns of one type each; found": {"runs": RUN["score"]},
+    "run x: expected {query: {document: score}}, .*; found": {"runs": {"x": {"K1": 0.5}}},
+    "documents: expected a DataFrame, .*; found a list with .*'a'": {"documents": ["a", "b"]},
     "queries:2: expected a query once; found 'K1' again": {"queries": pd.DataFrame({"query": ["K1", "K1", "K2"]})},
 }
 
@@ -208,9 +213,11 @@ def test_what_is_wrong_is_named_with_its_row(message: str) -> None:
 
 
 def test_tables_and_files_of_a_reference_do_not_mix(files: Files) -> None:
-    with pytest.raises(sws.SettingsError, match="documents and occurrences together"):
+    with pytest.raises(sws.SettingsError, match="documents need occurrences, a table of query, document, start"):
         sws.open(documents=DOCUMENTS)
-    with pytest.raises(sws.SettingsError, match="documents and occurrences together"):
+    with pytest.raises(sws.SettingsError, match="occurrences need documents, a table of document and duration"):
+        sws.open(occurrences=OCCURRENCES)
+    with pytest.raises(sws.SettingsError, match="give no files of one beside them"):
         sws.open(files.reference, documents=DOCUMENTS, occurrences=OCCURRENCES)
     with pytest.raises(sws.SettingsError, match="queries in memory"):
         sws.open(ecf="x", rttm="y", queries=QUERIES)

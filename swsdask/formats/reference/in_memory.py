@@ -28,7 +28,7 @@ from swsdask.formats.reference.rttm import repeated
 from swsdask.formats.reference.trec import GRADE
 from swsdask.formats.runs.arrow import RowFaults, Rows, read_rows
 from swsdask.formats.runs.table import check_type
-from swsdask.formats.values import FormatError, shown
+from swsdask.formats.values import FormatError, check_columns, shown
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, WORDS
 from swsdask.model.trials import Bool
@@ -116,12 +116,10 @@ def _columns(table: Table, name: str, needed: Sequence[str]) -> dict[str, pa.Arr
     """The columns of a table by their names in small letters. Raises `InputError` where one is missing or no column."""
     arrow = as_arrow(table, name)
     plain = [column.strip().lower() for column in arrow.column_names]
-    missing = [column for column in needed if column not in plain]
-    twice = [column for column in plain if plain.count(column) > 1]
-    if missing or twice:
-        found = f"no {' or '.join(missing)}" if missing else f"two columns {twice[0]}"
-        found += f" among {shown(', '.join(arrow.column_names))}"
-        raise InputError(Problem(name, None, f"the columns {', '.join(needed)}", found, "Rename the columns."))
+    try:
+        check_columns(arrow.column_names, needed, plain)
+    except FormatError as fault:
+        raise InputError(Problem(name, None, fault.expected, fault.found, fault.remedy)) from None
     return {column: values.combine_chunks() for column, values in zip(plain, arrow.columns, strict=True)}
 
 

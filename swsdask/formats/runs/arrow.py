@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdask.formats.values import FormatError, read_channel, read_decision, read_score, read_time
+from swsdask.formats.values import FormatError, read_channel, read_decision, read_score, read_time, with_article
 from swsdask.kernels.text import read_scores, read_ticks
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import RunHeader, RunPiece
@@ -176,7 +176,7 @@ def _note_missing(codes: NDArray[np.int32], name: str, faults: RowFaults) -> Non
 
 
 def _missing(name: str) -> FormatError:
-    return FormatError(f"a {name}", f"a row without {name}", f"Give every row its {name}.")
+    return FormatError(with_article(name), f"a row without {name}", f"Give every row its {name}.")
 
 
 def _distinct(column: pa.Array) -> tuple[NDArray[np.int32], list[str]]:

@@ -1,10 +1,10 @@
 """Runs as tables: in text, tab or comma separated, in JSON lines, in Kaldi's form, as a CTM, in Parquet, and in memory.
 
-The first line of a table names its columns, in any order: `query`, `document`, `start`, `duration`, `score`; `system`
-(default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times are in
-seconds. A table without `start` and `duration` is of document trials, and its documents keep their names; so do those
-of a table with a column `relevance`, of judged documents (see `formats.reference.trec`). Other columns are ignored; the
-header's attribute `ignored_columns` names them.
+The first line of a table names its columns, in any order: `query`, `document`, `start`, `duration` or `end`, `score`;
+`system` (default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times
+are in seconds; where there are both, `duration` counts and `end` is ignored. A table without times is of document
+trials, and its documents keep their names; so do those of a table with a column `relevance`, of judged documents (see
+`formats.reference.trec`). Other columns are ignored; the header's attribute `ignored_columns` names them.
 
 A line of JSON lines is an object with the same names; the keys of the first line are the columns, and a later line has
 no other one of these names. A decision may also be true or false.
@@ -45,13 +45,15 @@ from swsdask.formats.files import (
 from swsdask.formats.pipes import Pipe
 from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
-from swsdask.formats.values import CHANNELS, FormatError, read_header, shown
+from swsdask.formats.values import CHANNELS, FormatError, check_columns, read_header, shown
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.schemas import WITHOUT_TIMES, RunPiece
 from swsdask.places.reading import is_local, storage_fault
 
 NEEDED = ("query", "document", "start", "duration", "score")
-TIMES = ("start", "duration")
+"""The columns of detections; in place of `duration` there may be `end`."""
+
+TIMES = ("start", "duration", "end")
 OPTIONAL = ("system", "channel", "decision")
 IDS = ("system", "query", "document", "channel", "decision")
 """The columns with few distinct values."""
@@ -235,14 +237,14 @@ def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[
     repeated column.
     """
     plain = [name.strip().lower() for name in names]
-    needed = [name for name in NEEDED if name not in TIMES or not (judged or are_judged(names))]
-    known = {name: plain.index(name) for name in (*NEEDED, *OPTIONAL) if name in plain}
-    missing = [name for name in needed if name not in known]
-    twice = [name for name in known if plain.count(name) > 1]
-    if missing or twice:
-        found = f"{shown(', '.join(names))}, no {' or '.join(missing)}" if missing else f"two columns {twice[0]}"
-        remedy = "The first line names the columns; times are in seconds."
-        raise FormatError(f"the columns {', '.join(NEEDED)}", found, remedy)
+    columns = (
+        NEEDED
+        if "duration" in plain
+        else [name if name != "duration" or "end" not in plain else "end" for name in NEEDED]
+    )
+    known = {name: plain.index(name) for name in (*columns, *OPTIONAL) if name in plain}
+    no_times = judged or are_judged(names)
+    check_columns(names, [name for name in columns if not (no_times and name in TIMES)], list(known))
     ignored = [name.strip() for name, simple in zip(names, plain, strict=True) if simple not in known]
     attributes = {"ignored_columns": ", ".join(ignored)} if ignored else {}
     return known, attributes if any(name in known for name in TIMES) else {**attributes, WITHOUT_TIMES: "true"}
@@ -297,7 +299,8 @@ class Separated:
 
 def with_times(batch: Batch) -> Batch:
     """The same rows, those without times at 0."""
-    absent = [name for name in TIMES if name not in batch.columns and "end" not in batch.columns]
+    absent = [name for name in NEEDED if name in TIMES and name not in batch.columns]
+    absent = [name for name in absent if name != "duration" or "end" not in batch.columns]
     zeros = pa.array(np.zeros(len(batch.columns["query"])))
     return batch._replace(columns={**batch.columns, **dict.fromkeys(absent, zeros)})
 
