@@ -244,19 +244,14 @@ def sample_evaluation(
     """
     from swsdask.api.scoring import score_observed
     from swsdask.comparison.averages import DIFFERENCES, needed_for, with_parts
-    from swsdask.measures.names import family_name
-    from swsdask.measures.resampling import NAMES, Samples, document_refusal, refusal
+    from swsdask.measures.resampling import Samples, document_refusal
 
     settings = evaluation.settings.evaluation
     if documents and evaluation.judged:
         raise SettingsError("Judgments are of some documents: with judgments, queries alone can be drawn.")
-    if names is None:
-        names = [name for name in DEFAULT_MEASURES if name not in NAMES or refusal(name, settings) is None]
-    for name in with_parts(names):
-        why = refusal(family_name(name), settings) if family_name(name) in NAMES else None
-        why = why or (document_refusal(settings) if documents else None)
-        if why is not None:
-            raise SettingsError(f"{name} cannot be resampled with {why}. Name other measures.")
+    names = list(DEFAULT_MEASURES) if names is None else names
+    if documents and (why := document_refusal(settings)) is not None:
+        raise SettingsError(f"{names[0]} cannot be resampled with {why}. Name other measures.")
     sampled = [name for name in with_parts(names) if name not in DIFFERENCES]
     observer = Samples(sampled, _trials_of(evaluation) if documents else None)
     result = score_observed(

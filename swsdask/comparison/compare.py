@@ -32,12 +32,15 @@ from swsdask.comparison.significance import (
     standard_error,
 )
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling
-from swsdask.model.errors import SettingsError, counted
+from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.samples import Averages, SampleOfQueries
 from swsdask.model.trials import F64, I8, I32, Bool
 
 FEW_QUERIES = 10
 """With fewer queries than this, intervals and tests are noted to say little."""
+
+NAMED = 5
+"""How many systems or pairs a note names; the others are counted."""
 
 MANY_PAIRS = 1000
 """So many pairs are reported before they are compared."""
@@ -188,12 +191,7 @@ def compare(
                 low, high = each.interval()
                 row = (system, condition, measure, each.value, low, high, standard_error(each.replicates))
                 intervals.append(row)
-                undefined = int(np.isnan(each.replicates).sum())
-                if undefined and not math.isnan(each.value):
-                    told.append(
-                        f"{condition}, {measure}: not defined in {counted(undefined, 'replicates')} of {system}, "
-                        "which are left out."
-                    )
+            told += _undefined_notes(condition, measure, resampled)
             told += _without_notes(condition, measure, [system for system in systems if system not in resampled])
             if n_queries[condition] >= FEW_QUERIES:
                 told += _few_notes(condition, measure, resampled)
@@ -213,7 +211,7 @@ def compare(
 def _pairs(systems: Sequence[str], pair: tuple[str, str] | None, baseline: str | None) -> list[tuple[str, str]]:
     for name in (*(pair or ()), *([baseline] if baseline is not None else [])):
         if name not in systems:
-            raise SettingsError(f"{name!r} is none of the systems: {', '.join(systems)}.")
+            raise SettingsError(f"{name!r} is none of the systems: {listed(systems)}.")
     if pair is not None:
         if pair[0] == pair[1]:
             raise SettingsError(f"{pair[0]!r} is compared with itself: name two systems.")
@@ -274,9 +272,23 @@ def _interval(value: float, replicates: F64, left_out: F64 | None, how: Resampli
     return bca_interval(value, replicates, left_out, how.level)
 
 
+def _undefined_notes(condition: str, measure: str, resampled: Mapping[str, _Resampled]) -> list[str]:
+    """Note in how many replicates a measure is not defined; systems with equally many are named together."""
+    by_number: dict[int, list[str]] = defaultdict(list)
+    for system, each in resampled.items():
+        if not math.isnan(each.value):
+            by_number[int(np.isnan(each.replicates).sum())].append(system)
+    return [
+        f"{condition}, {measure}: not defined in {counted(number, 'replicates')} of {listed(systems, NAMED)}, "
+        "which are left out."
+        for number, systems in sorted(by_number.items())
+        if number
+    ]
+
+
 def _without_notes(condition: str, measure: str, systems: Sequence[str]) -> list[str]:
     """Note the systems that cannot be compared because they lack a measure."""
-    return [f"{condition}, {measure}: not defined for {', '.join(systems)}."] if systems else []
+    return [f"{condition}, {measure}: not defined for {listed(systems, NAMED)}."] if systems else []
 
 
 def _few_notes(condition: str, measure: str, resampled: Mapping[str, _Resampled]) -> list[str]:
@@ -285,8 +297,8 @@ def _few_notes(condition: str, measure: str, resampled: Mapping[str, _Resampled]
     if not few:
         return []
     return [
-        f"{condition}, {measure}: fewer than {FEW_QUERIES} queries of {', '.join(few)}; intervals and tests of so few "
-        "say little."
+        f"{condition}, {measure}: fewer than {FEW_QUERIES} queries of {listed(few, NAMED)}; intervals and tests of so "
+        "few say little."
     ]
 
 
@@ -297,8 +309,8 @@ def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair]) -> lis
         if pair.only_one:
             by_number[pair.only_one, int(pair.one.queries.sum())].append(f"{pair.a} and {pair.b}")
     return [
-        f"{condition}, {measure}: {counted(number, 'queries')} left out of {'; '.join(names)}: "
-        f"the measure counts them for only one of the two, and {n_both} for both."
+        f"{condition}, {measure}: {counted(number, 'queries')} left out of {listed(names, NAMED)}: "
+        f"the measure counts them for only one of the two, and {n_both:,} for both."
         for (number, n_both), names in sorted(by_number.items())
     ]
 
@@ -308,7 +320,7 @@ def _ties(found: Comparison, condition: str, measure: str) -> list[str]:
     tied = found.tied(condition, measure)
     if tied is None:
         return []
-    others = ", ".join(tied.others) or "none"
+    others = listed(tied.others, NAMED) or "none"
     return [f"{condition}, {measure}: best is {tied.best}; tied with it at level {found.how.level:g}: {others}."]
 
 

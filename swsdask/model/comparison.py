@@ -114,7 +114,9 @@ Row = dict[str, Any]
 
 
 class Tied(NamedTuple):
-    """The best system by a measure, and the others that do not differ from it at the level of the comparison."""
+    """The best system by a measure, and the others, from the best, that do not differ from it at the level of the
+    comparison.
+    """
 
     best: str
     others: tuple[str, ...]
@@ -153,9 +155,9 @@ class Comparison(Tables):
         merit = {system: value for system, value in merit.items() if not math.isnan(value)}
         if len(merit) < 2 or not better(measure):
             return None
-        best = max(merit, key=lambda system: merit[system])
+        best, *others = sorted(merit, key=lambda system: -merit[system])
         p = {frozenset((row["a"], row["b"])): row["p_adjusted"] for row in self.differences_of(condition, measure)}
-        with_best = {system: frozenset((best, system)) for system in merit if system != best}
+        with_best = {system: frozenset((best, system)) for system in others}
         if any(pair not in p for pair in with_best.values()):
             return None
         return Tied(best, tuple(system for system, pair in with_best.items() if not p[pair] < 1 - self.how.level))

@@ -21,7 +21,7 @@ from swsdask.comparison.compare import compare
 from swsdask.comparison.gates import failures
 from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.names import with_points
-from swsdask.measures.resampling import NAMES, refusal
+from swsdask.measures.resampling import NAMES
 from swsdask.model.comparison import Comparison, Resampling
 from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import board
@@ -108,7 +108,7 @@ def _tested(
     They are compared together: p values are adjusted for all of them.
     """
     gates = [gate for gate in asked.parsed_gates if gate.p_below is not None]
-    tested = [leading] if _is_tested(leading, both) else []
+    tested = [leading] if leading in (*NAMES, *DEFAULT_MEASURES) else []
     names, _ = with_points(list(dict.fromkeys([*tested, *(gate.measure for gate in gates)])), EvaluationSettings())
     if not names:
         return None
@@ -186,9 +186,3 @@ def _values(result: Result) -> dict[tuple[str, str], dict[str, float]]:
     for (condition, system, measure), value in board(result.table).values.items():
         values.setdefault((condition, measure), {})[system] = value
     return values
-
-
-def _is_tested(measure: str, evaluation: Evaluation) -> bool:
-    if measure in NAMES:
-        return refusal(measure, evaluation.settings.evaluation) is None
-    return measure in DEFAULT_MEASURES

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from swsdask.measures import select
 from swsdask.measures.measure import Scored
-from swsdask.measures.resampling import NAMES, Samples, refusal
+from swsdask.measures.resampling import NAMES, Samples
 from swsdask.measures.resampling.rankings import ResampledPooledPrecision
-from swsdask.measures.resampling.thresholds import best_threshold
+from swsdask.measures.resampling.thresholds import ResampledMaximum
 from tests.conftest import examples
 from tests.property.worlds import World, worlds
 from tests.worlds import Row, make_reference, place, statistics, with_thresholds
@@ -27,25 +27,28 @@ from tests.worlds import settings as evaluation
 @given(
     worlds(no_targets=True),
     st.sampled_from([0.1, 3.0, 50.0]),
-    st.sampled_from(["none", "kwseval"]),
+    st.sampled_from(["none", "kwseval", "mediaeval"]),
+    st.sampled_from(["min", -0.5, 0.25]),
     st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=4),
 )
-def test_mtwv(world: World, beta: float, compat: str, drawn: list[list[int]]) -> None:
-    asked = evaluation(operating_point={"beta": beta}, compat=compat)
+def test_mtwv(world: World, beta: float, compat: str, impute: str | float, drawn: list[list[int]]) -> None:
+    trials = "document" if compat == "mediaeval" else "virtual"
+    asked = evaluation(operating_point={"beta": beta}, compat=compat, impute=impute, trials=trials)
     reference = with_thresholds(world.reference, asked)
     scored = Scored(statistics([world.rows], reference), reference, asked)
     for population in scored.populations:
         queries = np.flatnonzero(population.queries).tolist()
         weights = np.array([row[: len(queries)] for row in drawn], np.int32).T
-        sample = best_threshold(scored, population)
+        sample = ResampledMaximum().samples(scored, population)["mtwv"]
         for times, value in zip(
             weights.T.tolist(), sample.replicates(np.ascontiguousarray(weights)).tolist(), strict=True
         ):
-            exact = literal_mtwv(world, population.condition, dict(zip(queries, times, strict=True)), beta, compat)
+            exact = literal_mtwv(world, population.condition, dict(zip(queries, times, strict=True)), scored)
             assert value == pytest.approx(exact, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
-def literal_mtwv(world: World, condition: object, times: dict[int, int], beta: float, compat: str) -> float:
+def literal_mtwv(world: World, condition: object, times: dict[int, int], scored: Scored) -> float:
+    compat, beta = scored.settings.compat, scored.weights.exact_beta
     n_act = world.reference.condition_targets(condition)  # type: ignore[arg-type]
     groups, n_trials = condition.groups, condition.n_trials  # type: ignore[attr-defined]
     rows = [(q, s, mapped) for q, g, s, _, mapped in world.rows if times.get(q, 0) and groups[g]]
@@ -53,16 +56,24 @@ def literal_mtwv(world: World, condition: object, times: dict[int, int], beta: f
     every = sum(times.values())
     if not with_targets or not every:
         return math.nan
+    if compat == "mediaeval":
+        lowest = min((s for q, _, s, *_ in world.rows if times.get(q, 1)), default=0.0)
+        imputed = lowest if scored.settings.impute == "min" else scored.settings.impute
+        for q in (q for q, k in times.items() if k):
+            given = [mapped for p, _, mapped in rows if p == q]
+            n_nontarget = n_trials - int(n_act[q])
+            rows += [(q, imputed, True)] * (int(n_act[q]) - sum(given))
+            rows += [(q, imputed, False)] * (n_nontarget - len(given) + sum(given))
     losses = []
     scores = {s for _, s, _ in rows}
-    for threshold in scores | ({math.inf} if compat == "none" or not scores else set()):
+    for threshold in scores | ({math.inf} if compat != "kwseval" or not scores else set()):
         miss = alarm = Fraction(0)
         for q, k in times.items():
             accepted = [mapped for p, s, mapped in rows if p == q and s >= threshold]
             if n_act[q]:
                 miss += k * Fraction(int(n_act[q]) - sum(accepted), int(n_act[q]))
             alarm += k * Fraction(len(accepted) - sum(accepted), n_trials - int(n_act[q]))
-        losses.append(miss / with_targets + Fraction(beta) * alarm / every)
+        losses.append(miss / with_targets + beta * alarm / every)
     return float(1 - min(losses))
 
 
@@ -127,27 +138,27 @@ SO_SURE_THAT_COSTS_OVERFLOW = World([(0, 0, 1e307, 0, True)], make_reference([[1
 @example(SO_SURE_THAT_COSTS_OVERFLOW, "none", "group", 3)
 @given(
     worlds(no_targets=True),
-    st.sampled_from(["none", "kwseval"]),
+    st.sampled_from(["none", "kwseval", "mediaeval"]),
     st.sampled_from(["group", "best", "worst", "expected", "document-descending"]),
     st.integers(1, 3),
 )
 def test_with_equal_weights_a_measure_is_itself(world: World, compat: str, ties: str, times: int) -> None:
     assume(times * sum(abs(row[2]) for row in world.rows) < 1e308)  # else a sum of costs is infinite, and was not
-    asked = evaluation(compat=compat, thresholds=(0.5,), average_precision={"ties": ties})
+    trials = "document" if compat == "mediaeval" else "virtual"
+    asked = evaluation(compat=compat, thresholds=(0.5,), average_precision={"ties": ties}, trials=trials)
     reference = with_thresholds(world.reference, asked)
     scored = Scored(statistics([world.rows], reference), reference, asked)
-    names = [name for name in NAMES if refusal(name, asked) is None]
-    observer = Samples(names)
+    observer = Samples(NAMES)
     observer.see("mine", scored)
     numbers = {
         (values.condition, name): column[0]
-        for family in select(names)
+        for family in select(NAMES)
         for values in family.values(scored)
         if values.queries is None
         for name, column in values.columns.items()
     }
     for condition, by_measure in observer.found.items():
-        assert {name.partition("@")[0] for name in by_measure} == {name.partition("@")[0] for name in names}
+        assert {name.partition("@")[0] for name in by_measure} == {name.partition("@")[0] for name in NAMES}
         for measure, samples in by_measure.items():
             counted = 1 if measure == "ap" and ties != "group" else times  # two queries' hits have ranks of their own
             weights = np.full((len(observer.queries[condition]["mine"]), 1), counted, np.int32)

@@ -16,8 +16,10 @@ from scipy import stats
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.comparison.averages import needed_for, query_numbers
+from swsdask.comparison.compare import compare
 from swsdask.comparison.resampling import DOCUMENTS, bootstrap_weights, left_out_weights
 from swsdask.comparison.significance import bca_interval, percentile_interval
+from swsdask.model.comparison import Resampling
 from swsdask.model.results import SCORES, Result
 from swsdask.simulate.evaluation import simulate
 from swsdask.simulate.files import write
@@ -28,12 +30,32 @@ from tests.results import MANIFEST
 SETTINGS = {"evaluation": {"operating_point": {"beta": 20.0}}}
 LOSSES = "loss_not_found loss_within_query loss_across_queries loss_threshold calibration_loss".split()
 EVERY = [*"atwv otwv stwv map mgap mtwv twv_bayes twv@4.5 cxe cnxe cnxe_min ap".split(), *LOSSES]
+UNDEFINED = {"mediaeval": {"loss_across_queries", "loss_threshold"}}
+"""The measures that a compat does not define."""
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("compared")
     write(simulate(11, hours=0.4, n_queries=18, systems=SYSTEMS[:3]), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def once(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same files with the first detection of a query in a document only, as compat=mediaeval has it."""
+    folder = tmp_path_factory.mktemp("once")
+    (folder / "runs").mkdir()
+    for path in (path for path in files.rglob("*") if path.is_file()):
+        kept, query, there = [], "", set()
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+            query = found[1] if (found := re.search('<detected_kwlist kwid="([^"]*)"', line)) else query
+            detected = re.search('<kw file="([^"]*)"', line)
+            if detected is None or (query, detected[1]) not in there:
+                kept.append(line)
+            if detected is not None:
+                there.add((query, detected[1]))
+        (folder / path.relative_to(files)).write_text("".join(kept), encoding="utf-8")
     return folder
 
 
@@ -47,17 +69,21 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (2, {"compat": "kwseval", "no_targets": "false_alarms_only"}),
         (2, {"trials": "segment", "average_precision": {"ties": "document-descending", "score_dtype": "float32"}}),
         (2, {"trials": "document", "average_precision": {"ties": "best", "duplicates": "false-positive"}}),
+        (5, {"trials": "document", "compat": "mediaeval", "impute": "min"}),
+        (2, {"trials": "document", "compat": "mediaeval", "impute": 1.5}),
         (2, {"average_precision": {"ties": "document-ascending", "duplicates": "ignore", "score_floor": 2.0}}),
     ],
 )
 def test_a_replicate_has_the_numbers_of_scoring_it(
-    files: Path, tmp_path: Path, replicates: int, chosen: dict[str, Any]
+    files: Path, once: Path, tmp_path: Path, replicates: int, chosen: dict[str, Any]
 ) -> None:
+    files = once if chosen.get("compat") == "mediaeval" else files
+    every = [name for name in EVERY if name not in UNDEFINED.get(chosen.get("compat", "none"), ())]
     asked = {"evaluation": {"operating_point": {"beta": 20.0}, **chosen}}
     evaluation = sws.open(files, settings=asked)
-    result, by_condition, *_ = sample_evaluation(evaluation, EVERY, str(files / "runs"))
+    result, by_condition, *_ = sample_evaluation(evaluation, every, str(files / "runs"))
     samples = by_condition["all"]
-    assert set(samples) == set(EVERY)
+    assert set(samples) == set(every)
     queries = query_numbers(result, "all", ["n_target"]).queries
     weights = bootstrap_weights(4, replicates, len(queries))
     found = {(m, system): s.replicates(weights) for m, by_system in samples.items() for system, s in by_system.items()}
@@ -65,9 +91,9 @@ def test_a_replicate_has_the_numbers_of_scoring_it(
     for replicate in range(replicates):
         target = tmp_path / str(replicate)
         write_replicate(files, target, others | dict(zip(queries, weights[:, replicate].tolist(), strict=True)))
-        again = sws.score(sws.open(target, settings=asked), EVERY, runs=str(target / "runs"))
+        again = sws.score(sws.open(target, settings=asked), every, runs=str(target / "runs"))
         for row in again.table.to_pylist():
-            if row["query"] is None and row["measure"] in EVERY:
+            if row["query"] is None and row["measure"] in every:
                 number = found[row["measure"], row["system"]][replicate]
                 assert number == pytest.approx(row["value"], rel=1e-12, abs=1e-12), row
 
@@ -79,17 +105,20 @@ def test_a_replicate_has_the_numbers_of_scoring_it(
         (2, {"compat": "kwseval", "no_targets": "exclude"}),
         (2, {"trials": "segment", "average_precision": {"ties": "expected"}}),
         (2, {"trials": "document"}),
+        (2, {"trials": "document", "compat": "mediaeval", "impute": "min"}),
     ],
 )
 def test_a_replicate_of_documents_has_the_numbers_of_scoring_it(
-    files: Path, tmp_path: Path, replicates: int, chosen: dict[str, Any]
+    files: Path, once: Path, tmp_path: Path, replicates: int, chosen: dict[str, Any]
 ) -> None:
     """Documents and queries stand in the files as often as they were drawn."""
+    files = once if chosen.get("compat") == "mediaeval" else files
+    every = [name for name in EVERY if name not in UNDEFINED.get(chosen.get("compat", "none"), ())]
     asked = {"evaluation": {"operating_point": {"beta": 20.0}, **chosen}}
     evaluation = sws.open(files, settings=asked)
-    result, by_condition, _, n_documents = sample_evaluation(evaluation, EVERY, str(files / "runs"), documents=True)
+    result, by_condition, _, n_documents = sample_evaluation(evaluation, every, str(files / "runs"), documents=True)
     samples = by_condition["all"]
-    assert set(samples) == set(EVERY)
+    assert set(samples) == set(every)
     queries = query_numbers(result, "all", ["n_target"]).queries
     documents = sorted(set(evaluation.archive.documents["document"].to_pylist()))
     assert n_documents == {"all": len(documents)}
@@ -104,11 +133,34 @@ def test_a_replicate_of_documents_has_the_numbers_of_scoring_it(
         half, target = tmp_path / f"{replicate}-documents", tmp_path / str(replicate)
         write_drawn_documents(files, half, dict(zip(documents, drawn[:, replicate].tolist(), strict=True)))
         write_replicate(half, target, others | dict(zip(queries, weights[:, replicate].tolist(), strict=False)))
-        again = sws.score(sws.open(target, settings=asked), EVERY, runs=str(target / "runs"))
+        again = sws.score(sws.open(target, settings=asked), every, runs=str(target / "runs"))
         for row in again.table.to_pylist():
-            if row["query"] is None and row["measure"] in EVERY:
+            if row["query"] is None and row["measure"] in every:
                 number = found[row["measure"], row["system"]][replicate]
                 assert number == pytest.approx(row["value"], rel=1e-12, abs=1e-12, nan_ok=True), row
+
+
+def test_randomization_comes_near_to_scipys_on_numbers_by_query(files: Path) -> None:
+    """Here all exchanges are tried, as few queries differ; scipy draws some."""
+    measures = {"atwv": "atwv", "map": "ap", "stwv": "stwv"}
+    result, by_condition, n_queries, _ = sample_evaluation(
+        sws.open(files, settings=SETTINGS), list(measures), str(files / "runs")
+    )
+    systems = result.table["system"].unique().to_pylist()
+    found = compare(by_condition, n_queries, systems, Resampling(), pair=(systems[0], systems[-1]))
+    for measure, by_query in measures.items():
+        columns = query_numbers(result, "all", [by_query]).columns
+        (row,) = found.differences_of("all", measure)
+        expected = stats.permutation_test(
+            (columns[row["a"], by_query], columns[row["b"], by_query]),
+            lambda x, y, axis: np.mean(x - y, axis=axis),
+            permutation_type="samples",
+            n_resamples=1999,
+            vectorized=True,
+            rng=3,
+        )
+        error = math.sqrt(row["p_randomization"] / 1999)
+        assert row["p_randomization"] == pytest.approx(expected.pvalue, abs=4 * error + 1e-3)
 
 
 def test_intervals_are_those_of_scipy_on_numbers_by_query(files: Path) -> None:
@@ -280,6 +332,17 @@ def test_who_is_tied_with_the_best() -> None:
     (told,) = sws.compare(averaged(THREE)).notes
     assert told == "all, map: best is b; tied with it at level 0.95: a."
     assert sws.compare(averaged(THREE), pair=("a", "c")).notes == ()
+
+
+def test_a_note_names_few_systems_and_counts_the_others() -> None:
+    """From the best; so do notes on queries that are left out of many pairs."""
+    values = np.random.default_rng(2).normal(0.5, 0.1, (20, 30))
+    means = values.mean(axis=1)
+    systems = {f"s{n:02d}": [*own, math.nan] for n, own in enumerate(values.tolist())}
+    told = sws.compare(averaged({**systems, "z": [0.1] * 31}), replicates=300, adjust="max-t").notes
+    best, *others = (f"s{n:02d}" for n in np.argsort(-means))
+    assert f"all, map: best is {best}; tied with it at level 0.95: {', '.join(others[:5])} and 14 more." in told
+    assert any("1 query left out of s00 and z, s01 and z" in note and note.count(" and z") == 5 for note in told)
 
 
 def test_queries_that_count_for_one_system_only_are_left_out_and_told() -> None:

@@ -49,11 +49,6 @@ NAMES = tuple(name for family in FAMILIES for name in family.names)
 """The measures that are resampled from statistics, not from their numbers by query."""
 
 
-def refusal(measure: str, settings: EvaluationSettings) -> str | None:
-    """Name the settings that keep a measure of `NAMES` from being resampled; None if there are none."""
-    return "compat=mediaeval" if measure == "mtwv" and settings.compat == "mediaeval" else None
-
-
 def document_refusal(settings: EvaluationSettings) -> str | None:
     """Name the settings that keep a measure from being resampled by documents; None if there are none."""
     if counts_present_only(settings):

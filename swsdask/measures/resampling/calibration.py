@@ -9,7 +9,6 @@ for which that does not do, as that of the evaluation is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
@@ -18,11 +17,11 @@ import numpy as np
 
 from swsdask.measures.averages import Population
 from swsdask.measures.calibration import fit_pool
-from swsdask.measures.cross_entropy import Censored, censored, mean_cost
+from swsdask.measures.cross_entropy import Censored, mean_cost
 from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, prior_entropy, sigmoid
 from swsdask.measures.measure import Scored
 from swsdask.measures.resampling.expansion import TrialCosts, least_costs
-from swsdask.measures.resampling.queries import SIDE_BY_SIDE, drawn_queries, places
+from swsdask.measures.resampling.queries import SIDE_BY_SIDE, TrialPool, drawn_queries, places
 from swsdask.model.samples import Sample
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference
 from swsdask.model.units import INFINITE
@@ -35,54 +34,10 @@ from swsdask.statistics.statistic import Statistic
 
 
 @dataclass(frozen=True, eq=False)
-class _Pool:
-    """Given and imputed trials by query, as `cross_entropy.Censored` has them, and the score of imputed ones.
-
-    `impute` is a fixed score, NaN for the lowest: of all queries drawn, which have `lowest`, and `elsewhere`.
-    """
-
-    impute: float
-    lowest: F64
-    elsewhere: float
-    columns: I64
-
-    @classmethod
-    def of(cls, scored: Scored, population: Population, queries: I64) -> _Pool:
-        lowest = scored[Counts].lowest.min(axis=1, initial=np.inf)
-        others = np.ones(len(lowest), np.bool_)
-        others[queries] = False
-        fixed = scored.settings.impute
-        return cls(
-            impute=fixed + 0.0 if isinstance(fixed, float) else np.nan,
-            lowest=lowest[queries],
-            elsewhere=float(lowest[others].min(initial=np.inf)),
-            columns=np.array([column[queries] for column in censored(scored, population).columns]),
-        )
-
-    def scores(self, weights: I32) -> F64:
-        """The score of imputed trials in each replicate."""
-        if not math.isnan(self.impute):
-            return np.full(weights.shape[1], self.impute)
-        order = np.argsort(self.lowest, kind="stable")
-        ascending = np.append(np.minimum(self.lowest[order], self.elsewhere), self.elsewhere)
-        drawn = np.concatenate([weights[order] > 0, np.ones((1, weights.shape[1]), np.bool_)])
-        lowest = ascending[drawn.argmax(axis=0)]
-        return np.where(np.isfinite(lowest), lowest, 0.0)
-
-    def replicates(self, weights: I32) -> Iterator[tuple[I64, Censored]]:
-        """Those replicates that share a score, and their trials, as if each were a query."""
-        scores = self.scores(weights)
-        sums = self.columns @ weights.astype(np.int64)
-        for score in np.unique(scores).tolist():
-            chosen = np.flatnonzero(scores == score)
-            yield chosen, Censored(score, *sums[:, chosen])
-
-
-@dataclass(frozen=True, eq=False)
 class CrossEntropies:
     """C_xe over `unit` nats of one system in one condition: `target` and `nontarget` are the costs of given trials."""
 
-    pool: _Pool
+    pool: TrialPool
     target: F64
     nontarget: F64
     prior_log_odds: float
@@ -124,7 +79,7 @@ class ResampledCrossEntropy:
         entropy, eta = scored[Entropy], scored.reference.prior_log_odds
         costs = (side.by_query(population.condition.groups)[queries] for side in (entropy.target, entropy.nontarget))
         target, nontarget = costs
-        pool = _Pool.of(scored, population, queries)
+        pool = TrialPool.of(scored, population, queries)
         units = {"cxe": math.log(2.0), "cnxe": prior_entropy(eta)}
         return {name: CrossEntropies(pool, target, nontarget, eta, unit) for name, unit in units.items()}
 
@@ -138,7 +93,7 @@ class AffineFits:
     non-targets and how many have it.
     """
 
-    pool: _Pool
+    pool: TrialPool
     hit: F64
     query_of_hit: I64
     nontargets: WeighedBins
@@ -269,7 +224,7 @@ class ResampledAffine:
         end, n_end, query_of_end = _ends(scored[NontargetEnds], strata)
         by_place = np.lexsort((end, place[query_of_end]))
         found = AffineFits(
-            pool=_Pool.of(scored, population, queries),
+            pool=TrialPool.of(scored, population, queries),
             hit=hit,
             query_of_hit=place[hits.query[inside]],
             nontargets=WeighedBins(bins, place[bins.layer // reference.n_groups]),

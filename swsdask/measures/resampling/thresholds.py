@@ -3,14 +3,13 @@
 P_miss and P_fa (Eq. 4-5 of the 2013 measures document) become weighted averages: a query that is drawn k times counts
 as k queries. So MTWV of a replicate is that of an evaluation in which the query occurs k times. Under
 `compat = "kwseval"` rejecting everything is no threshold, of a replicate neither: its highest score is that of the
-queries drawn.
-
-Not covered: MTWV under `compat = "mediaeval"`, which accepts imputed trials.
+queries drawn. Under `compat = "mediaeval"` imputed trials of the queries drawn are accepted too, at the imputed score
+of the replicate.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -19,9 +18,9 @@ import numpy as np
 from swsdask.kernels.resampling import best_twv
 from swsdask.measures.averages import Population, ratio
 from swsdask.measures.measure import Scored
-from swsdask.measures.resampling.queries import SIDE_BY_SIDE, drawn_queries, places
+from swsdask.measures.resampling.queries import SIDE_BY_SIDE, TrialPool, drawn_queries, places
 from swsdask.model.samples import Averages, Sample
-from swsdask.model.trials import F64, I32, I64, Bool
+from swsdask.model.trials import F64, I32, I64
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.resampling import StratumLadder
@@ -39,17 +38,19 @@ class BestThreshold:
     """MTWV of one system in one condition, for any weights of its queries, which are in the order of their ids.
 
     `targets` and `nontargets` int64 [n_queries]. Equally long columns, in the order of descending scores: the `query`
-    of a cell, its `hits` and `false_alarms`, all int32, and `last`, whether a threshold follows it.
+    of a cell, its `hits` and `false_alarms`, all int32, and its `level` int64: the number of `rungs` above the highest
+    threshold that accepts it.
     """
 
     targets: I64
     nontargets: I64
     beta: float
     reject_all: bool
+    rungs: F64
     query: I32
     hits: I32
     false_alarms: I32
-    last: Bool
+    level: I64
 
     @property
     def value(self) -> float:
@@ -88,10 +89,27 @@ class BestThreshold:
             values[begin + defined] = best
         return values
 
+    def with_trials(self, score: float, hits: I64, false_alarms: I64) -> BestThreshold:
+        """The same with more trials of each query, int64 [n_queries], all of one score.
+
+        Nothing that is drawn lies between this score and the rung below it.
+        """
+        level = len(self.rungs) - int(np.searchsorted(self.rungs, score, side="right"))
+        query = np.flatnonzero(hits + false_alarms).astype(np.int32)
+        at = np.full(len(query), np.searchsorted(self.level, level, side="right"))
+        return replace(
+            self,
+            query=np.insert(self.query, at, query),
+            hits=np.insert(self.hits, at, hits[query]),
+            false_alarms=np.insert(self.false_alarms, at, false_alarms[query]),
+            level=np.insert(self.level, at, level),
+        )
+
     @cached_property
     def _starts(self) -> I64:
         """The first cell of each level, a threshold and what lies between it and the one before; then their number."""
-        return np.append(0, np.flatnonzero(self.last) + 1)
+        new = np.diff(self.level, prepend=-1) > 0
+        return np.append(np.flatnonzero(new), len(self.level))
 
     @cached_property
     def _hit_cells(self) -> tuple[I64, I32, F64]:
@@ -162,17 +180,39 @@ def best_threshold(scored: Scored, population: Population) -> BestThreshold:
     hit_cells, n_hits = keys(hits.query, hits.group.astype(np.int64), slot_of_hit, np.ones(len(hits), np.int64))
     found = np.zeros(len(cells), np.int64)
     found[np.searchsorted(cells, hit_cells)] = n_hits
-    level = cells // max(len(chosen), 1)
     return BestThreshold(
         targets=population.targets[chosen],
         nontargets=population.nontargets[chosen],
         beta=scored.weights.beta,
         reject_all=scored.settings.compat != "kwseval",
+        rungs=ladder.rungs,
         query=(cells % max(len(chosen), 1)).astype(np.int32),
         hits=found.astype(np.int32),
         false_alarms=(trials - found).astype(np.int32),
-        last=np.append(level[1:] != level[:-1], True)[: len(cells)],
+        level=cells // max(len(chosen), 1),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class BestThresholdOfAll:
+    """MTWV of one system in one condition where imputed trials are accepted too."""
+
+    given: BestThreshold
+    pool: TrialPool
+
+    @property
+    def value(self) -> float:
+        """MTWV."""
+        return float(self.replicates(np.ones((len(self.pool.lowest), 1), np.int32))[0])
+
+    def replicates(self, weights: I32) -> F64:
+        """MTWV with the weights of each replicate."""
+        values = np.empty(weights.shape[1])
+        _, imputed_target, _, imputed_nontarget = self.pool.columns
+        for chosen, trials in self.pool.replicates(weights):
+            every = self.given.with_trials(trials.score, imputed_target, imputed_nontarget)
+            values[chosen] = every.replicates(weights[:, chosen])
+        return values
 
 
 class ResampledMaximum:
@@ -183,7 +223,10 @@ class ResampledMaximum:
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
         """The measure of one condition."""
-        return {"mtwv": best_threshold(scored, population)}
+        given = best_threshold(scored, population)
+        if scored.settings.compat != "mediaeval":
+            return {"mtwv": given}
+        return {"mtwv": BestThresholdOfAll(given, TrialPool.of(scored, population, drawn_queries(scored, population)))}
 
 
 class ResampledTwv:
