@@ -186,7 +186,7 @@ def read_into_memory(
 
 __all__ = ["JudgedFiles", "ReferenceFiles", "RunFile", "read_reference", "sources_of"]
 
-BYTES_PER_SOURCE = 1 << 28
+BYTES_PER_SOURCE = 1 << 27
 """About how much of a large file one task reads."""
 
 

@@ -15,7 +15,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, replace
 from functools import partial
@@ -384,25 +384,28 @@ def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
     Raises `InputError` behind the last good line: where a line is longer than `MAX_LINE` (found without reading it
     whole), where a byte is not of the encoding, and as `open_bytes` does, then with the line that was reached.
     """
-    line, held = 1, b""
     with open_bytes(url) as source:
-        try:
-            blocks = read_blocks(source)
-            for block in with_newlines(blocks if encoding == "utf-8" else decoded_blocks(blocks, encoding)):
-                held += block if line > 1 or held else block.removeprefix(codecs.BOM_UTF8)
-                if len(held) > MAX_LINE and held.find(b"\n", 0, MAX_LINE + 1) < 0:
-                    remedy = "Is this the file that was meant? End every record by a newline."
-                    raise InputError(Problem(url, line, f"a line of at most {MAX_LINE} bytes", "a longer one", remedy))
-                end = held.rfind(b"\n") + 1
-                yield from _checked(url, line, held[:end])
-                line += held.count(b"\n")
-                held = held[end:]
-        except InputError as error:
-            raise reached(error, line) from None
-        except FormatError as error:
-            raise InputError(
-                Problem(url, line + held.count(b"\n"), error.expected, error.found, error.remedy)
-            ) from None
+        blocks = read_blocks(source)
+        yield from whole_lines(url, with_newlines(blocks if encoding == "utf-8" else decoded_blocks(blocks, encoding)))
+
+
+def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Lines]:
+    """The lines in some blocks of a file in UTF-8, of which the first begins with `line`. Raises as `read_lines`."""
+    held = b""
+    try:
+        for block in blocks:
+            held += block if line > 1 or held else block.removeprefix(codecs.BOM_UTF8)
+            if len(held) > MAX_LINE and held.find(b"\n", 0, MAX_LINE + 1) < 0:
+                remedy = "Is this the file that was meant? End every record by a newline."
+                raise InputError(Problem(url, line, f"a line of at most {MAX_LINE} bytes", "a longer one", remedy))
+            end = held.rfind(b"\n") + 1
+            yield from _checked(url, line, held[:end])
+            line += held.count(b"\n")
+            held = held[end:]
+    except InputError as error:
+        raise reached(error, line) from None
+    except FormatError as error:
+        raise InputError(Problem(url, line + held.count(b"\n"), error.expected, error.found, error.remedy)) from None
     if held:
         yield from _checked(url, line, held + b"\n")
 

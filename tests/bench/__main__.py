@@ -15,6 +15,7 @@ BENCHES = (
     "peers",
     "alignment",
     "xml_rows",
+    "ingesting",
     "workers",
     "many",
     "distant",

@@ -34,6 +34,16 @@ def write(tmp_path: Path, body: str, head: str = '<?xml version="1.0"?>\n') -> s
     return str(file)
 
 
+def table(n: int = 400) -> str:
+    return "".join(f"q{row // 50}\td{row % 7}\t{row}.5\t0.25\t-{row}.5\ts{row // 300}\n" for row in range(n))
+
+
+def write_table(tmp_path: Path, body: str) -> str:
+    file = tmp_path / "r.tsv"
+    file.write_text(f"query\tdocument\tstart\tduration\tscore\tsystem\n{body}")
+    return str(file)
+
+
 def test_parts_are_about_even_and_picklable(tmp_path: Path) -> None:
     file = write(tmp_path, lists())
     parts = pickle.loads(pickle.dumps(split_run(file, 4)))
@@ -58,6 +68,47 @@ def test_problems_have_their_line_in_the_whole_file(tmp_path: Path) -> None:
     assert [(problem.line, problem.found) for problem in problems] == [(line, "'high'")]
 
 
+@pytest.mark.parametrize("n_parts", [2, 3, 7, 50, 1000])
+@pytest.mark.parametrize("end", ["", "\n", "\n\n\n"])
+def test_parts_of_a_table_one_after_the_other_are_the_whole(tmp_path: Path, n_parts: int, end: str) -> None:
+    file = write_table(tmp_path, table().rstrip("\n") + end)
+    parts = pickle.loads(pickle.dumps(split_run(file, n_parts)))
+    problems = Problems()
+    found = [piece for part in parts for piece in part.read(problems)]
+    expected = list(read_run(file, problems))
+    assert not problems
+    assert 1 < len(parts) <= n_parts
+    for system in ("s0", "s1"):
+        ours, theirs = (
+            [piece for piece in pieces if piece.header.system == system and len(piece)] for pieces in (found, expected)
+        )
+        for name in ("score", "start", "duration", "channel", "decision"):
+            assert (
+                np.concatenate([getattr(piece, name) for piece in ours]).tolist() == getattr(theirs[0], name).tolist()
+            )
+        for names, codes, lines in (("queries", "query", "query_lines"), ("documents", "document", "document_lines")):
+            ids = [[getattr(p, names)[code] for p in each for code in getattr(p, codes)] for each in (ours, theirs)]
+            assert ids[0] == ids[1]
+            first = [
+                {
+                    name: line
+                    for p in reversed(each)
+                    for name, line in zip(getattr(p, names), getattr(p, lines), strict=True)
+                }
+                for each in (ours, theirs)
+            ]
+            assert first[0] == first[1]
+    assert {piece.header.system for piece in found} == {"s0", "s1"}
+
+
+def test_problems_of_a_table_have_their_line_in_the_whole_file(tmp_path: Path) -> None:
+    body = table().replace("-377.5", "high")
+    problems = Problems()
+    parts = split_run(write_table(tmp_path, body), 3)
+    assert sum(len(piece) for part in parts for piece in part.read(problems)) == 399
+    assert [(problem.line, problem.found) for problem in problems] == [(379, "'high'")]
+
+
 def test_an_end_tag_in_a_comment_is_no_end(tmp_path: Path) -> None:
     comment = "<!-- " + "</detected_kwlist> > " * 30 + "-->"
     file = write(tmp_path, lists(20, f"{comment}<?no </detected_kwlist> ?><!---->"))
@@ -77,17 +128,20 @@ def test_one_part_is_the_file(tmp_path: Path, n_parts: int) -> None:
 def test_what_is_not_divided(tmp_path: Path) -> None:
     other = tmp_path / "r.gz"
     other.write_bytes(gzip.compress(lists().encode()))
-    table = tmp_path / "r.tsv"
-    table.write_text("query\tdocument\tstart\tduration\tscore\n" + "q\td\t1\t1\t1\n" * 1000)
+    quoted = write_table(tmp_path, 'q\t"d"\t1\t1\t1\ts\n' * 1000)
     files = [
         write(tmp_path, lists(1)),
         str(other),
-        str(table),
+        quoted,
         str(tmp_path / "nothing there"),
         str(tmp_path),
     ]
     for file in files:
         assert split_run(file, 3) == [RunPart(file)]
+    named = write_table(tmp_path, table())
+    assert split_run(named, 3, system="x") == [RunPart(named, "x")]
+    Path(named).write_text(Path(named).read_text().replace("\n", "\r"))
+    assert split_run(named, 3) == [RunPart(named)]
     latin = write(tmp_path, lists(), '<?xml version="1.0" encoding="ISO-8859-1"?>')
     assert split_run(latin, 3) == [RunPart(latin)]
 

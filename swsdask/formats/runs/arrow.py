@@ -254,6 +254,10 @@ class Batch(NamedTuple):
     faulty: tuple[tuple[int, FormatError], ...] = ()
 
 
+_NEW = -1
+"""In place of the code of a text that did not come before."""
+
+
 class _Ids:
     """The distinct ids of a column, in the order they came. `canonical` is the id that a text in the column names."""
 
@@ -265,22 +269,22 @@ class _Ids:
         self._code_of_text: dict[str, int] = {}
 
     def take_in(self, names: Names, faults: RowFaults) -> NDArray[np.int32]:
-        """The codes of a column; the first row of every text that is no id becomes faulty."""
-        code_of = np.zeros(len(names.ids) + 1, np.int32)
-        numbers, first_rows = _first_rows(names.codes)
-        for number, row in zip(numbers.tolist(), first_rows.tolist(), strict=True):
-            if number >= 0:
-                code_of[number] = self._code(names.ids[number], row, faults)
-        return code_of[names.codes]
+        """The codes of a column; the first row of every text that is no id becomes faulty.
 
-    def _code(self, text: str, row: int, faults: RowFaults) -> int:
-        code = self._code_of_text.get(text)
-        if code is None:
-            wrong = self._fault_of(text)
-            if wrong:
-                faults.note(row, FormatError(f"a {self._name}", wrong, "Use the ids of the reference."))
-            code = self._codes.setdefault(self._canonical(text), len(self._codes))
-            self._code_of_text[text] = code
+        Most batches have only texts that came before: then no row is looked at for the order in which they come.
+        """
+        known = [self._code_of_text.get(text, _NEW) for text in names.ids]
+        if _NEW in known:
+            for number, row in zip(*(each.tolist() for each in _first_rows(names.codes)), strict=True):
+                if number >= 0 and known[number] == _NEW:
+                    known[number] = self._new_code(names.ids[number], row, faults)
+        return np.array([*known, 0], np.int32)[names.codes]
+
+    def _new_code(self, text: str, row: int, faults: RowFaults) -> int:
+        wrong = self._fault_of(text)
+        if wrong:
+            faults.note(row, FormatError(f"a {self._name}", wrong, "Use the ids of the reference."))
+        code = self._code_of_text[text] = self._codes.setdefault(self._canonical(text), len(self._codes))
         return code
 
     def all(self) -> list[str]:
@@ -366,7 +370,8 @@ class Gathering:
         self._give(faults, batch)
         line = np.zeros(len(system), np.int64) if batch.lines is None else batch.lines
         values = (rows.channel, rows.start, rows.duration, rows.score, rows.decision, rows.rounded)
-        part = _Gathered(system, query, document, *values, line).take(faults.good)
+        part = _Gathered(system, query, document, *values, line)
+        part = part if faults.good.all() else part.take(faults.good)
         self._parts.append(part)
         self._rows += len(part.query)
 

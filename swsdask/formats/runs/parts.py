@@ -1,7 +1,7 @@
 """One large list of detections, divided so that several workers can read it.
 
-Only plain XML in UTF-8 is divided, after the end tags of lists. The file is scanned once, to be certain of the end tags
-and their lines; that takes a small part of the time of reading it.
+Plain XML in UTF-8 is divided after the end tags of lists, a plain table in text after lines. The file is scanned once,
+to be certain of the end tags and of the numbers of lines; that takes a small part of the time of reading it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from swsdask.formats.files import file_size, open_plain
+from swsdask.formats.files import file_size, open_plain, read_lines, whole_lines
 from swsdask.formats.runs.text import BLOCK, Window, decoded_blocks, utf8_begin, utf8_blocks
 from swsdask.formats.runs.xml import Root, cut_off, read_body, read_root, xml_window
+from swsdask.formats.sniff import RUNS, Format, expect
 from swsdask.formats.values import FormatError
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.schemas import RunPiece
@@ -24,19 +25,35 @@ _MARKUP = re.compile(rb"<[!?]")
 
 @dataclass(frozen=True)
 class Span:
-    """Whole lists of a file: from byte `begin`, in `line`, up to `end` (None: to the end of the file)."""
+    """Whole lists of a file: from byte `begin`, in `line`, up to `end` (None: to the end of the file).
 
-    root: Root
+    Without a `root` they are lines of a table, the first of which names the columns.
+    """
+
+    root: Root | None
     begin: int
     line: int
     end: int | None
 
 
-def read_span(file: str, span: Span, problems: Problems, rows_per_piece: int) -> Iterator[RunPiece]:
-    """The pieces of some lists of a file."""
+def read_span(file: str, span: Span, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
+    """The pieces of some lists of a file. `system` is the name of the run, if given."""
+    if span.root is None:
+        return _read_lines_of_table(file, span, problems, rows_per_piece, system)
     blocks = decoded_blocks(file_blocks(file, span.begin, span.end), "utf-8")
     window = xml_window(blocks, span.line)
     return read_body(window, span.root, file, problems, rows_per_piece, to_the_end=span.end is None)
+
+
+def _read_lines_of_table(
+    file: str, span: Span, problems: Problems, rows_per_piece: int, system: str | None
+) -> Iterator[RunPiece]:
+    from swsdask.formats.runs.table import read_text_table
+
+    lines = whole_lines(file, file_blocks(file, span.begin, span.end), span.line)
+    for piece in read_text_table(file, problems, rows_per_piece, system, part=lines):
+        if len(piece) or span.line == _FIRST_ROW:
+            yield piece
 
 
 def spans(file: str, n_parts: int, system: str | None) -> list[Span]:
@@ -51,6 +68,8 @@ def spans(file: str, n_parts: int, system: str | None) -> list[Span]:
         begin = utf8_begin(first)
         if len(first) < BLOCK or begin is None:
             return []
+        if expect(file, *RUNS) is Format.TABLE:
+            return _spans_of_table(file, first, n_parts, system)
         head = xml_window(utf8_blocks(file_blocks(file, 0, None), xml=True))
         root = read_root(head, file, system)
         body = begin + head.offset
@@ -61,6 +80,34 @@ def spans(file: str, n_parts: int, system: str | None) -> list[Span]:
     begins = [(body, head.line), *cuts]
     ends = [*(offset for offset, _ in cuts), None]
     return [Span(root, offset, line, end) for (offset, line), end in zip(begins, ends, strict=True)] if cuts else []
+
+
+_FIRST_ROW = 2
+"""The line after the names of the columns."""
+
+
+def _spans_of_table(file: str, first: bytes, n_parts: int, system: str | None) -> list[Span]:
+    """As `spans`. Quotes may hold newlines, and a named run must not have two systems: these tables are not divided."""
+    from swsdask.formats.runs.table import choose_columns, first_line
+
+    body = first.find(b"\n") + 1
+    _, names, _ = first_line(next(read_lines(file)))
+    if not body or (system is not None and "system" in choose_columns(names)[0]):
+        return []
+    step = (file_size(file) - body) // n_parts
+    wanted = [body + n * step for n in range(1, n_parts)]
+    begins = [(body, _FIRST_ROW)]
+    offset, line = 0, 1
+    for block in file_blocks(file, 0, None):
+        if b'"' in block:
+            return []
+        while wanted and (end := block.find(b"\n", max(wanted[0] - offset - 1, 0)) + 1):
+            begins.append((offset + end, line + block.count(b"\n", 0, end)))
+            wanted = [place for place in wanted if place > begins[-1][0]]
+        offset, line = offset + len(block), line + block.count(b"\n")
+    ends = [*(begin for begin, _ in begins[1:]), None]
+    found = [Span(None, begin, number, end) for (begin, number), end in zip(begins, ends, strict=True)]
+    return found if len(found) > 1 else []
 
 
 def file_blocks(url: str, begin: int, end: int | None) -> Iterator[bytes]:

@@ -93,7 +93,7 @@ class RunPart:
                 self.file, problems, rows_per_piece=rows_per_piece, system=self.system, encoding=self.encoding
             )
         else:
-            pieces = read_span(self.file, self.span, problems, rows_per_piece)
+            pieces = read_span(self.file, self.span, problems, rows_per_piece, self.system)
         return pieces if self.resources is None else with_resources(pieces, self.resources, problems)
 
     def line_of(self, system: str, row: int) -> int | None:
@@ -110,8 +110,9 @@ class RunPart:
 def split_run(url: str, n_parts: int, *, system: str | None = None, encoding: Encoding | None = None) -> list[RunPart]:
     """Divide a run into at most `n_parts` parts of about equal size, which read one after the other are the run.
 
-    Only large lists of detections in uncompressed UTF-8 are divided; any other file, or one with problems, is one part.
-    Each part checks only its own rows for decisions in all or none: whoever joins the parts must check the whole.
+    Only large XML files and tables in text are divided, uncompressed and in UTF-8; any other file, or one with
+    problems, is one part. Each part checks only its own rows for decisions in all or none: whoever joins the parts must
+    check the whole.
     """
     cut = [] if encoding else spans(url, n_parts, system)
     return [RunPart(url, system, span) for span in cut] or [RunPart(url, system, encoding=encoding)]

@@ -66,9 +66,17 @@ _UNEVEN_BLANKS = re.compile(rb"[\t\r]|  | $|^ ", re.MULTILINE)
 
 
 def read_text_table(
-    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
+    file: str,
+    problems: Problems,
+    rows_per_piece: int,
+    system: str | None,
+    encoding: Encoding = PLAIN,
+    part: Iterator[Lines] | None = None,
 ) -> Iterator[RunPiece]:
-    """The pieces of a table in text; the delimiter is a tab if the first line has one, else a comma."""
+    """The pieces of a table in text; the delimiter is a tab if the first line has one, else a comma.
+
+    `part` has some of its lines, without the first, where others are read elsewhere.
+    """
     with noted(problems):
         blocks = read_lines(file)
         delimiter, names, rest = first_line(next(blocks))
@@ -81,7 +89,7 @@ def read_text_table(
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=are_judged(names))
         lines = Separated(problems, delimiter, len(names), columns)
         yield from gathering.pieces(
-            encoding.decoded(with_times(each)) for each in lines.batches(chain((rest,), blocks))
+            encoding.decoded(with_times(each)) for each in lines.batches(part or chain((rest,), blocks))
         )
 
 
