@@ -788,6 +788,8 @@ class Part:
         for hit, number in ((True, n_rejected), (False, sum(not t.hit for t in best))):
             scores = sorted(t.score for t in self.trials if t.query == query and t.hit == hit)
             found += scores[number : number + 1]
+        if not found and at < 0:
+            return NAN
         return min(found) if len(found) == 2 and min(found) > at else max([*found, at])
 
     def of_query(self, query: str) -> dict[str, Any]:
@@ -805,6 +807,8 @@ class Part:
         mapped = [t for t in mine if t.hit]
         made["stwv_p_miss"] = self.p_miss(query, mapped)
         made["stwv"] = 1 - made["stwv_p_miss"]
+        if math.isnan(made["otwv_threshold"]):
+            made |= dict.fromkeys(("otwv", "otwv_p_miss", "otwv_p_fa"), NAN)
         if self.rules.compat == "kwseval" and not self.trials:
             made |= dict.fromkeys(("otwv", "otwv_p_miss", "otwv_p_fa", "otwv_threshold", "stwv", "stwv_p_miss"), NAN)
         return made

@@ -14,7 +14,8 @@ a hash table; ours does not.)
 QUIRK, under `compat = "kwseval"`: `otwv_threshold` of a query is KWSEval's. Its sweep stops at the lowest score of the
 whole condition, t, that gives the query's optimum; then it looks up scores of the query: m, the lowest accepted hit,
 and f, the non-target with a number in ascending order, from 0, that is the count of accepted false alarms. Both may be
-missing. The threshold is the lower of m and f where both are above t, else the highest of m, f and t.
+missing. The threshold is the lower of m and f where both are above t, else the highest of m, f and t. Where both are
+missing and t is below 0, the optimum of the query is not defined; averages over queries are.
 """
 
 from __future__ import annotations
@@ -56,15 +57,17 @@ class OptimumTwv:
             defined = undefined_without(reject_all or has_trials(scored, population))
             numbers = {"otwv": twv(p_miss, p_fa, beta), "otwv_p_miss": p_miss, "otwv_p_fa": p_fa}
             yield population.overall({name: value * defined for name, value in numbers.items()})
+            thresholds = sweep.thresholds[best] if reject_all else _looked_up(scored, population, best)
             p_miss_of = ratio(misses, population.targets)
             p_fa_of = ratio(false_alarms, population.nontargets)
             columns = {
                 "otwv": twv(p_miss_of, p_fa_of, beta),
                 "otwv_p_miss": p_miss_of,
                 "otwv_p_fa": p_fa_of,
-                "otwv_threshold": sweep.thresholds[best] if reject_all else _looked_up(scored, population, best),
+                "otwv_threshold": thresholds,
             }
-            yield population.by_query({name: column * defined for name, column in columns.items()})
+            defined_of = np.where(np.isnan(thresholds), np.nan, defined)
+            yield population.by_query({name: column * defined_of for name, column in columns.items()})
 
 
 def _replace_reject_all(candidates: Bool, sweep: QuerySweep, counts: Counts, population: Population) -> None:
@@ -124,7 +127,8 @@ def _looked_up(scored: Scored, population: Population, best: I64) -> F64:
     rejected = every.at(every.counts - n_hits - n_false_alarms - 1)
     lowest = np.append(ascending, np.nan)[np.searchsorted(ascending, np.nan_to_num(rejected, nan=-np.inf), "right")]
     hit, nontarget = hits.at(hits.counts - n_hits), nontargets.at(n_false_alarms)
-    highest = np.fmax(np.fmax(hit, nontarget), lowest)
+    found = np.fmax(hit, nontarget)
+    highest = np.where(np.isnan(found) & (lowest < 0), np.nan, np.fmax(found, lowest))
     return np.where((hit > lowest) & (nontarget > lowest), np.minimum(hit, nontarget), highest)
 
 

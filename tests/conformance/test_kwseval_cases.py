@@ -20,6 +20,7 @@ CASES: dict[str, dict[str, Any]] = {
     "halves": {},
     "inc": {"no_targets": "false_alarms_only"},
     "letters": {},
+    "negative": {},
     "no-yes": {},
     "nothing-found": {},
     "optimum": {},
