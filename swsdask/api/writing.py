@@ -7,8 +7,10 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.api.arguments import Location, as_names
@@ -21,6 +23,7 @@ from swsdask.model.plots import new_figure, save
 from swsdask.model.results import Result
 
 if TYPE_CHECKING:
+    from swsdask.render.kwseval_output import Part
     from swsdask.render.outputs import Official
 
 _HAIR = 1e-9
@@ -90,7 +93,9 @@ def write(
         ``compat``, or the preset trec.
 
         - kwseval: the summary and block summary reports, SYSTEM.sum.txt and SYSTEM.bsum.txt, both as .csv too, and
-          SYSTEM.alignment.csv and SYSTEM.det.dat, the points of the error tradeoff, where the result has an alignment.
+          where the result has an alignment SYSTEM.alignment.csv, SYSTEM.det.dat, the points of the error tradeoff, and
+          SYSTEM.cond.sum and SYSTEM.cond.bsum, the reports of conditions by source_type, attributes of queries and
+          query_pattern.
         - mediaeval: score.out, or one SYSTEM.score.out each.
         - stdeval: the occurrence report and the alignment, SYSTEM.occ.txt and SYSTEM.ali.csv, of a result with an
           alignment that was scored by source_type.
@@ -243,7 +248,7 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
     from swsdask.archive.reference import build_reference
     from swsdask.archive.reference_tables import speech_seconds
     from swsdask.model.settings import weights
-    from swsdask.render.kwseval_output import NEEDED, Evaluated, write_kwseval_output
+    from swsdask.render.kwseval_output import NEEDED, Evaluated, Part, write_kwseval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
     if settings.trials == "document":
@@ -251,9 +256,12 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
     _require("KWSEval's reports", NEEDED, result)
     reference = build_reference(archive, settings, [])
     point = weights(reference, settings)
+    seconds, title = speech_seconds(archive.documents, settings.compat), "Occurrence"
+    if settings.trials == "segment":
+        title = "Segment"
     evaluated = Evaluated(
-        seconds=speech_seconds(archive.documents, settings.compat),
-        n_trials=reference.conditions[0].n_trials,
+        whole=Part(title, "all", seconds, reference.conditions[0].n_trials),
+        parts=_kwseval_parts(result.manifest["by"], evaluation),
         trials_per_second=settings.trials_per_second,
         beta=point.beta,
         c_fa=point.c_fa,
@@ -268,6 +276,37 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
         },
     )
     return partial(write_kwseval_output, result, evaluated)
+
+
+def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[Part]:
+    """The conditions that KWSEval has reports of, under its titles, in their order."""
+    from swsdask.archive.reference import build_reference
+    from swsdask.archive.reference_tables import speech_seconds
+    from swsdask.render.kwseval_output import Part
+
+    settings, archive = evaluation.settings.evaluation, evaluation.archive
+    documents, ids = archive.documents, archive.queries["query"].to_pylist()
+    attributes = {name for pairs in archive.queries["attributes"].to_pylist() for name, _ in pairs}
+    whole = speech_seconds(documents, settings.compat)
+    parts = {}
+    for spec in by:
+        keys = spec.split(",")
+        of_sources = keys[0].partition(":")[0] == "source_type" not in attributes and len(keys) == 1
+        pattern = spec.partition("query_pattern:")[2].removeprefix("^").removesuffix("$")
+        if not of_sources and not pattern and not attributes.issuperset(keys):
+            continue
+        for condition in build_reference(archive, settings, [[spec] if pattern else keys]).conditions[1:]:
+            value = condition.name.partition("=")[2]
+            if of_sources:
+                own = documents.filter(pc.is_in(documents["source_type"], pa.array(value.split("+"))))
+                places = frozenset(zip(own["document"].to_pylist(), own["channel"].to_pylist(), strict=True))
+                part = Part(value, condition.name, speech_seconds(own, settings.compat), condition.n_trials, places)
+            else:
+                title = pattern or " X ".join(each.replace("=", "-", 1) for each in condition.name.split("&"))
+                queries = frozenset(compress(ids, condition.asked))
+                part = Part(title, condition.name, whole, condition.n_trials, None, queries, adopts=bool(pattern))
+            parts[part.title] = part
+    return [parts[title] for title in sorted(parts)]
 
 
 def _stdeval(result: Result, evaluation: Evaluation) -> Official:

@@ -5,17 +5,21 @@ and P_fa; P_miss, P_fa and TWV where what scores at least so much is accepted, a
 deviates of P_miss and P_fa two standard errors below and above; then P_miss and P_fa, and TWV, two standard errors
 below and above. With one query there are no standard errors.
 
-Sums go over queries in the order of their ids, the tool's in that of a hash, so the last of 15 digits may differ, as
-may the order of the parameters in the heading. Scores have as many decimals as the longest, see
-`render.nist_alignment`. QUIRK: a standard error is the sample standard deviation over sqrt(n), where the heading says
-sqrt(n-1). QUIRK: normal deviates are those of a rational approximation (Beasley and Springer 1977, algorithm AS 111),
-0 and 1 taken as 2.2204e-16 from there.
+With -inc P_fa is averaged over all queries, P_miss over those with targets, and TWV has no standard errors where these
+differ.
+
+Sums go over queries in the order of their ids, the tool's in that of a hash, which the version of Perl gives: with more
+than two queries the last of 15 digits may differ, as may the order of the parameters in the heading. Scores have as
+many decimals as the longest, see `render.nist_alignment`. QUIRK: a standard error is the sample standard deviation over
+sqrt(n), where the heading says sqrt(n-1); n is the number of all queries, with -inc too. QUIRK: normal deviates are
+those of a rational approximation (Beasley and Springer 1977, algorithm AS 111), 0 and 1 taken as 2.2204e-16 from there.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -50,7 +54,7 @@ def kwseval_det(
 ) -> Iterator[str]:
     """The lines of one system.
 
-    `targets` has the number of targets of every query that is averaged, `trials` is the number of trials of each,
+    `targets` has the number of targets of every query that averages count, `trials` is the number of trials of each,
     `parameters` are the heading's, of trials and of the metric.
     """
     of_trials, of_metric = parameters
@@ -66,41 +70,62 @@ def kwseval_det(
     bounds = np.searchsorted((2 * query + is_target)[order], np.arange(2 * len(queries) + 1))
     of_kinds = [score[order[first:last]] for first, last in pairwise(bounds.tolist())]
     n_target = np.array([[targets[name]] for name in queries])
+    with_targets = n_target[:, 0] > 0
     places = decimals(scored["score"])
     for chunk in np.split(thresholds, range(_LINES_AT_ONCE, len(thresholds), _LINES_AT_ONCE)):
         accepted = np.array([len(scores) - np.searchsorted(scores, chunk) for scores in of_kinds])
-        p_fa, p_miss = accepted[0::2] / (trials - n_target), (n_target - accepted[1::2]) / n_target
+        p_fa = accepted[0::2] / (trials - n_target)
+        p_miss = (n_target - accepted[1::2])[with_targets] / n_target[with_targets]
+        value = 1 - (p_miss + beta * p_fa) if with_targets.all() else np.empty((0, len(chunk)))
         for number, threshold in enumerate(chunk.tolist()):
-            yield _line(fixed(threshold, places), p_miss[:, number], p_fa[:, number], beta)
+            miss, false_alarm, twv = (_Averaged.of(values[:, number], len(queries)) for values in (p_miss, p_fa, value))
+            yield _line(fixed(threshold, places), miss, false_alarm, twv, beta)
 
 
-def _line(score: str, p_miss: F64, p_fa: F64, beta: float) -> str:
-    """The line of a score, from P_miss and P_fa of every query."""
-    count = len(p_miss)
-    miss, false_alarm = (math.fsum(values) / count for values in (p_miss, p_fa))
-    value = 1 - (miss + beta * false_alarm)
-    texts = [score, *map(_number, (normal_deviate(miss), normal_deviate(false_alarm), miss, false_alarm, value))]
-    if count < 2:
-        return " ".join([*texts, *["NA"] * 8, "\n"])
-    of_miss, of_false_alarm, of_value = (_two_errors(values) for values in (p_miss, p_fa, 1 - (p_miss + beta * p_fa)))
-    ends = [miss - of_miss, false_alarm - of_false_alarm, miss + of_miss, false_alarm + of_false_alarm]
-    numbers = [*map(normal_deviate, ends), *ends, value - of_value, value + of_value]
-    return " ".join([*texts, *map(_number, numbers), "\n"])
+@dataclass(frozen=True)
+class _Averaged:
+    """The mean over some queries, NaN of none, and two standard errors, NaN of one."""
+
+    mean: float
+    errors: float
+
+    @classmethod
+    def of(cls, values: F64, n_queries: int) -> _Averaged:
+        """Average; the errors are those of `n_queries`, by sums of squares as the tool has it."""
+        count, total = len(values), math.fsum(values)
+        if count < 2:
+            return cls(total if count else math.nan, math.nan)
+        variance = (count * math.fsum(values * values) - total * total) / (count * (count - 1))
+        return cls(total / count, 2 * (math.sqrt(max(variance, 0.0)) / math.sqrt(n_queries)))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Two standard errors below and above."""
+        return self.mean - self.errors, self.mean + self.errors
 
 
-def _two_errors(values: F64) -> float:
-    """Two standard errors of the mean, by sums of squares as the tool has it."""
-    count, total = len(values), math.fsum(values)
-    variance = (count * math.fsum(values * values) - total * total) / (count * (count - 1))
-    return 2 * (math.sqrt(max(variance, 0.0)) / math.sqrt(count))
+def _line(score: str, miss: _Averaged, false_alarm: _Averaged, twv: _Averaged, beta: float) -> str:
+    """The line of a score, from P_miss, P_fa and TWV of the queries.
+
+    QUIRK: P_miss of no query has the deviate of 0; that without standard errors has a deviate above if P_fa has some.
+    """
+    value = 1 - (miss.mean + beta * false_alarm.mean)
+    means = [miss.mean, false_alarm.mean]
+    low, high = zip(miss.ends, false_alarm.ends, strict=True)
+    rate = 0.0 if math.isnan(miss.mean) else miss.mean
+    above = rate if math.isnan(miss.errors) and not math.isnan(false_alarm.errors) else high[0]
+    deviates = map(normal_deviate, (rate, false_alarm.mean, *low, above, high[1]))
+    of_value = (value - twv.errors, value + twv.errors)
+    numbers = [next(deviates), next(deviates), *means, value, *deviates, *low, *high, *of_value]
+    return " ".join([score, *map(_number, numbers), "\n"])
 
 
 def _number(value: float) -> str:
-    return f"{value:.15g}"
+    return "NA" if math.isnan(value) else f"{value:.15g}"
 
 
 def normal_deviate(probability: float) -> float:
-    """The standard normal variate below which a probability lies, by AS 111."""
+    """The standard normal variate below which a probability lies, by AS 111; NaN of NaN."""
     p = 1 - _LEAST if probability >= 1 else _LEAST if probability <= 0 else probability
     q = p - 0.5
     if abs(q) <= _MIDDLE:

@@ -2,23 +2,26 @@
 
 SYSTEM.sum.txt and .csv have one row over all queries (its -o), SYSTEM.bsum.txt and .csv a row for each query, in the
 order of their ids (-b). Of a result with an alignment, SYSTEM.alignment.csv has a row for each trial and each missed
-target (-c, `render.nist_alignment`), and SYSTEM.det.dat, without -inc, the points of the error tradeoff (-d,
-`render.kwseval_det`).
+target (-c, `render.nist_alignment`), SYSTEM.det.dat the points of the error tradeoff (-d,
+`render.kwseval_det`), and SYSTEM.cond.sum and .cond.bsum the conditions that the tool has: types of source (-O -B -Y),
+attributes of queries (-q) and patterns of their ids (-T).
 
 OTWV, STWV and MAP have columns where these measures were requested (--zGlobalMeasures Optimum, Supremum, MAP and
 MAPpct). The numbers are KWSEval's under `compat = "kwseval"`.
 
-QUIRK: with -inc the tool's Optimum columns depend on the order of a hash, see `measures.optimum`. QUIRK: its title of
-the system is always NA.
+QUIRK: a query is listed in a condition where the system has a trial of it, and one without any trial in all
+conditions of patterns and sources. QUIRK: with -inc the tool's Optimum columns depend on the order of a hash, see
+`measures.optimum`. QUIRK: its title of the system is always NA.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.results import Result
@@ -52,15 +55,43 @@ _NOWHERE = dict.fromkeys(("n_target", "n_hit", "n_correct_nondetection", "n_fals
 
 
 @dataclass(frozen=True)
+class Part:
+    """What has a row in the summary and columns in the block summary: all, or a condition.
+
+    `places` are its documents and channels, `queries` its queries; None: all. Queries without any trial of a system are
+    listed if they are the part's, or if it `adopts` all such.
+    """
+
+    title: str
+    condition: str
+    seconds: float
+    n_trials: int
+    places: frozenset[tuple[str, int]] | None = None
+    queries: frozenset[str] | None = None
+    adopts: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """A part with the numbers of a system: over all queries and of each that averages count; and the queries listed."""
+
+    part: Part
+    overall: Numbers
+    of_queries: Mapping[str, Numbers]
+    listed: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Evaluated:
     """What the reports say of the evaluation beside the numbers.
 
-    `segments` says whether trials are segments, `all_queries` whether queries without targets count (-inc). `language`
-    is the query list's, `texts` has what was searched by the ids of queries.
+    `whole` is all of it, `parts` are the conditions that have reports, by title. `segments` says whether trials are
+    segments, `all_queries` whether queries without targets count (-inc). `language` is the query list's, `texts` has
+    what was searched by the ids of queries.
     """
 
-    seconds: float
-    n_trials: int
+    whole: Part
+    parts: Sequence[Part]
     trials_per_second: float
     beta: float
     c_fa: float
@@ -75,22 +106,24 @@ class Evaluated:
 def write_kwseval_output(result: Result, evaluated: Evaluated, directory: Path) -> list[Path]:
     """Write the reports of every system, and its alignment if the result has one; return the paths."""
     paths = []
-    whole = result.table.filter(pc.equal(result.table["condition"], "all"))
+    scores = result.table
     for system in result.manifest["runs"]:
-        numbers: dict[str | None, dict[str, float]] = {}
-        for row in whole.filter(pc.equal(whole["system"], system)).to_pylist():
-            numbers.setdefault(row["query"], {})[row["measure"]] = row["value"]
-        overall = numbers.pop(None)
-        texts = [
-            (ending, iter([text]))
-            for ending, text in kwseval_reports(evaluated, overall, {str(name): own for name, own in numbers.items()})
-        ]
+        own_scores = scores.filter(pc.equal(scores["system"], system))
+        whole = Group(evaluated.whole, *_numbers(own_scores, evaluated.whole), sorted(evaluated.texts))
+        texts = [(ending, iter([text])) for ending, text in kwseval_reports(evaluated, [whole])]
         if result.alignment_table is not None:
             own = result.alignment_table.filter(pc.equal(result.alignment_table["system"], system))
-            if not evaluated.all_queries:
-                targets = {str(query): numbers[query]["n_target"] for query in numbers}
-                of_both = (_of_trials(evaluated), _of_metric(evaluated))
-                texts.append(("det.dat", kwseval_det(own, targets, evaluated.n_trials, evaluated.beta, of_both)))
+            listed = _listed(own, evaluated)
+            groups = [Group(part, *_numbers(own_scores, part), listed[part.title]) for part in evaluated.parts]
+            if groups:
+                of_parts = kwseval_reports(evaluated, groups, whole=False)
+                texts += [(f"cond.{ending}", iter([text])) for ending, text in of_parts]
+            targets = {query: numbers["n_target"] for query, numbers in whole.of_queries.items()}
+            if evaluated.all_queries:
+                targets = dict.fromkeys(evaluated.texts, 0.0) | targets
+            of_both = (_of_trials(evaluated), _of_metric(evaluated))
+            lines = kwseval_det(own, targets, evaluated.whole.n_trials, evaluated.beta, of_both)
+            texts.append(("det.dat", lines))
             texts.append(("alignment.csv", kwseval_alignment(own, evaluated.language, evaluated.texts)))
         for ending, lines in texts:
             path = directory / f"{system}.{ending}"
@@ -100,119 +133,163 @@ def write_kwseval_output(result: Result, evaluated: Evaluated, directory: Path) 
     return paths
 
 
-def kwseval_reports(
-    evaluated: Evaluated, overall: Numbers, of_queries: Mapping[str, Numbers]
-) -> Iterator[tuple[str, str]]:
-    """The endings of the files' names, and what they hold, of one system.
+def _numbers(scores: pa.Table, part: Part) -> tuple[Numbers, dict[str, Numbers]]:
+    """The numbers of a part: over all queries, and of each."""
+    numbers: dict[str | None, dict[str, float]] = {}
+    for row in scores.filter(pc.equal(scores["condition"], part.condition)).to_pylist():
+        numbers.setdefault(row["query"], {})[row["measure"]] = row["value"]
+    overall = numbers.pop(None)
+    return overall, {str(query): own for query, own in numbers.items()}
 
-    `of_queries` has the queries that are averaged over.
-    """
-    heading = _heading(evaluated).text(named=False) + "\n\n"
-    title = _title(evaluated)
-    summary, blocks = _summary(title, overall), _blocks(title, evaluated, overall, of_queries)
+
+def _listed(alignment: pa.Table, evaluated: Evaluated) -> dict[str, list[str]]:
+    """The queries of each part that the block summary lists, sorted, by its title."""
+    rows = alignment.select(["query", "document", "channel"]).group_by(["query", "document", "channel"]).aggregate([])
+    trials = [(row["query"], (row["document"], row["channel"] or 1)) for row in rows.to_pylist()]
+    nowhere = evaluated.texts.keys() - {query for query, _ in trials}
+    listed = {}
+    for part in evaluated.parts:
+        own = evaluated.texts.keys() if part.queries is None else part.queries
+        there = {query for query, place in trials if part.places is None or place in part.places}
+        listed[part.title] = sorted(there & own | (nowhere if part.adopts else nowhere & own))
+    return listed
+
+
+def kwseval_reports(evaluated: Evaluated, groups: Sequence[Group], *, whole: bool = True) -> Iterator[tuple[str, str]]:
+    """The endings of the files' names, and what they hold, of one system: of all (`whole`), or of conditions."""
+    heading = _heading(evaluated, groups).text(named=False) + "\n\n"
+    summary, blocks = _summary(evaluated, groups), _blocks(evaluated, groups, whole=whole)
     yield "sum.txt", heading + summary.text(named=False)
     yield "sum.csv", summary.csv(named=False)
     yield "bsum.txt", heading + blocks.text(named=True)
     yield "bsum.csv", blocks.csv(named=True)
 
 
-def _title(evaluated: Evaluated) -> str:
-    return "Segment" if evaluated.segments else "Occurrence"
+def _differing(evaluated: Evaluated, groups: Sequence[Group]) -> dict[str, list[str]]:
+    """The parameters that have other values in other groups, with the value of each."""
+    seconds, trials = (
+        [f"{group.part.seconds:.15g}" for group in groups],
+        [f"{group.part.n_trials}" for group in groups],
+    )
+    values = {**({} if evaluated.segments else {"TotDur": seconds}), "TotTrials": trials}
+    return {name: each for name, each in values.items() if len(set(each)) > 1}
 
 
 def _of_trials(evaluated: Evaluated) -> str:
     """The parameters of trials, as the heading of the error tradeoff has them."""
     timed = "" if evaluated.segments else f"'TrialsPerSecond' => '{evaluated.trials_per_second:.15g}', "
-    timed += "" if evaluated.segments else f"'TotDur' => '{evaluated.seconds:.15g}', "
-    return (
-        f"{timed}'TotTrials' => '{evaluated.n_trials}', 'IncludeBlocksWithNoTargets' => '{evaluated.all_queries:d}', "
-    )
+    timed += "" if evaluated.segments else f"'TotDur' => '{evaluated.whole.seconds:.15g}', "
+    counted = f"'IncludeBlocksWithNoTargets' => '{evaluated.all_queries:d}', "
+    return f"{timed}'TotTrials' => '{evaluated.whole.n_trials}', {counted}"
 
 
 def _of_metric(evaluated: Evaluated) -> str:
     """The parameters of TWV, likewise."""
     weights = f"BETA => '{evaluated.beta:.15g}', Ptarg => '{evaluated.p_target:.15g}', "
-    return f"{weights}Cost => '{evaluated.c_fa:.4f}', Value => '{evaluated.c_miss:.15g}', "
+    return f"{weights}Cost => '{_cost(evaluated)}', Value => '{evaluated.c_miss:.15g}', "
 
 
-def _heading(evaluated: Evaluated) -> TextTable:
+def _cost(evaluated: Evaluated) -> str:
+    """The cost of a false alarm: with four decimals where it is the tool's default."""
+    default = f"{evaluated.c_miss / 10:.4f}"
+    return default if evaluated.c_fa == float(default) else f"{evaluated.c_fa:.15g}"
+
+
+def _heading(evaluated: Evaluated, groups: Sequence[Group]) -> TextTable:
+    part, differing = groups[0].part, _differing(evaluated, groups)
     said = {
         "System Title": "NA",
-        "Decision ID": _title(evaluated),
+        "Decision ID": "Segment" if evaluated.segments else "Occurrence",
         "IncludeBlocksWithNoTargets": f"{evaluated.all_queries:d}",
-        **({} if evaluated.segments else {"TotDur": f"{evaluated.seconds:.15g}"}),
-        "TotTrials": f"{evaluated.n_trials}",
+        **({} if evaluated.segments else {"TotDur": f"{part.seconds:.15g}"}),
+        "TotTrials": f"{part.n_trials}",
         **({} if evaluated.segments else {"TrialsPerSecond": f"{evaluated.trials_per_second:.15g}"}),
         "BETA": f"{evaluated.beta:.15g}",
-        "Cost": f"{evaluated.c_fa:.4f}",
+        "Cost": _cost(evaluated),
         "Ptarg": f"{evaluated.p_target:.15g}",
         "Value": f"{evaluated.c_miss:.15g}",
     }
     table, over = TextTable(), "Performance Summary Over and Ensemble of Subsets"
     for key, value in said.items():
-        table.put((key,), (over, "Key"), key)
-        table.put((key,), (over, "Value"), value)
+        if key not in differing:
+            table.put((key,), (over, "Key"), key)
+            table.put((key,), (over, "Value"), value)
     return table
 
 
-def _summary(title: str, overall: Numbers) -> TextTable:
-    table = TextTable()
+def _summary(evaluated: Evaluated, groups: Sequence[Group]) -> TextTable:
+    table, differing = TextTable(), _differing(evaluated, groups)
+    for number, group in enumerate(groups):
+        overall, title = group.overall, group.part.title
 
-    def put(group: str, cells: Mapping[str, str]) -> None:
-        for column, text in cells.items():
-            table.put((title,), (group, column), text)
+        def put(heading: str, cells: Mapping[str, str], title: str = title) -> None:
+            for column, text in cells.items():
+                table.put((title,), (heading, column), text)
 
-    put(" ", {"Title": title})
-    queries = {"#Keyword": "n_queries"} if overall["n_queries"] > 1 else {}
-    put("Inputs", _counts(overall, {**queries, "#Targ": "n_target", "#NTarg": "n_nontarget", "#Sys": "n_detections"}))
-    decided = {"#CorDet": "n_hit", "#Cor!Det": "n_correct_nondetection", "#FA": "n_false_alarm", "#Miss": "n_miss"}
-    put("Actual Decision TWV Analysis", _counts(overall, decided))
-    put("Actual Decision TWV Analysis", _rates(overall, ""))
-    put("Actual Decision TWV Analysis", {"Dec. Tresh": _number(overall["actual_threshold"], ".4f")})
-    put("Maximum TWV Analysis", _rates(overall, "mtwv") | _threshold(overall["mtwv_threshold"], "   NaN"))
-    for measure, group in _BESTS.items():
-        if measure in overall:
-            put(f"{group} Analysis", _best(overall, _rates(overall, measure) | _threshold(math.nan)))
-    if "map" in overall:
-        put("Global Measures", _precision("MAP", overall["map"]))
+        put(" ", {"Title": title})
+        put("Parameters", {name: values[number] for name, values in differing.items()})
+        queries = {"#Keyword": "n_queries"} if overall["n_queries"] > 1 else {}
+        put(
+            "Inputs",
+            _counts(overall, {**queries, "#Targ": "n_target", "#NTarg": "n_nontarget", "#Sys": "n_detections"}),
+        )
+        decided = {"#CorDet": "n_hit", "#Cor!Det": "n_correct_nondetection", "#FA": "n_false_alarm", "#Miss": "n_miss"}
+        put("Actual Decision TWV Analysis", _counts(overall, decided))
+        put("Actual Decision TWV Analysis", _rates(overall, ""))
+        put("Actual Decision TWV Analysis", {"Dec. Tresh": _number(overall["actual_threshold"], ".4f")})
+        put("Maximum TWV Analysis", _rates(overall, "mtwv") | _threshold(overall["mtwv_threshold"], "NaN"))
+        for measure, heading in _BESTS.items():
+            if measure in overall:
+                put(f"{heading} Analysis", _best(overall, _rates(overall, measure) | _threshold(math.nan)))
+        if "map" in overall:
+            put("Global Measures", _precision("MAP", overall["map"]))
     return table
 
 
-def _blocks(title: str, evaluated: Evaluated, overall: Numbers, of_queries: Mapping[str, Numbers]) -> TextTable:
+def _blocks(evaluated: Evaluated, groups: Sequence[Group], *, whole: bool) -> TextTable:
+    """The block summary, which has measures on request of the `whole` only."""
     table = TextTable()
 
-    def put(row: Name, group: str, cells: Mapping[str, str]) -> None:
+    def put(row: Name, heading: str, cells: Mapping[str, str]) -> None:
         for column, text in cells.items():
-            table.put(row, (group, column), text)
+            table.put(row, (heading, column), text)
 
     rejected = {"#Corr!Det": "n_correct_nondetection"} if evaluated.segments else {}
     decided = {"#Targ": "n_target", "#Corr": "n_hit", **rejected, "#FA": "n_false_alarm", "#Miss": "n_miss"}
-    for query in sorted(evaluated.texts):
-        row = ("Keyword", query)
-        put(row, "MetaData", {"Text": evaluated.texts[query]})
-        if query not in of_queries and not evaluated.all_queries:
-            continue
-        own = of_queries.get(query, _NOWHERE)
-        of_decisions = _rates(own, "")
-        put(row, title, _counts(own, decided) | {"TWV": of_decisions["TWV"], "PFA": of_decisions["PFA"]})
-        put(row, title, {"PMISS": of_decisions["PMiss"]})
-        for measure, group in _BESTS.items():
-            if measure in overall:
-                threshold = own.get("otwv_threshold", math.nan) if measure == "otwv" else _SUPREMUM_THRESHOLD
-                put(row, group, _best(overall, _rates(own, measure) | _threshold(threshold)))
-        if "map" in overall:
-            put(row, "Global Measures", _precision("AP", own["ap"]))
+    for group in groups:
+        overall, title = group.overall, group.part.title
+        for query in group.listed:
+            row = ("Keyword", query)
+            put(row, "MetaData", {"Text": evaluated.texts[query]})
+            if query not in group.of_queries and not evaluated.all_queries:
+                continue
+            own = group.of_queries.get(query, _NOWHERE)
+            of_decisions = _rates(own, "")
+            put(row, title, _counts(own, decided) | {"TWV": of_decisions["TWV"], "PFA": of_decisions["PFA"]})
+            put(row, title, {"PMISS": of_decisions["PMiss"]})
+            for measure, heading in _BESTS.items():
+                if whole and measure in overall:
+                    threshold = own.get("otwv_threshold", math.nan) if measure == "otwv" else _SUPREMUM_THRESHOLD
+                    put(row, heading, _best(overall, _rates(own, measure) | _threshold(threshold)))
+            if whole and "map" in overall:
+                put(row, "Global Measures", _precision("AP", own["ap"]))
     totals, means = ("Summary", "Totals"), ("Summary", "Means")
-    averages = {name: overall[name] / (overall["n_queries"] or math.inf) for name in decided.values()}
-    of_decisions = _rates(overall, "")
-    put(totals, title, _counts(overall, decided))
-    put(means, title, _counts(averages, decided) | {"PFA": of_decisions["PFA"], "PMISS": of_decisions["PMiss"]})
-    put(("Summary", "TWV"), title, {"TWV": of_decisions["TWV"]})
-    for measure, group in _BESTS.items():
-        if measure in overall:
-            put(means, group, _best(overall, _rates(overall, measure)))
-    if "map" in overall:
-        put(means, "Global Measures", _precision("AP", overall["map"]))
+    for group in groups:
+        overall, title = group.overall, group.part.title
+        averages = {name: overall[name] / (overall["n_queries"] or math.inf) for name in decided.values()}
+        of_decisions = _rates(overall, "")
+        put(
+            totals,
+            title,
+            _counts(overall, {name: decided[name] for name in ("#FA", "#Miss", "#Targ", "#Corr")} | rejected),
+        )
+        put(means, title, _counts(averages, decided) | {"PFA": of_decisions["PFA"], "PMISS": of_decisions["PMiss"]})
+        put(("Summary", "TWV"), title, {"TWV": of_decisions["TWV"]})
+        for measure, heading in _BESTS.items():
+            if whole and measure in overall:
+                put(means, heading, _best(overall, _rates(overall, measure)))
+        if whole and "map" in overall:
+            put(means, "Global Measures", _precision("AP", overall["map"]))
     return table
 
 

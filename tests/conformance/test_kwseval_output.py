@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ BOTH = ("sum.txt", "bsum.txt")
 
 
 def written(
-    folder: Path, settings: dict[str, Any], into: Path | str, names: list[str] | None = None, **how: Any
+    folder: Path, settings: Mapping[str, Any], into: Path | str, names: list[str] | None = None, **how: Any
 ) -> list[str]:
     rttm = folder / "ref.rttm"
     evaluation = sws.open(
@@ -35,7 +36,7 @@ def written(
         queries=folder / "kwlist.xml",
         preset="openkws13",
         compat="kwseval",
-        settings={"evaluation": settings},
+        settings={"evaluation": dict(settings)},
     )
     measures = measures_of_tool("kwseval", names)
     result = sws.score(evaluation, measures, runs={"x": str(folder / "kwslist.xml")}, alignment=True, **how)
@@ -61,6 +62,35 @@ def test_files_of_own_cases(own_cases: Path, tmp_path: Path, case: str) -> None:
         assert (tmp_path / f"x.{ending}").read_bytes() == expected.read_bytes()
     aligned, expected = tmp_path / "x.alignment.csv", folder / "expected.alignment.csv"
     assert with_numbers(aligned.read_text()) == with_numbers(expected.read_text())
+
+
+WITH_INC = {"no_targets": "false_alarms_only"}
+CONDITIONS = {
+    "sources": ["source_type"],
+    "attributes": ["L"],
+    "patterns": ["query_pattern:^K[13-9]$", "query_pattern:^K[02]$"],
+}
+
+
+@pytest.mark.parametrize("kind", CONDITIONS)
+@pytest.mark.parametrize("settings", [{}, WITH_INC], ids=["targets", "inc"])
+def test_files_of_conditions(own_cases: Path, tmp_path: Path, kind: str, settings: dict[str, Any]) -> None:
+    """Sources differ in duration; r, a value of L, has queries without targets only."""
+    folder = own_cases / "kwseval/conditions"
+    written(folder, settings, tmp_path, by=CONDITIONS[kind])
+    for ending in ("cond.sum.txt", "cond.sum.csv", "cond.bsum.txt", "cond.bsum.csv"):
+        expected = folder / f"expected.{kind}.{'inc.' if settings else ''}{ending}"
+        assert (tmp_path / f"x.{ending}").read_bytes() == expected.read_bytes()
+
+
+def test_conditions_that_the_tool_does_not_have(own_cases: Path, tmp_path: Path) -> None:
+    """They are left out; those of several attributes have its title of a joint set."""
+    folder = own_cases / "kwseval/conditions"
+    written(folder, {}, tmp_path / "none", by=["n_words", "L,source_type", "oov_count"])
+    assert not list((tmp_path / "none").glob("*.cond.*"))
+    written(folder, {}, tmp_path / "some", by=["n_words", "L,L", "source_type:cts+splitcts"])
+    lines = (tmp_path / "some/x.cond.sum.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == ['"L-p X L-p"', '"L-q X L-q"', '"L-r X L-r"', '"cts+splitcts"']
 
 
 def test_tables_as_csv(own_cases: Path, tmp_path: Path) -> None:
@@ -161,22 +191,27 @@ def test_what_cannot_be_written(own_cases: Path, tmp_path: Path) -> None:
         sws.write(result, tmp_path, tool="kwseval", evaluation=documents)
 
 
-def numbers_of(lines: list[str]) -> list[list[float]]:
-    return [[float(text) for text in line.split()] for line in lines if line and not line.startswith("#")]
-
-
-def test_lines_of_the_error_tradeoff(own_cases: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("case", "settings"), [("optimum", {}), ("conditions", WITH_INC)])
+def test_lines_of_the_error_tradeoff(own_cases: Path, tmp_path: Path, case: str, settings: dict[str, Any]) -> None:
     """Up to the text of scores and the last of 15 digits (the tool adds up queries in the order of a hash)."""
-    folder = own_cases / "kwseval/optimum"
-    written(folder, {}, tmp_path)
-    found, expected = ((path).read_text() for path in (tmp_path / "x.det.dat", folder / "expected.det.dat"))
-    head, other = (re.split(r"\n(?=\d)", text, maxsplit=1)[0] for text in (found, expected))
+    folder = own_cases / "kwseval" / case
+    written(folder, settings, tmp_path)
+    wanted = folder / f"expected.{'inc.' if settings else ''}det.dat"
+    found, expected = ((path).read_text() for path in (tmp_path / "x.det.dat", wanted))
+    head, other = (re.split(r"\n(?=[\d.])", text, maxsplit=1)[0] for text in (found, expected))
     assert sorted(head.replace("( ", "(").split()) == sorted(other.split())
-    lines, others = (text.splitlines() for text in (found, expected))
-    for line, wanted in zip(numbers_of(lines), numbers_of(others), strict=True):
-        assert line == pytest.approx(wanted, rel=1e-12, abs=1e-16)
-    pairs = zip(found.splitlines(), expected.splitlines(), strict=False)
-    texts = [
-        pair for one, other in pairs for pair in zip(one.split()[1:], other.split()[1:], strict=True) if one[0] != "#"
-    ]
-    assert sum(one == other for one, other in texts) >= 0.8 * len(texts) > 100
+    lines, others = ([line.split() for line in text.splitlines() if line[0] != "#"] for text in (found, expected))
+    pairs = [pair for line, wanted in zip(lines, others, strict=True) for pair in zip(line, wanted, strict=True)]
+    for one, wanted in pairs:
+        assert one == wanted or float(one) == pytest.approx(float(wanted), rel=1e-12, abs=1e-15)
+    assert sum(one == other for one, other in pairs) >= 0.8 * len(pairs) > 50
+
+
+@pytest.mark.parametrize("case", ["inc", "inc-one", "inc-none"])
+def test_lines_of_the_error_tradeoff_with_few_targets(own_cases: Path, tmp_path: Path, case: str) -> None:
+    """With -inc, two queries of three have targets, one of three, and none: every byte of the lines."""
+    folder = own_cases / "kwseval" / case
+    written(folder, WITH_INC, tmp_path)
+    found, expected = (path.read_text().splitlines() for path in (tmp_path / "x.det.dat", folder / "expected.det.dat"))
+    assert len(found) == len(expected)
+    assert [line for line in found if line[0] != "#"] == [line for line in expected if line[0] != "#"]
