@@ -10,10 +10,8 @@ from numba import float64, int32, int64, njit, void
 
 from swsdask.kernels.compilation import column, kernel
 from swsdask.kernels.softplus import softplus_of
+from swsdask.kernels.sums import DIGIT
 from swsdask.model.trials import F64, I32, I64
-
-DIGIT = 32
-"""Bits of a digit."""
 
 _BLOCK = 512
 _FULL = 2**DIGIT - 1

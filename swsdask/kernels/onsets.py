@@ -81,7 +81,8 @@ _BLOCK = 512
 _NEAR = several(int64[::1], int32[::1])(
     column(int32),
     column(int32),
-    column(int64),
+    column(int32),
+    int64,
     column(int64),
     column(int32),
     column(int64),
@@ -96,6 +97,7 @@ _BEFORE = void(
     column(float64),
     column(int32),
     column(int32),
+    column(int32),
     column(int64),
     column(float64),
     column(int32),
@@ -108,7 +110,8 @@ _BEFORE = void(
 def near_onsets(
     query: I32,
     document: I32,
-    point: I64,
+    start: I32,
+    step: int,
     of_query: I64,
     group_document: I32,
     begins: I64,
@@ -119,7 +122,8 @@ def near_onsets(
 ) -> tuple[I64, I32]:
     """The rows of points with low <= point - onset <= high for some onset of their query and document, and its group.
 
-    `query`, `document` (-1: none) and `point` are columns of points. A group is a (query, document) with onsets: those
+    `query`, `document` (-1: none) and `start` are columns of points; the point of a start is the last whole `step` up
+    to it. A group is a (query, document) with onsets: those
     of query q are of_query[q] .. of_query[q + 1], each with its document (int32) and its onsets, ascending,
     onset[begins[g] : begins[g + 1]].
     """
@@ -139,11 +143,64 @@ def near_onsets(
             continue
         group = group_of[document[row]]
         begin, end = begins[group], begins[group + 1]
-        first = begin + np.searchsorted(onset[begin:end], point[row] - high)
-        if first < end and onset[first] <= point[row] - low:
+        point = start[row] // step * step
+        first = begin + np.searchsorted(onset[begin:end], point - high)
+        if first < end and onset[first] <= point - low:
             rows[found], groups[found] = row, group
             found += 1
     return rows[:found].copy(), groups[:found].copy()
+
+
+_RUN = 16
+"""Rows that are sorted by insertion."""
+
+
+@njit()
+def _ranks_behind(row: int, other: int, first: I32, score: F64, second: I32, third: I32) -> bool:
+    """Whether a row comes after another one; not if they are equal."""
+    if first[row] != first[other]:
+        return bool(first[row] > first[other])
+    if score[row] != score[other]:
+        return bool(score[row] < score[other])
+    if second[row] != second[other]:
+        return bool(second[row] > second[other])
+    return bool(third[row] > third[other])
+
+
+@kernel(int64[::1](column(int32), column(float64), column(int32), column(int32)))
+def in_rank_order(first: I32, score: F64, second: I32, third: I32) -> I64:
+    """The order of rows by `first`, by falling `score`, then by `second` and `third`; equal rows stay: int64 [n].
+
+    Runs are merged from the bottom up; two that are in order already are not compared further.
+    """
+    n = len(first)
+    order, merged = np.arange(n), np.empty(n, np.int64)
+    for begin in range(0, n, _RUN):
+        for place in range(begin + 1, min(begin + _RUN, n)):
+            row, at = order[place], place
+            while at > begin and _ranks_behind(order[at - 1], row, first, score, second, third):
+                order[at] = order[at - 1]
+                at -= 1
+            order[at] = row
+    width = _RUN
+    while width < n:
+        for begin in range(0, n - width, 2 * width):
+            middle, end = begin + width, min(begin + 2 * width, n)
+            if not _ranks_behind(order[middle - 1], order[middle], first, score, second, third):
+                continue
+            merged[begin:middle] = order[begin:middle]
+            left, right = begin, middle
+            for place in range(begin, end):
+                if left == middle:
+                    break
+                if right < end and _ranks_behind(merged[left], order[right], first, score, second, third):
+                    order[place] = order[right]
+                    right += 1
+                else:
+                    order[place] = merged[left]
+                    left += 1
+        width *= 2
+    return order
 
 
 @kernel(float64[::1](column(int32), column(int64), column(int64), column(int64), *PENALTY))
@@ -196,7 +253,8 @@ def count_before(
     query: I32,
     group: I16,
     score: F64,
-    place: I32,
+    document: I32,
+    places: I32,
     start: I32,
     offsets: I64,
     of_score: F64,
@@ -206,7 +264,8 @@ def count_before(
 ) -> None:
     """Add every point to `counts` int64 [n, n_groups] of the first of its query's chosen points that ranks after it.
 
-    The first columns are those of the points, `group` being that of their documents, `place` their order (-1: none).
+    The first columns are those of the points, `group` being that of their `document` (-1: none); `places` has the place
+    of each document in their order, the last one -1, of no document.
     The chosen points of query q, in rank order, are rows offsets[q] .. offsets[q + 1] of the columns `of_score`,
     `of_place`, `of_start`.
     """
@@ -231,7 +290,7 @@ def count_before(
                 chosen = begin + first[slot - 1]
                 if block[number] == scores[slot - 1]:
                     stop = begin + first[slot - 2] if slot > 1 else end
-                    p, t = place[at + number], start[at + number]
+                    p, t = places[document[at + number]], start[at + number]
                     while chosen < stop:
                         middle = (chosen + stop) >> 1
                         if _ranks_after(of_place[middle], of_start[middle], p, t):

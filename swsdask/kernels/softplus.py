@@ -84,9 +84,13 @@ def log1p_of_decay(t: float) -> float:
 
 @njit(error_model="numpy")
 def softplus_of(x: float) -> float:
-    """log(1 + e^x), and inf of inf and of `INFINITE`."""
-    x = np.inf if x >= INFINITE else x
-    return (x if x > 0.0 else 0.0) + log1p_of_decay(decay(abs(x)))
+    """log(1 + e^x), and inf of inf and of `INFINITE`.
+
+    What makes it infinite is added: a number put in the place of x is a case of its own to LLVM, which then computes
+    one cost at a time.
+    """
+    infinite = np.inf if x >= INFINITE else 0.0
+    return ((x if x > 0.0 else 0.0) + infinite) + log1p_of_decay(decay(abs(x)))
 
 
 @kernel(float64[::1](column(float64)), error_model="numpy")

@@ -85,7 +85,7 @@ class Decisions:
 
 def curves(scored: Scored) -> Iterator[Curve]:
     """The curves of every condition, from the lowest prior to the highest."""
-    priors = priors_of(scored)
+    priors = priors_of(scored.reference.prior_log_odds)
     for population in scored.populations:
         trials = censored(scored, population)
         if not trials.defined:

@@ -81,13 +81,14 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise, product
+from functools import cached_property, lru_cache
+from itertools import product
 from math import fsum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdask.kernels.sums import highest_behind, rounded_sums
 from swsdask.measures.averages import Population, Values
 from swsdask.measures.measure import Scored, kept
 from swsdask.measures.rankings import (
@@ -124,21 +125,23 @@ class RankedQueries:
     n_no_relevant: int
     n_missing: int
 
-    @property
+    @cached_property
     def averaged(self) -> Bool:
         """The queries that averages count."""
         return self.ranked | self.as_zero | self.as_nan
 
-    @property
+    @cached_property
     def n_averaged(self) -> int:
         """How many queries an average has."""
         return int(self.averaged.sum())
 
-    def mean(self, column: F64) -> float:
-        """The average of a column [n_queries]; NaN over no query."""
+    def means(self, columns: Mapping[str, F64]) -> dict[str, float]:
+        """The average of each column [n_queries]; NaN over no query."""
         if self.as_nan.any() or not self.n_averaged:
-            return float(np.nan)
-        return fsum(self._with_zeros(column)[self.averaged].tolist()) / self.n_averaged
+            return dict.fromkeys(columns, math.nan)
+        counted = np.concatenate([self._with_zeros(column)[self.averaged] for column in columns.values()])
+        sums = rounded_sums(counted, np.arange(len(columns) + 1) * self.n_averaged)
+        return dict(zip(columns, (sums / self.n_averaged).tolist(), strict=True))
 
     def geometric_mean(self, column: F64) -> float:
         """The geometric mean of a column [n_queries], values below `LEAST` counting as that; NaN over no query."""
@@ -159,7 +162,11 @@ class RankedQueries:
 
     def _with_zeros(self, column: F64) -> F64:
         """A column with 0 where a query counts as zero and has no number."""
-        return np.where(self.as_zero & np.isnan(column), 0.0, column)
+        return np.where(self.as_zero & np.isnan(column), 0.0, column) if self._some_as_zero else column
+
+    @cached_property
+    def _some_as_zero(self) -> bool:
+        return bool(self.as_zero.any())
 
 
 @kept
@@ -210,7 +217,7 @@ class MeanAveragePrecision:
         for population, level in product(scored.populations, scored.settings.average_precision.all_levels):
             queries = ranked_queries(scored, population, level)
             numbers = {
-                "map": queries.mean(ap_of_queries(scored, population, level)),
+                **queries.means({"map": ap_of_queries(scored, population, level)}),
                 "map_n_averaged": queries.n_averaged,
                 "map_n_no_relevant": queries.n_no_relevant,
                 "map_n_missing": queries.n_missing,
@@ -249,19 +256,13 @@ def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple
     """
     precision, before = of.precision, of.before
     if options.interpolation == "max" and len(precision):
-        precision = np.maximum(_highest_behind(precision, of.offsets), behind)
+        precision = np.maximum(highest_behind(precision, of.offsets), behind)
         before = np.maximum(before, precision)
         behind = float(precision[0])
     height = precision
     if options.integration == "trapezoid":
         height = np.where(np.isnan(before), precision, (before + precision) / 2)
     return rounded_sums(of.hits * height, of.offsets), behind
-
-
-def rounded_sums(terms: NDArray[np.floating[Any]], offsets: I64) -> F64:
-    """The sums of terms[offsets[i] : offsets[i + 1]], each rounded once."""
-    values = terms.tolist()
-    return np.array([fsum(values[begin:end]) for begin, end in pairwise(offsets.tolist())], np.float64)
 
 
 class RankedPrecision:
@@ -280,10 +281,12 @@ class RankedPrecision:
             columns = {name: _precision_at_rank(rankings, rank, options.ties) for name, rank in by_rank.items()}
             columns |= {
                 f"precision_at_recall@{recall!r}": precision
-                for recall, precision in zip(options.recalls, precisions_at_recalls(rankings, options), strict=True)
+                for recall, precision in zip(
+                    options.recalls, precisions_at_recalls(scored, population, level, options.recalls), strict=True
+                )
             }
             columns = named_at(level, columns)
-            yield population.overall({name: queries.mean(column) for name, column in columns.items()})
+            yield population.overall(queries.means(columns))
             yield queries.by_query(columns)
 
 
@@ -309,45 +312,39 @@ def hits_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
     return sums
 
 
-def precisions_at_recalls(rankings: Rankings, options: AveragePrecisionSettings) -> Iterator[F64]:
-    """The highest precision at a recall or a higher one, of each ranking: for each of the recalls that are set."""
+@kept
+def precisions_at_recalls(scored: Scored, population: Population, level: int, recalls: tuple[float, ...]) -> F64:
+    """The highest precision at a recall or a higher one: float64 [len(recalls), n_rankings]."""
+    options, rankings = scored.settings.average_precision, query_rankings(scored, population, level)
     of = steps(rankings, "group" if options.ties in WITHOUT_ORDER else options.ties)
-    highest = np.append(_highest_behind(of.precision, of.offsets), 0.0)
-    ranking = np.repeat(np.arange(len(rankings)), np.diff(of.offsets))
+    highest = np.append(highest_behind(of.precision, of.offsets), 0.0)
+    number = np.arange(len(rankings))
     most = int(max(of.recalled.max(initial=0.0), rankings.relevant.max(initial=0))) + 2
-    place = ranking * most + of.recalled.astype(np.int64)
-    levels, level = np.unique(rankings.relevant, return_inverse=True)
-    for recall in options.recalls:
-        if options.recall_rounding == "exact":
+    place = np.repeat(number, np.diff(of.offsets)) * most + of.recalled.astype(np.int64)
+    levels, of_level = np.unique(rankings.relevant, return_inverse=True)
+    hits = _hits_at_recalls(recalls, tuple(levels.tolist()), options.recall_rounding == "exact")[:, of_level]
+    first = np.searchsorted(place, number * most + hits)
+    reached = np.where(first < of.offsets[1:], highest[first], 0.0)
+    return np.where(rankings.relevant > 0, reached, np.nan)
+
+
+@lru_cache(maxsize=16)
+def _hits_at_recalls(recalls: tuple[float, ...], levels: tuple[int, ...], exact: bool) -> I64:
+    """With how many hits each recall is reached by each number of relevant trials: int64 [len(recalls), n_levels]."""
+    found = np.empty((len(recalls), len(levels)), np.int64)
+    for row, recall in enumerate(recalls):
+        if exact:
             over, under = Fraction(repr(recall)).as_integer_ratio()
-            wanted = [-(-over * relevant // under) for relevant in levels.tolist()]
+            found[row] = [-(-over * relevant // under) for relevant in levels]
         else:
-            wanted = [int(recall * relevant + 0.9) for relevant in levels.tolist()]
-        hits = np.array(wanted, np.int64)[level]
-        first = np.searchsorted(place, np.arange(len(rankings)) * most + hits)
-        reached = np.where(first < of.offsets[1:], highest[first], 0.0)
-        yield np.where(rankings.relevant > 0, reached, np.nan)
+            found[row] = [int(recall * relevant + 0.9) for relevant in levels]
+    return found
 
 
 def _sums(counts: I64 | Bool, offsets: I64) -> I64:
     """Sums of counts[offsets[i] : offsets[i + 1]]."""
     sums = np.append(0, np.cumsum(counts))[offsets]
     return np.diff(sums)
-
-
-def _highest_behind(values: F64, offsets: I64) -> F64:
-    """The highest of each value and those behind it in its list, values[offsets[i] : offsets[i + 1]].
-
-    Each round looks twice as far as the one before.
-    """
-    highest = values.copy()
-    end = np.repeat(offsets[1:], np.diff(offsets))
-    reach, longest = 1, int(np.diff(offsets).max(initial=0))
-    while reach < longest:
-        inside = np.flatnonzero(np.arange(reach, len(values)) < end[:-reach])
-        highest[inside] = np.maximum(highest[inside], highest[inside + reach])
-        reach *= 2
-    return highest
 
 
 def over(sums: F64 | I64, counts: I64) -> F64:

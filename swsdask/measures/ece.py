@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
 from swsdask.kernels import logistic
 from swsdask.kernels.softplus import softplus
+from swsdask.kernels.sums import window_sums
 from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.calibration import Affine, affine, pooled_blocks
 from swsdask.measures.cross_entropy import censored
@@ -38,7 +40,7 @@ _GRID = np.arange(-40, 41) / 4
 
 def curves(scored: Scored) -> Iterator[Curve]:
     """The four curves of every condition, from the lowest prior to the highest."""
-    priors = priors_of(scored)
+    priors = priors_of(scored.reference.prior_log_odds)
     for population in scored.populations:
         trials = censored(scored, population)
         if not trials.defined:
@@ -46,7 +48,7 @@ def curves(scored: Scored) -> Iterator[Curve]:
         fitted = affine(scored, population)
         _, blocks = pooled_blocks(scored, population)
         costs = {
-            "ece_default": [prior_entropy(x) for x in priors.tolist()],
+            "ece_default": _prior_entropies(scored.reference.prior_log_odds),
             "ece_actual": np.full(len(priors), np.inf) if fitted.infinite else costs_over_priors(fitted.scores, priors),
             "ece_affine": _mapped_costs(fitted, priors),
             "ece_pav": blocks.costs(trials.n_target, trials.n_nontarget, priors.tolist()),
@@ -57,9 +59,17 @@ def curves(scored: Scored) -> Iterator[Curve]:
             yield Curve(population.condition.name, name, -priors, priors, bits)
 
 
-def priors_of(scored: Scored) -> F64:
-    """The prior log-odds at which curves have points, ascending."""
-    return np.union1d(_GRID, [scored.reference.prior_log_odds])
+@lru_cache(maxsize=2)
+def priors_of(prior_log_odds: float) -> F64:
+    """The prior log-odds at which curves have points, ascending; that of the evaluation is one."""
+    priors: F64 = np.union1d(_GRID, [prior_log_odds])
+    priors.flags.writeable = False
+    return priors
+
+
+@lru_cache(maxsize=2)
+def _prior_entropies(prior_log_odds: float) -> F64:
+    return np.array([prior_entropy(x) for x in priors_of(prior_log_odds).tolist()])
 
 
 def _mapped_costs(fitted: Affine, priors: F64) -> F64:
@@ -110,8 +120,7 @@ def _costs_of_near(x: F64, share: F64, steps: I64) -> F64:
     moments = np.array([np.bincount(point - first, term) for term in terms])
     lowest, n_points = int(steps.min()), moments.shape[1]
     derivatives = _softplus_derivatives(np.arange(first + lowest, first + n_points + steps.max()) / _PER_UNIT)
-    begins = (steps - lowest).tolist()
-    return np.array([np.sum(moments * derivatives[:, at : at + n_points]) for at in begins])
+    return window_sums(moments, derivatives, steps - lowest)
 
 
 def _softplus_derivatives(x: F64) -> F64:

@@ -23,7 +23,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from swsdask.measures.averages import Values
+from swsdask.kernels.sums import rounded_sums, running_sums
+from swsdask.measures.averages import Values, ratio
 from swsdask.measures.measure import Scored
 from swsdask.model.trials import I64
 from swsdask.statistics.onsets import Onsets, PointsBefore, onset_counts
@@ -52,12 +53,10 @@ class GeneralisedAveragePrecision:
             rank = in_front[points] + again + 1
             inside = np.flatnonzero(groups[used.group[points]])
             earned, rank = used.earned[points[inside]], rank[inside]
-            bounds = np.searchsorted(points[inside], offsets).tolist()
+            bounds = np.searchsorted(points[inside], offsets)
             n_onsets = onset_counts(reference)[:, groups].sum(axis=1)
-            gap = np.full(reference.n_queries, np.nan)
-            for query in np.flatnonzero(population.queries & (n_onsets > 0)).tolist():
-                own = slice(bounds[query], bounds[query + 1])
-                gap[query] = fsum((np.cumsum(earned[own]) / rank[own]).tolist()) / n_onsets[query]
+            sums = rounded_sums(running_sums(earned, bounds) / rank, bounds)
+            gap = ratio(sums, np.where(population.queries, n_onsets, 0))
             averaged = gap[~np.isnan(gap)]
             yield population.overall({"mgap": fsum(averaged.tolist()) / (len(averaged) or np.nan)})
             yield population.by_query({"gap": gap})

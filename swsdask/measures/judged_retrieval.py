@@ -45,7 +45,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from swsdask.measures.average_precision import hits_at_rank, over, ranked_queries, rounded_sums
+from swsdask.kernels.sums import rounded_sums
+from swsdask.measures.average_precision import hits_at_rank, over, ranked_queries
 from swsdask.measures.averages import Values
 from swsdask.measures.measure import Scored
 from swsdask.measures.rankings import JUDGED, NEEDS, JudgedRankings, Rankings, judged_rankings, query_rankings
@@ -79,7 +80,7 @@ class GradedRetrieval:
         for population in scored.populations:
             queries = ranked_queries(scored, population, RELEVANT)
             columns = _graded(judged_rankings(scored, population), scored.settings.average_precision)
-            yield population.overall({name: queries.mean(column) for name, column in columns.items()})
+            yield population.overall(queries.means(columns))
             yield queries.by_query(columns)
 
 
@@ -112,7 +113,7 @@ class JudgedRetrieval:
                 columns = _binary(judged, level)
                 columns |= _at_ranks(query_rankings(scored, population, level), options)
                 nonrelevant = judged.sums((judged.grade >= 0) & (judged.grade < level))
-                numbers = {name: queries.mean(column) for name, column in columns.items()}
+                numbers = queries.means(columns)
                 numbers["gm_bpref"] = queries.geometric_mean(columns["bpref"])
                 numbers["n_nonrelevant_judged"] = int(nonrelevant[queries.averaged].sum())
                 yield population.overall(named_at(level, numbers))

@@ -32,21 +32,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
-from math import fsum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from swsdask.kernels.sums import rounded_sums
 from swsdask.measures.average_precision import (
     ap_of_queries,
     hits_at_rank,
     over,
     precisions_at_recalls,
     ranked_queries,
-    rounded_sums,
 )
-from swsdask.measures.averages import Values
+from swsdask.measures.averages import Population, Values
 from swsdask.measures.measure import Scored
 from swsdask.measures.rankings import JUDGED, NEEDS, Rankings, query_rankings
 from swsdask.model.measures import named_at
@@ -89,8 +87,9 @@ class RankedRetrieval:
                 "n_relevant": rankings.relevant,
                 "n_relevant_retrieved": retrieved,
             }
-            columns = {**_of_ranks(rankings, options), **_of_sets(rankings, retrieved)}
-            means = {name: queries.mean(column) for name, column in columns.items()}
+            eleven = {"eleven_point_precision": _eleven_point_precision(scored, population, level)}
+            columns = {**_of_ranks(rankings, options), **eleven, **_of_sets(rankings, retrieved)}
+            means = queries.means(columns)
             means["gm_map"] = queries.geometric_mean(ap_of_queries(scored, population, level))
             sums = {name: int(column[queries.averaged].sum()) for name, column in counts.items()}
             yield population.overall(named_at(level, {**means, **sums}))
@@ -117,10 +116,13 @@ def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
     for persistence in options.persistences:
         weights = (1.0 - persistence) * _powers(persistence, rank - 1)
         columns[f"rbp@{persistence!r}"] = _where_relevant(_sums(weights, rankings), rankings)
-    points = precisions_at_recalls(rankings, options.model_copy(update={"recalls": _ELEVEN}))
-    eleven = zip(*(column.tolist() for column in points), strict=True)
-    columns["eleven_point_precision"] = np.array([fsum(each) / len(_ELEVEN) for each in eleven], np.float64)
     return columns
+
+
+def _eleven_point_precision(scored: Scored, population: Population, level: int) -> F64:
+    points = precisions_at_recalls(scored, population, level, _ELEVEN)
+    offsets = np.arange(points.shape[1] + 1) * len(_ELEVEN)
+    return rounded_sums(points.T.ravel(), offsets) / len(_ELEVEN)
 
 
 def _of_sets(rankings: Rankings, retrieved: I64) -> dict[str, F64]:
@@ -141,7 +143,7 @@ def _powers(base: float, exponents: I64) -> F64:
     return np.append(1.0, np.cumprod(np.full(last, base)))[np.minimum(exponents, last)]
 
 
-def _sums(terms: NDArray[np.floating[Any]], rankings: Rankings) -> F64:
+def _sums(terms: F64, rankings: Rankings) -> F64:
     """The sums of terms of hits, of each ranking, each rounded once."""
     return rounded_sums(terms, rankings.hit_offsets)
 

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.kernels.entropy import DIGIT, add_costs
+from swsdask.kernels.entropy import add_costs
 from swsdask.kernels.softplus import softplus
+from swsdask.kernels.sums import DIGIT, rounded_integers
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
 from swsdask.statistics.counts import groups, stretches
 from swsdask.statistics.statistic import Statistic
@@ -69,26 +70,18 @@ class ExactSums:
 
     def total(self, strata: Bool) -> float:
         """The sum over some strata, bool [n_queries, n_groups], rounded once, to the nearest float."""
-        return self._rounded(self.digits[strata].sum(axis=0, dtype=np.int64).tolist())
+        return float(self._rounded(self.digits[strata].sum(axis=0, dtype=np.int64, keepdims=True))[0])
 
     def by_query(self, groups: Bool) -> F64:
         """The sum of every query over some groups of documents, bool [n_groups], each rounded once: [n_queries]."""
-        sums = self.digits[:, groups].sum(axis=1, dtype=np.int64)
-        return np.array([self._rounded(each) for each in sums.tolist()], np.float64)
+        return self._rounded(self.digits[:, groups].sum(axis=1, dtype=np.int64))
 
     @property
     def _end(self) -> int:
         return self.first + int(self.digits.shape[2])
 
-    def _rounded(self, digits: list[int]) -> float:
-        whole = 0
-        for digit in reversed(digits):
-            whole = (whole << DIGIT) + digit
-        exponent = DIGIT * self.first - _LOWEST
-        try:
-            return float(whole << exponent) if exponent >= 0 else whole / (1 << -exponent)
-        except OverflowError:
-            return float("inf")
+    def _rounded(self, digits: I64) -> F64:
+        return rounded_integers(np.ascontiguousarray(digits), DIGIT * self.first - _LOWEST)
 
 
 def room(ends: F64) -> tuple[int, int]:

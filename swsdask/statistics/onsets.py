@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.kernels.onsets import count_before, near_onsets, use_onsets
+from swsdask.kernels.onsets import count_before, in_rank_order, near_onsets, use_onsets
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
 from swsdask.statistics.counts import groups
 from swsdask.statistics.statistic import OfDetections, Statistic
@@ -56,11 +56,11 @@ class Onsets(OfDetections):
         step, penalty = reference.replay
         onsets = _onsets(reference)
         document, start = _points(trials)
-        point = _stepped(start, step)
         rows, group = near_onsets(
             trials.query,
             document,
-            point,
+            start,
+            step,
             onsets.of_query,
             onsets.document,
             onsets.begins,
@@ -69,9 +69,9 @@ class Onsets(OfDetections):
             float(penalty.at[-1]),
             reference.n_documents,
         )
-        order = np.lexsort((start[rows], -trials.score[rows], group))
+        order = in_rank_order(group, trials.score[rows], start[rows], start[rows])
         rows = rows[order]
-        earned = use_onsets(group[order], point[rows], onsets.begins, onsets.time, *penalty)
+        earned = use_onsets(group[order], _stepped(start[rows], step), onsets.begins, onsets.time, *penalty)
         rows, earned = rows[earned > 0], earned[earned > 0]
         place = _places(reference)[document[rows]]
         used = (trials.query[rows], groups(trials, rows), trials.score[rows] + 0.0, place, start[rows], earned)
@@ -101,7 +101,7 @@ class Onsets(OfDetections):
 
     def _ranked(self) -> Self:
         """The same points in order. Those that agree in query, score, place and start are of one cell, and stay."""
-        order = np.lexsort((self.start, self.place, -self.score, self.query))
+        order = in_rank_order(self.query, self.score, self.place, self.start)
         return type(self)(*(column[order] for column in vars(self).values()))
 
 
@@ -146,7 +146,8 @@ class PointsBefore(OfDetections):
             trials.query,
             np.zeros(len(trials), np.int16) if trials.group is None else trials.group,
             trials.score,
-            _places(reference)[document],
+            document,
+            _places(reference),
             start,
             prepared.offsets(reference.n_queries),
             prepared.score,

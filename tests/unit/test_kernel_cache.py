@@ -51,9 +51,9 @@ def test_an_edit_of_a_helper_moves_the_number(tmp_path: Path) -> None:
 
     assert here_and_in_a_worker() == "0.6931471805599453 0.6931471805599453\n"
     helper = tmp_path / "swsdask" / "kernels" / "softplus.py"
-    source, end = helper.read_text(), "return (x if x > 0.0 else 0.0) +"
+    source, end = helper.read_text(), "return ((x if x > 0.0 else 0.0) + infinite) +"
     assert source.count(end) == 1
-    helper.write_text(source.replace(end, "return 1.0 + (x if x > 0.0 else 0.0) +"))
+    helper.write_text(source.replace(end, "return 1.0 + ((x if x > 0.0 else 0.0) + infinite) +"))
     assert here_and_in_a_worker() == "1.6931471805599454 1.6931471805599454\n"
     assert len(list(tmp_path.glob("kept/swsdask-*"))) == 2
 
