@@ -1,16 +1,15 @@
 """The study of intervals and tests with its bounds: `python -m tests.study [SEED [EVALUATIONS]]`.
 
 Of simulated evaluations with a known true value, 92 to 98 % of the 95 % intervals must hold it, and tests at 5 % must
-reject that equal systems are equal in 3 to 7 %. The standard error of a share over 4000 evaluations is .35 points, so
-the bounds hold for any seed unless something is wrong. The suite itself has a smaller study with wider bounds
-(`tests/cli/test_simulate_compare.py`).
+reject that equal systems are equal in 3 to 7 %. `interval_study.EVALUATIONS` says why so many are simulated. The suite
+itself has a smaller study with wider bounds (`tests/cli/test_simulate_compare.py`).
 """
 
 from __future__ import annotations
 
 import sys
 
-from swsdask.comparison.interval_study import study
+from swsdask.comparison.interval_study import EVALUATIONS, N_QUERIES, REPLICATES, study
 from swsdask.execution.local import ThreadExecutor
 from swsdask.model.comparison import CoverageStudy
 
@@ -27,10 +26,10 @@ def outside(made: CoverageStudy) -> list[str]:
     return wrong
 
 
-def main(seed: int = 1993, evaluations: int = 4000) -> list[str]:
+def main(seed: int = 1993, evaluations: int = EVALUATIONS) -> list[str]:
     """Print the shares, and return what is out of bounds."""
-    print(f"seed {seed}, {evaluations} evaluations of 200 queries, 500 replicates", flush=True)
-    made = study(seed, evaluations, ThreadExecutor(2), replicates=500)
+    print(f"seed {seed}, {evaluations} evaluations of {N_QUERIES} queries, {REPLICATES} replicates", flush=True)
+    made = study(seed, evaluations, ThreadExecutor(2))
     for row in made.rows:
         print(f"{row['measure']:5} {row['name']:20} {row['share']:.4f}")
     return outside(made)

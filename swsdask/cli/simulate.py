@@ -99,9 +99,9 @@ def discovery(out: Path, seed: int, phones: int) -> None:
 
 @simulate.command("compare", short_help="How often intervals cover the truth, and tests reject it.")
 @click.option("--seed", type=click.IntRange(0), default=1993, help="Another seed, other evaluations (1993).")
-@click.option("--evaluations", type=click.IntRange(1, 100_000), default=400, help="How many are simulated (400).")
+@click.option("--evaluations", type=click.IntRange(1, 100_000), default=4000, help="How many are simulated (4000).")
 @click.option("--queries", type=click.IntRange(2), default=200, help="How many queries each has (200).")
-@click.option("--replicates", type=click.IntRange(1), default=2000, help="How often queries are drawn again (2000).")
+@click.option("--replicates", type=click.IntRange(1), default=500, help="How often queries are drawn again (500).")
 @engine_options
 @click.option("--out", metavar="DIRECTORY", callback=writable_place, help="Write compare.html, compare.json.")
 @format_option

@@ -84,6 +84,11 @@ class Population:
         there = queries if self.absent is None else queries & ~self.absent
         return there if self.added is None else there | self.added
 
+    def of_present(self, here: Bool, anywhere: Bool) -> Population:
+        """The same without queries that are absent: which are present in the condition, and which in any document."""
+        added = ~anywhere if self.condition.by_query_pattern else None
+        return replace(self, absent=anywhere & ~here, added=added)
+
     @cached_property
     def nontargets(self) -> I64:
         """N_nt, 0 or less where a query has none."""
@@ -181,17 +186,18 @@ def counts_present_only(settings: EvaluationSettings) -> bool:
 
 def populations_present(reference: Reference, counts: Counts) -> tuple[Population, ...]:
     """The queries of every condition without those that are absent there, from the counts of one system."""
-    trials = (counts.mapped + counts.unmapped).sum(axis=2)
-    present = (reference.targets > 0) | (trials > 0)
-    anywhere = present.any(axis=1)
+    there = present(reference, counts)
+    anywhere = np.logical_or.reduce(there, axis=1)
     return tuple(
-        replace(
-            population,
-            absent=anywhere & ~present[:, population.condition.groups].any(axis=1),
-            added=~anywhere if population.condition.by_query_pattern else None,
-        )
+        population.of_present(np.logical_or.reduce(there[:, population.condition.groups], axis=1), anywhere)
         for population in populations(reference)
     )
+
+
+def present(reference: Reference, counts: Counts) -> Bool:
+    """The strata that have targets or trials: bool [n_queries, n_groups]."""
+    there: Bool = (reference.targets > 0) | ((counts.mapped + counts.unmapped).sum(axis=2) > 0)
+    return there
 
 
 def ratio(counts: I64 | F64, totals: I64) -> F64:

@@ -188,6 +188,10 @@ class EventHits(OfEvents):
         """The events of both parts together."""
         return type(self)(self.hits.merge(other.hits), self.further + other.further)
 
+    def drawn(self, times: I64) -> Self:
+        """The events with each group of documents so many times, int64 [n_groups]; all in one group."""
+        return type(self)(self.hits.drawn(times), self.further)
+
 
 class EventQueryRanks(OfEvents, QueryRanks):
     """The ranking of every query's events."""

@@ -94,12 +94,13 @@ def _average(sample: Any) -> Callable[[Any], float]:
 
 def _best(sample: BestThreshold) -> Callable[[Any], float]:
     per_target, per_nontarget = 1 / sample.targets, sample.beta / sample.nontargets
+    last = np.append(np.diff(sample.level) > 0, True)
 
     def statistic(drawn: Any) -> float:
         weights = np.bincount(drawn, minlength=len(sample.targets)) / len(drawn)
         gains = (weights * per_target)[sample.query] * sample.hits
         losses = (weights * per_nontarget)[sample.query] * sample.false_alarms
-        return float(max(0.0, np.cumsum(gains - losses)[sample.last].max()))
+        return float(max(0.0, np.cumsum(gains - losses)[last].max()))
 
     return statistic
 

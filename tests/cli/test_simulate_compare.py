@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from swsdask.cli.simulate import compare
 from swsdask.comparison import interval_study
 from swsdask.execution.local import SerialExecutor, ThreadExecutor
 from swsdask.model.comparison import CoverageStudy
@@ -56,6 +57,12 @@ def test_a_table_a_page_and_files(swsdask: Callable[..., Outcome], tmp_path: Pat
     found = json.loads((tmp_path / "new" / "compare.json").read_text())
     assert [(row["measure"], row["name"]) for row in found["rows"]] == list(interval_study.NAMES)
     assert json.loads(swsdask("simulate", "compare", *few, "--format", "json").out) == found
+
+
+def test_the_size_of_a_study_is_that_of_the_bounds() -> None:
+    defaults = {option.name: option.default for option in compare.params}
+    sizes = interval_study.EVALUATIONS, interval_study.N_QUERIES, interval_study.REPLICATES
+    assert (defaults["evaluations"], defaults["queries"], defaults["replicates"]) == sizes
 
 
 def test_the_page_has_a_dot_for_every_row(made: CoverageStudy) -> None:

@@ -99,44 +99,57 @@ def test_a_replicate_has_the_numbers_of_scoring_it(
 
 
 @pytest.mark.parametrize(
-    ("replicates", "chosen"),
+    ("replicates", "chosen", "by"),
     [
-        (3, {"compat": "none"}),
-        (2, {"compat": "kwseval", "no_targets": "exclude"}),
-        (2, {"trials": "segment", "average_precision": {"ties": "expected"}}),
-        (2, {"trials": "document"}),
-        (2, {"trials": "document", "compat": "mediaeval", "impute": "min"}),
+        (2, {"compat": "none"}, ""),
+        (2, {"compat": "kwseval", "no_targets": "exclude"}, ""),
+        (2, {"trials": "segment", "average_precision": {"ties": "expected"}}, ""),
+        (2, {"trials": "document"}, ""),
+        (2, {"trials": "document", "compat": "mediaeval", "impute": "min"}, ""),
+        (2, {"compat": "kwseval", "no_targets": "false_alarms_only"}, ""),
+        (2, {"compat": "kwseval", "no_targets": "false_alarms_only"}, "document_pattern:_000[1-4](-|$)"),
+        (2, {"compat": "kwseval", "no_targets": "false_alarms_only"}, "query_pattern:sim-00.[1-5](#|$)"),
+        (2, {"average_precision": {"duplicates": "ignore", "score_floor": 2.0}}, ""),
+        (2, {"trials": "segment", "average_precision": {"duplicates": "false-positive", "ties": "best"}}, ""),
     ],
 )
 def test_a_replicate_of_documents_has_the_numbers_of_scoring_it(
-    files: Path, once: Path, tmp_path: Path, replicates: int, chosen: dict[str, Any]
+    files: Path, once: Path, tmp_path: Path, replicates: int, chosen: dict[str, Any], by: str
 ) -> None:
     """Documents and queries stand in the files as often as they were drawn."""
     files = once if chosen.get("compat") == "mediaeval" else files
     every = [name for name in EVERY if name not in UNDEFINED.get(chosen.get("compat", "none"), ())]
     asked = {"evaluation": {"operating_point": {"beta": 20.0}, **chosen}}
-    evaluation = sws.open(files, settings=asked)
-    result, by_condition, _, n_documents = sample_evaluation(evaluation, every, str(files / "runs"), documents=True)
-    samples = by_condition["all"]
+    evaluation, runs = sws.open(files, settings=asked), [str(path) for path in sorted((files / "runs").iterdir())]
+    runs = runs[:1] if by.startswith("query") else runs  # queries that are nowhere differ from run to run
+    result, by_condition, _, n_documents = sample_evaluation(evaluation, every, runs, by.split(), documents=True)
+    condition = by.replace("_pattern:", "~") or "all"
+    samples = by_condition[condition]
     assert set(samples) == set(every)
-    queries = query_numbers(result, "all", ["n_target"]).queries
-    documents = sorted(set(evaluation.archive.documents["document"].to_pylist()))
-    assert n_documents == {"all": len(documents)}
+    queries = query_numbers(result, condition, ["n_target"]).queries
+    ids = sorted(set(evaluation.archive.documents["document"].to_pylist()))
+    pattern = re.compile(by.removeprefix("document_pattern:") if by.startswith("document") else "")
+    documents = [document for document in ids if pattern.search(document)]
+    assert n_documents[condition] == len(documents)
     drawn = bootstrap_weights(4, replicates, len(documents), DOCUMENTS)
     weights = np.vstack([bootstrap_weights(4, replicates, len(queries)), drawn])
-    for by_system in samples.values():
-        for sample in by_system.values():
-            assert sample.replicates(np.ones_like(weights))[0] == pytest.approx(sample.value, nan_ok=True)
+    for row in result.table.to_pylist():
+        if row["query"] is None and row["measure"] in every and row["condition"] == condition:
+            sample = samples[row["measure"]][row["system"]]
+            assert sample.replicates(np.ones_like(weights))[0] == pytest.approx(row["value"], rel=1e-12, nan_ok=True)
+            assert sample.value == pytest.approx(row["value"], rel=1e-12, nan_ok=True)
     found = {(m, system): s.replicates(weights) for m, by_system in samples.items() for system, s in by_system.items()}
     others = dict.fromkeys(set(re.findall('kwid="([^"]*)"', (files / "sim.kwlist.xml").read_text())) - {*queries}, 1)
     for replicate in range(replicates):
         half, target = tmp_path / f"{replicate}-documents", tmp_path / str(replicate)
-        write_drawn_documents(files, half, dict(zip(documents, drawn[:, replicate].tolist(), strict=True)))
+        times = dict.fromkeys(ids, 1) | dict(zip(documents, drawn[:, replicate].tolist(), strict=True))
+        write_drawn_documents(files, half, times)
         write_replicate(half, target, others | dict(zip(queries, weights[:, replicate].tolist(), strict=False)))
-        again = sws.score(sws.open(target, settings=asked), every, runs=str(target / "runs"))
+        again = sws.score(sws.open(target, settings=asked), every, runs=str(target / "runs"), by=by.split())
         for row in again.table.to_pylist():
-            if row["query"] is None and row["measure"] in every:
-                number = found[row["measure"], row["system"]][replicate]
+            place = row["measure"], row["system"]
+            if row["query"] is None and row["condition"] == condition and place in found:
+                number = found[place][replicate]
                 assert number == pytest.approx(row["value"], rel=1e-12, abs=1e-12, nan_ok=True), row
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from swsdask.measures.averages import Population, counts_present_only
+from swsdask.measures.averages import Population
 from swsdask.measures.measure import Scored
 from swsdask.measures.names import family_name
 from swsdask.measures.resampling.calibration import ResampledAffine, ResampledCrossEntropy
@@ -51,14 +51,8 @@ NAMES = tuple(name for family in FAMILIES for name in family.names)
 
 def document_refusal(settings: EvaluationSettings) -> str | None:
     """Name the settings that keep a measure from being resampled by documents; None if there are none."""
-    if counts_present_only(settings):
-        return f"compat={settings.compat}, no_targets={settings.no_targets}"
     rule = settings.average_precision.rule(settings.trials)
-    if rule.order is not None:
-        return f"documents drawn and average_precision.ties={rule.order}"
-    if rule.duplicates is not None:
-        return f"documents drawn and average_precision.duplicates={rule.duplicates}"
-    return None
+    return None if rule.order is None else f"documents drawn and average_precision.ties={rule.order}"
 
 
 class Samples:

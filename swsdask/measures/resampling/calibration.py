@@ -129,8 +129,12 @@ class AffineFits:
         ((_, trials),) = self.pool.replicates(every)
         return self._fit(trials, every[:, 0], NOTHING) if trials.defined else NOTHING
 
+    @np.errstate(divide="ignore", over="ignore", invalid="ignore")
     def _near(self, trials: Censored, weights: I32) -> tuple[F64, Bool]:
-        """The least cost of replicates whose imputed trials have one score, and for which of them it is known."""
+        """The least cost of replicates whose imputed trials have one score, and for which of them it is known.
+
+        It is not known where something overflows.
+        """
         costs, known = np.empty(weights.shape[1]), np.zeros(weights.shape[1], np.bool_)
         if self._given is None:
             return costs, known
@@ -143,8 +147,7 @@ class AffineFits:
             bound: F64 = np.zeros(1)
             for side, (given, n_trials, imputed) in enumerate(zip(self._given, *numbers, strict=True)):
                 at_score = TrialCosts.of(self._x(score), np.ones(1), np.zeros(1, np.int64), 1, target=side == 0)
-                with np.errstate(divide="ignore"):
-                    share = sigmoid((1, -1)[side] * self.prior_log_odds) / n_trials[own].astype(np.float64)
+                share = sigmoid((1, -1)[side] * self.prior_log_odds) / n_trials[own].astype(np.float64)
                 for part, weight in ((given, times), (at_score, imputed[np.newaxis, own].astype(np.float64))):
                     polynomials, bounds = part.weighed(np.ascontiguousarray(weight))
                     coefficients, bound = coefficients + polynomials * share, bound + bounds * share

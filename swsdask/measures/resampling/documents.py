@@ -4,15 +4,15 @@ The statistics keep every document apart, as a group of its own. A replicate fir
 (`statistics.statistic.Drawable`), each as often as it was drawn, and so of the numbers of targets and of trials; what
 is left is an evaluation whose measures with weights of queries are those of `measures.resampling`. So a measure of a
 replicate is that of an evaluation in which queries and documents stand as often as they were drawn. Which queries are
-averaged follows from the targets in the documents drawn. The operating point is that of the evaluation. Documents that
-the ECF does not have are not drawn: they stay. Where points of replay are ranked (GAP), the copies of a point follow
-each other.
+averaged follows from the targets in the documents drawn, under KWSEval's -inc from the detections there too; a query
+that counts only then, as it is nowhere at all, counts once. The operating point is that of the evaluation. Documents
+that the ECF does not have are not drawn: they stay. Where points of replay are ranked (GAP), the copies of a point
+follow each other.
 
 What it takes: counts by query and document, 80 bytes each for every system, and 8 to 24 bytes for each of them and each
 score of a hit of the query, where rankings or thresholds by query are requested.
 
-Not covered is AP with rules that order equal scores or rank events of their own: their statistics do not keep documents
-apart.
+Not covered are rules that order equal scores: their statistics do not keep documents apart.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ import numpy as np
 
 from swsdask.measures import select
 from swsdask.measures.average_precision import ap_of_queries, ranked_queries
-from swsdask.measures.averages import Population
+from swsdask.measures.averages import Population, counts_present_only, present
 from swsdask.measures.measure import Scored
 from swsdask.measures.resampling.queries import drawn_queries, places
 from swsdask.model.retrieval import RELEVANT
 from swsdask.model.samples import AVERAGED, Averages, Sample
-from swsdask.model.trials import F64, I32, I64, Bool, Condition
+from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Drawable
 
@@ -77,7 +77,7 @@ class DrawnSystem:
             drawn = self._drawn(of_document[:, number], self.queries[of_query[:, number] == 0])
             (population,) = drawn.populations
             rows = places(self.queries, drawn.reference.n_queries)[drawn_queries(drawn, population)]
-            own = np.ascontiguousarray(of_query[rows, number : number + 1])
+            own = np.where(rows < 0, 1, of_query[rows, number]).astype(np.int32)[:, np.newaxis]
             for measure, sample in self._samples(drawn, population).items():
                 found[measure][number] = sample.replicates(own)[0]
         return found
@@ -85,7 +85,8 @@ class DrawnSystem:
     def _drawn(self, weights: I32, absent: I64) -> Scored:
         """The evaluation of some documents, all in one group, and of this condition only.
 
-        Queries that are `absent`, because they were not drawn, have no score that imputed trials could take.
+        Queries that are `absent`, because they were not drawn, have no score that imputed trials could take; of others
+        they could take one in any document of the run.
         """
         reference, condition, settings = self.scored.reference, self.population.condition, self.scored.settings
         times = condition.groups.astype(np.int64)
@@ -95,6 +96,8 @@ class DrawnSystem:
         whole = np.ones(1, np.bool_)
         statistics = self.scored.statistics.items()
         counts = self.scored[Counts].drawn(times)
+        elsewhere = self.scored[Counts].lowest[:, ~condition.groups].min(axis=1, initial=np.inf, keepdims=True)
+        np.minimum(counts.lowest, elsewhere, out=counts.lowest)
         counts.lowest[absent] = np.inf
         occurrences = np.repeat(
             np.arange(len(reference.document)), times[reference.group_of_document[reference.document]]
@@ -110,12 +113,22 @@ class DrawnSystem:
                 targets=targets[:, np.newaxis],
                 class_of=np.zeros((reference.n_queries, 1), np.int32),
                 n_classes=1,
-                conditions=(Condition(condition.name, condition.asked, queries, whole, self.trials(times)),),
+                conditions=(replace(condition, queries=queries, groups=whole, n_trials=self.trials(times)),),
             ),
             settings,
         )
         found.weights = self.scored.weights
+        if counts_present_only(settings):
+            (here,) = present(found.reference, counts).T
+            found.populations = tuple(each.of_present(here, here | self._elsewhere) for each in found.populations)
         return found
+
+    @cached_property
+    def _elsewhere(self) -> Bool:
+        """The queries that are present in documents that the condition does not have: bool [n_queries]."""
+        there = present(self.scored.reference, self.scored[Counts])
+        elsewhere: Bool = np.logical_or.reduce(there[:, ~self.population.condition.groups], axis=1)
+        return elsewhere
 
     def _samples(self, drawn: Scored, population: Population) -> dict[str, Sample]:
         """Return the sample of each measure, for weights of queries."""
