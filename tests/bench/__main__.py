@@ -24,6 +24,7 @@ BENCHES = (
     "comparing",
     "discovery",
     "small",
+    "pages",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
