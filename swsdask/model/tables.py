@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
+from swsdask.model.trials import I64
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +36,26 @@ def decoded(table: pa.Table) -> pa.Table:
     """The table with strings in place of codes."""
     fields = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))
+
+
+def places_of(column: pa.ChunkedArray, names: Sequence[str]) -> I64:
+    """The place of every row's name among some distinct names, -1 of others: names are compared once, not by row."""
+    place = {name: number for number, name in enumerate(names)}
+    codes = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    found = [np.empty(0, np.int64)]
+    for chunk in codes.chunks:
+        of_code = np.array([*(place.get(name, -1) for name in chunk.dictionary.to_pylist()), -1], np.int64)
+        code = chunk.indices.fill_null(len(of_code) - 1) if chunk.null_count else chunk.indices
+        found.append(of_code[code.to_numpy(zero_copy_only=False)])
+    return np.concatenate(found)
+
+
+def rows_with(table: pa.Table, **names: Sequence[str]) -> pa.Table:
+    """The rows of a table whose columns have one of some names each: `rows_with(curves, curve=["det"])`."""
+    kept = np.ones(len(table), np.bool_)
+    for column, wanted in names.items():
+        kept &= places_of(table[column], wanted) >= 0
+    return table.filter(pa.array(kept)).combine_chunks()
 
 
 class Tables(ABC):

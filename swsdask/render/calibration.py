@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
+from swsdask.model.tables import rows_with
 from swsdask.render import ece
 from swsdask.render.tables import cell, drawn, mark
 
@@ -37,7 +37,6 @@ DRAWN = 12
 
 def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
     """The section of each condition that has C_nxe."""
-    wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(ece.CURVES)))
     sections = {}
     for condition in found.conditions:
         systems = found.ranked(condition)
@@ -45,7 +44,7 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
         if all(math.isnan(found.value(condition, system, "cnxe")) for system in systems):
             continue
         with_curves = drawn(found, condition)
-        points = wanted.filter(pc.equal(wanted["condition"], condition))
+        points = rows_with(curves, curve=ece.CURVES, condition=[condition], system=with_curves)
         pictures = [
             {**mark(found, system), "name": system, "plots": plots}
             for system in with_curves
@@ -74,7 +73,7 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
 
 def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, Any]]:
     """The plots of a system; none if its result has no curves."""
-    own = points.filter(pc.equal(points["system"], system))
+    own = rows_with(points, system=[system])
     kinds = own["curve"].to_pylist()
     rows = list(zip(kinds, own["x"].to_pylist(), own["y"].to_pylist(), strict=True))
     curves = {name: sorted((x, y) for kind, x, y in rows if kind == name) for name in ece.CURVES}

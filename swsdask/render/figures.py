@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from swsdask.model.leaderboard import Board
+from swsdask.model.tables import rows_with
 from swsdask.render import det
 from swsdask.render.tables import drawn, mark, number
 
@@ -37,20 +37,13 @@ DRAWN = 12
 
 def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, Any]]]:
     """The plots of every condition, in the order of `KINDS`."""
-    wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(list(KINDS))))
     with_curves = {condition: drawn(found, condition) for condition in found.conditions}
     n_curves = 2 * len(KINDS) * sum(map(len, with_curves.values()))
     limit = min(1200, max(100, MOST_POINTS // max(1, n_curves)))
     plots: dict[str, list[dict[str, Any]]] = {}
     for kind in KINDS:
-        of_kind = wanted.filter(pc.equal(wanted["curve"], kind))
         points = {
-            condition: of_kind.filter(
-                pc.and_(
-                    pc.equal(of_kind["condition"], condition),
-                    pc.is_in(of_kind["system"], value_set=pa.array(systems, pa.string())),
-                )
-            )
+            condition: rows_with(curves, curve=[kind], condition=[condition], system=systems)
             for condition, systems in with_curves.items()
         }
         for title, frame in _frames(points, found, kind).items():
@@ -90,7 +83,7 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: de
     systems: list[dict[str, Any]] = []
     data = []
     for system in marks:
-        own = points.filter(pc.equal(points["system"], system))
+        own = rows_with(points, system=[system])
         curve = frame.curve(own["threshold"], own["x"], own["y"], limit)
         if not curve.x:
             continue

@@ -16,6 +16,7 @@ from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.settings import matching_presets
+from swsdask.model.tables import rows_with
 from swsdask.places.reading import Place
 from swsdask.places.writing import replacing
 from swsdask.render.calibration import calibration
@@ -28,7 +29,7 @@ from swsdask.render.pages import environment, provenance, runs, script, style
 from swsdask.render.rank_correlation import compared
 from swsdask.render.retrieval import CURVES as PRECISION_RECALL
 from swsdask.render.retrieval import processing_load, retrieval
-from swsdask.render.tables import by_condition, by_query, cell, mark
+from swsdask.render.tables import by_condition, by_query, cell, drawn, mark
 
 BARS = ("stwv", "otwv", "mtwv", "atwv")
 """What the bars of a leaderboard show, the widest first."""
@@ -61,9 +62,11 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
         return discovery_page(result)
     template = environment().get_template("report.html.j2")
     found = board(result.table, result.asked)
-    drawn = figures(result.curve_table, found)
-    calibrated = calibration(result.curve_table, found)
-    retrieved = retrieval(result.curve_table, found)
+    shown = {system for condition in found.conditions for system in drawn(found, condition)}
+    curves = rows_with(result.curve_table, system=[*shown])
+    plots = figures(curves, found)
+    calibrated = calibration(curves, found)
+    retrieved = retrieval(curves, found)
     ranked = {each.condition: compared(each, found) for each in correlations}
     queries, left_out = by_query(result.table, found, result.text_table)
     return template.render(
@@ -77,7 +80,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
         notes=result.notes,
         sections=[
             {
-                **_section(found, condition, drawn.get(condition, []), result.comparison),
+                **_section(found, condition, plots.get(condition, []), result.comparison),
                 "losses": losses(found, condition),
                 "differences": differences(result.comparison, found, condition),
                 "calibration": calibrated.get(condition),
@@ -131,7 +134,7 @@ def _verdict(found: Board, comparison: Comparison | None) -> str:
 
 
 def _section(
-    found: Board, condition: str, drawn: list[dict[str, Any]], comparison: Comparison | None
+    found: Board, condition: str, plots: list[dict[str, Any]], comparison: Comparison | None
 ) -> dict[str, Any]:
     systems = found.ranked(condition)
     columns = found.columns
@@ -185,7 +188,7 @@ def _section(
         "has_ties": any(tied.values()),
         "measured": rows[:MOST_MEASURED],
         "measures": others,
-        "figures": drawn,
+        "figures": plots,
     }
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
+from swsdask.model.tables import rows_with
 from swsdask.render.tables import cell, mark
 
 WIDTH = 220
@@ -96,12 +97,11 @@ def worst_queries(table: pa.Table, found: Board, systems: Sequence[str]) -> dict
 
     Queries of 1 cost nothing and are not listed. None without ATWV by query.
     """
-    first = pc.equal(table["condition"], found.conditions[0] if found.conditions else "")
-    of_queries = pc.and_(pc.is_valid(table["query"]), pc.equal(table["measure"], "atwv"))
-    rows = table.filter(pc.and_(first, of_queries))
+    rows = rows_with(table, condition=found.conditions[:1], measure=["atwv"], system=systems)
+    rows = rows.filter(pc.is_valid(rows["query"]))
     values: dict[str, list[tuple[float, str]]] = {system: [] for system in systems}
     for system, query, value in zip(*(rows[name].to_pylist() for name in ("system", "query", "value")), strict=True):
-        if system in values and value < 1:
+        if value < 1:
             values[system].append((value, query))
     listed = [
         {

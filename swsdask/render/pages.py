@@ -48,7 +48,13 @@ def _all_visible(value: Any) -> Any:
         return visible(value)
     if isinstance(value, dict):
         return {_all_visible(key): _all_visible(inner) for key, inner in value.items()}
-    return [_all_visible(inner) for inner in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [inner if type(inner) in _NUMBERS else _all_visible(inner) for inner in value]
+    return value
+
+
+_NUMBERS = {float, int, type(None)}
+"""What most lists are made of, which has no text."""
 
 
 def style() -> Markup:

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
+from swsdask.model.tables import rows_with
 from swsdask.model.trials import F64
 from swsdask.render import ece
 from swsdask.render.calibration import DRAWN
@@ -42,7 +42,6 @@ Position = TypeVar("Position", float, F64)
 
 def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
     """The section of each condition that has average precision."""
-    wanted = curves.filter(pc.is_in(curves["curve"], value_set=pa.array(list(CURVES))))
     at_ranks = [measure for measure in found.measures if measure.startswith("precision_at_rank@")]
     columns = [measure for measure in (*COLUMNS, *at_ranks) if measure in found.measures]
     sections = {}
@@ -51,11 +50,11 @@ def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
         if all(math.isnan(found.value(condition, s, m)) for s in systems for m in ("ap", "map") if m in columns):
             continue
         with_curves = drawn(found, condition)
-        points = wanted.filter(pc.equal(wanted["condition"], condition))
+        points = rows_with(curves, curve=[*CURVES], condition=[condition], system=with_curves)
         pictures = [
             {**mark(found, system), "name": system, "plots": [plot]}
             for system in with_curves
-            if (plot := _plot(points.filter(pc.equal(points["system"], system))))
+            if (plot := _plot(rows_with(points, system=[system])))
         ]
         sections[condition] = {
             "columns": [{"heading": _heading(measure), "title": describe(measure).title} for measure in columns],
@@ -81,7 +80,7 @@ def _heading(measure: str) -> str:
 
 def _plot(points: pa.Table) -> dict[str, Any] | None:
     """Both curves of a system; None if it has none."""
-    raw, steps = (points.filter(pc.equal(points["curve"], name)) for name in CURVES)
+    raw, steps = (rows_with(points, curve=[name]) for name in CURVES)
     if not raw.num_rows:
         return None
     recall, precision = (np.repeat(steps[axis].to_numpy(), 2) for axis in ("x", "y"))

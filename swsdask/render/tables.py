@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import TABLE, written
+from swsdask.model.tables import places_of, rows_with
 
 COLOURS, DASHES = 6, 3
 """The number of colours and dash patterns of a page; systems beyond it differ by their number only."""
@@ -68,29 +69,30 @@ def by_query(
     The systems are in the order of their rank. Measures whose description has `by_query` false are left out. The first
     is None without numbers of queries, the second if no system was left out.
     """
-    first = pc.equal(table["condition"], found.conditions[0] if found.conditions else "")
-    shown = pc.invert(pc.is_in(table["measure"], value_set=pa.array([row.name for row in TABLE if not row.by_query])))
-    rows = table.filter(pc.and_(pc.and_(pc.is_valid(table["query"]), first), shown))
+    rows = rows_with(table, condition=found.conditions[:1])
+    rows = rows.filter(pc.is_valid(rows["query"]))
+    hidden = {row.name for row in TABLE if not row.by_query}
+    names = [name for name in pc.unique(rows["measure"]).to_pylist() if name not in hidden]
+    rows = rows_with(rows, measure=names)
     if rows.num_rows == 0:
         return None, None
-    queries, measures = (pc.unique(rows[name]).cast(pa.string()) for name in ("query", "measure"))
-    n = max(1, MOST_NUMBERS // (len(queries) * len(measures)))
-    systems = pa.array(found.systems[:n])
-    query, measure, system = (
-        pc.index_in(rows[name], value_set=codes).combine_chunks()
-        for name, codes in (("query", queries), ("measure", measures), ("system", systems))
-    )
-    kept = pc.is_valid(system).to_numpy(zero_copy_only=False)
-    values = np.full((len(measures), len(systems), len(queries)), math.nan)
-    place = tuple(codes.fill_null(0).to_numpy()[kept] for codes in (measure, system, query))
-    values[place] = rows["value"].to_numpy()[kept]
-    names = measures.to_pylist()
+    queries = pc.unique(rows["query"]).to_pylist()
+    n = max(1, MOST_NUMBERS // (len(queries) * len(names)))
+    systems = found.systems[:n]
+    rows = rows_with(rows, system=systems)
+    values = np.full((len(names), len(systems), len(queries)), math.nan)
+    places = (("measure", names), ("system", systems), ("query", queries))
+    values[tuple(places_of(rows[column], named) for column, named in places)] = rows["value"].to_numpy()
+    # Most numbers are there many times; NaN is none of them.
+    known = {value: number(value) for value in np.unique(values).tolist() if not math.isnan(value)}
     cube = {
-        "systems": systems.to_pylist(),
+        "systems": list(systems),
         "measures": names,
-        "rows": queries.to_pylist(),
-        "texts": _texts_of(queries.to_pylist(), texts),
-        "values": {name: [[number(v) for v in line] for line in values[k].tolist()] for k, name in enumerate(names)},
+        "rows": queries,
+        "texts": _texts_of(queries, texts),
+        "values": {
+            name: [[known.get(value) for value in line] for line in values[k].tolist()] for k, name in enumerate(names)
+        },
     }
     left_out = {"kept": n, "of": len(found.systems)} if n < len(found.systems) else None
     return cube, left_out

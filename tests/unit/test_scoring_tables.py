@@ -17,7 +17,7 @@ from swsdask.measures.measure import Scored
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.results import CURVES, SCORES, Note, Result, joined
-from swsdask.model.tables import NAMES, coded
+from swsdask.model.tables import NAMES, coded, places_of, rows_with
 from swsdask.scoring.result_tables import curve_table, named, score_table
 from swsdask.scoring.score import count_archive, score_archive
 from swsdask.statistics.counts import Counts
@@ -174,3 +174,14 @@ def test_every_measure_is_in_the_table() -> None:
     elsewhere = {*ProcessingLoad.names, *MediaEvalTool.names, *GradedRetrieval.names, *JudgedRetrieval.names}
     assert named - elsewhere <= set(table["measure"].to_pylist())
     assert curve_table("s", measured).num_rows > 0
+
+
+def test_rows_are_found_by_names_whether_these_are_coded_or_not() -> None:
+    names = ["a", None, "b", "a", "c"]
+    plain = pa.table({"query": pa.array(names), "row": range(5)})
+    in_parts = pa.concat_tables([coded(plain.slice(begin, 2), plain.schema) for begin in (0, 2, 4)])
+    for table in (plain, in_parts, in_parts.unify_dictionaries()):
+        assert places_of(table["query"], ["c", "a", "nobody"]).tolist() == [1, -1, -1, 1, 0]
+        assert rows_with(table, query=["a", "b"])["row"].to_pylist() == [0, 2, 3]
+        assert rows_with(table, query=[]).num_rows == 0
+    assert places_of(plain["query"].slice(0, 0), ["a"]).tolist() == []
