@@ -275,7 +275,7 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
             for row in archive.queries.select(["query", "text"]).to_pylist()
         },
     )
-    return partial(write_kwseval_output, result, evaluated)
+    return partial(write_kwseval_output, _with_texts(result, evaluation), evaluated)
 
 
 def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[Part]:
@@ -345,7 +345,33 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
         types={(row["document"], row["channel"]): row["source_type"] for row in places},
         times={system: _search_times(system, run["files"], archive) for system, run in result.manifest["runs"].items()},
     )
-    return partial(write_stdeval_output, result, evaluated, result.alignment_table)
+    aligned = _with_texts(result, evaluation).alignment_table
+    return partial(write_stdeval_output, result, evaluated, aligned)
+
+
+def _with_texts(result: Result, evaluation: Evaluation) -> Result:
+    """The result whose alignment has numbers as the files spell them, for those that are files."""
+    from swsdask.archive.occurrences import kwseval_units
+    from swsdask.formats.spelling import with_texts
+
+    if result.alignment_table is None:
+        return result
+    settings, held = evaluation.settings.evaluation, {run.system for run in evaluation.archive.runs}
+    runs = {
+        system: [file for file in run["files"] if os.path.exists(file) or "://" in file]
+        for system, run in result.manifest["runs"].items()
+        if system not in held
+    }
+    rttm = evaluation.files.rttm if evaluation.files else None
+    encoding = (evaluation.archive.words.schema.metadata or {}).get(b"encoding", b"utf-8").decode()
+    units = partial(kwseval_units, text_filters=settings.text_filters)
+    words = {
+        row["query"]: next(iter(units(row["text"])), "")
+        for row in evaluation.archive.queries.select(["query", "text"]).to_pylist()
+    }
+    segments = settings.trials == "segment"
+    aligned = with_texts(result.alignment_table, runs, rttm, encoding, None if segments else words, units)
+    return replace(result, alignment_table=aligned)
 
 
 def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[str, float]:

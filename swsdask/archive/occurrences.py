@@ -101,7 +101,7 @@ def spelled(text: str, normalize: str, rule: FindRule) -> list[tuple[str, str]]:
     The words of a query are separated by white space.
     """
     if rule.finder == "kwseval":
-        split = _kwseval_units(text, rule.text_filters)
+        split = kwseval_units(text, rule.text_filters)
         return [(_perl_lower(unit) if normalize == LOWERCASE else unit, unit.casefold()) for unit in split]
     if rule.finder == "stdeval":
         normalize, text = LOWERCASE, _perl_lower(text)
@@ -112,7 +112,8 @@ def _perl_lower(text: str) -> str:
     return "".join(map(str.lower, text))
 
 
-def _kwseval_units(text: str, text_filters: Sequence[str]) -> list[str]:
+def kwseval_units(text: str, text_filters: Sequence[str]) -> list[str]:
+    """What KWSEval's filters take a text apart into."""
     if "charsplit" in text_filters:
         text = " ".join(text)
         if "notascii" in text_filters:
@@ -124,7 +125,7 @@ def _kwseval_units(text: str, text_filters: Sequence[str]) -> list[str]:
 
 def kwseval_text(text: str, text_filters: Sequence[str]) -> str:
     """A query's text as KWSEval names it: what its filters make of it."""
-    return " ".join(_kwseval_units(text, text_filters)) if "charsplit" in text_filters else text
+    return " ".join(kwseval_units(text, text_filters)) if "charsplit" in text_filters else text
 
 
 FINDER_VERSION = 3

@@ -73,7 +73,8 @@ def kwseval_det(
     with_targets = n_target[:, 0] > 0
     places = decimals(scored["score"])
     for chunk in np.split(thresholds, range(_LINES_AT_ONCE, len(thresholds), _LINES_AT_ONCE)):
-        accepted = np.array([len(scores) - np.searchsorted(scores, chunk) for scores in of_kinds])
+        accepted = np.array([len(scores) - np.searchsorted(scores, chunk) for scores in of_kinds], np.float64)
+        accepted = accepted.reshape(len(of_kinds), len(chunk))
         p_fa = accepted[0::2] / (trials - n_target)
         p_miss = (n_target - accepted[1::2])[with_targets] / n_target[with_targets]
         value = 1 - (p_miss + beta * p_fa) if with_targets.all() else np.empty((0, len(chunk)))

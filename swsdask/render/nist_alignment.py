@@ -1,8 +1,9 @@
 """The alignment as the CSV files that KWSEval and STDEval write.
 
 A row is a trial with the occurrence that it is mapped to, or one of both alone. Rows come in our order, that of queries
-in the list: the tools' is that of a hash. Where a tool prints the text of an input file, a number has as many decimals
-as the longest of its column, at most `MOST_DECIMALS`: the text itself wherever a program wrote all of them alike.
+in the list: the tools' is that of a hash. Where a tool prints the text of an input file, the alignment may have it in
+columns of its own (`formats.spelling`); else a number has as many decimals as the longest of its column, at most
+`MOST_DECIMALS`: the text itself wherever a program wrote all of them alike.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from swsdask.model.results import ALIGNMENT
 
 MOST_DECIMALS = 6
 _ROWS_AT_ONCE = 65_536
@@ -60,11 +59,11 @@ def _lines(
     places = {name: decimals(alignment[name]) for name in ("reference_start", "start", "score")}
     places |= {"reference_end": end_decimals, "end": None}
     numbers = ("reference_start", "reference_end", "start", "end", "score")
-    for batch in alignment.select(ALIGNMENT.names).to_batches(max_chunksize=_ROWS_AT_ONCE):
+    for batch in alignment.to_batches(max_chunksize=_ROWS_AT_ONCE):
         lines = []
         for row in batch.to_pylist():
             query = row["query"]
-            shown = ",".join(fixed(row[name], places[name]) for name in numbers)
+            shown = ",".join(row.get(f"{name}_text") or fixed(row[name], places[name]) for name in numbers)
             spoken = f"{language},{row['document']},{row['channel'] or 1},{query},{texts[query]}"
             lines.append((row, f"{spoken},{shown},{row['decision'] or ''}"))
         yield lines

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 from swsdask.execution.dask import DaskExecutor
@@ -23,6 +24,8 @@ from swsdask.statistics.counts import Counts
 from tests import engines
 from tests.cluster import cells
 from tests.cluster.conftest import killing
+from tests.conformance import test_kwseval_output as kwseval
+from tests.conformance import test_stdeval_output as stdeval
 
 pytestmark = pytest.mark.cluster
 
@@ -176,3 +179,15 @@ def test_a_failure_while_merges_of_merges_wait_leaves_the_scheduler_well(
             executor.map_reduce(cells.first_fails, range(16), max)
     assert executor.map_reduce(max, range(16), max, 0) == 15
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_the_files_of_official_tools_at_a_url(executor: DaskExecutor, tmp_path: Path) -> None:
+    by: dict[str, Any] = {"by": "source_type"}
+    for tool, case, how in ((stdeval, "stdeval/three-types", {}), (kwseval, "kwseval/conditions", by)):
+        folder = Path(__file__).parents[1] / "cases" / case
+        tool.written(folder, {}, tmp_path / case, **how)
+        tool.written(folder, {}, f"memory://{case}", executor=executor, buckets=3, **how)
+        names = [path.name for path in (tmp_path / case).iterdir() if path.suffix in (".txt", ".csv", ".dat")]
+        assert len(names) == (2 if tool is stdeval else 10)
+        for name in names:
+            assert fsspec.filesystem("memory").cat(f"/{case}/{name}") == (tmp_path / case / name).read_bytes()
