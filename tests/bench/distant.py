@@ -96,6 +96,11 @@ def rows(data: Data) -> Iterator[Row]:
     archive.remove()
 
 
+def columns_needed(url: str) -> list[int]:
+    """The bytes of the column chunks that each round of MTWV reads, whatever the archive."""
+    return [sum(length for ranges in of.values() for _, length in ranges) for of in _needed(url).rounds]
+
+
 def _needed(url: str) -> Needed:
     """The column chunks of both rounds of MTWV, but those of one value, which nobody need read."""
     archive = open_archive(url)

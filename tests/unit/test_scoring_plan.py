@@ -51,6 +51,15 @@ def test_small_cells_and_small_systems_share_a_task_and_large_cells_stand_alone(
     assert sizes(archive, 1000) == [[3, 3, 3, 1, 1, 20, 5, 5]]
 
 
+def test_many_workers_get_larger_tasks_so_that_the_scheduler_keeps_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = Archive({"a": [1] * 1000})
+    monkeypatch.setattr(detections, "FEW_ROWS", 2)
+    monkeypatch.setattr(detections, "SERVED", 4)
+    assert min(map(len, sizes(archive, 100, workers=4)[:-1])) == 2
+    assert min(map(len, sizes(archive, 100, workers=40)[:-1])) == 20
+    assert max(map(len, sizes(archive, 10, workers=40))) == 10
+
+
 def test_a_system_without_cells_has_one_without_rows() -> None:
     archive = Archive({"a": [], "b": [2]})
     (task,) = tasks(archive.cells, of(archive), 1, 10)
