@@ -1,10 +1,16 @@
-"""Where runs arrive: the files of an inbox, with the system of each and a stamp that changes when the file does."""
+"""Where runs arrive: the files of an inbox, with the system of each and a stamp that changes when the file does.
+
+Only regular files are runs. Whoever may write into an inbox could make a link to any file that the night may read, and
+lines of it would be shown as what was wrong: links are passed over, as are pipes and devices, with a warning each.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fsspec.core import url_to_fs
 
@@ -12,6 +18,8 @@ from swsdask.formats.find import is_glob
 from swsdask.formats.values import system_of_file
 from swsdask.model.errors import InputError, Problem
 from swsdask.places.listing import stamp_of
+
+LOG = logging.getLogger("swsdask.nightly")
 
 _RESOURCES = ".resources.toml"
 
@@ -50,7 +58,13 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
     named = None if pattern is None else re.compile(pattern)
     found: dict[str, tuple[str, Arrived]] = {}
     for entry in inbox:
-        listed = dict(_listed(entry))
+        listed = {}
+        for file, depth, info in _listed(entry):
+            if info.get("type", "file") == "file":
+                listed[file] = depth, stamp_of(info)
+            else:
+                what = "a link: links are not followed" if info.get("islink") else "no regular file"
+                LOG.warning("passed over, %s: %s", what, file)
         for url, (depth, stamp) in sorted(listed.items()):
             name = url.rsplit("/", 1)[-1]
             if name.startswith(".") or name.endswith(_RESOURCES) or name.lower().startswith("readme"):
@@ -75,7 +89,11 @@ def stamps_of(places: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for place in places:
         try:
-            stamps = {url: stamp for url, (depth, stamp) in _listed(place) if depth == 0}
+            stamps = {
+                url: stamp_of(info)
+                for url, depth, info in _listed(place)
+                if depth == 0 and info.get("type", "file") == "file"
+            }
         except InputError:
             return {}
         if not stamps or any(stamp.endswith(" None") for stamp in stamps.values()):
@@ -84,8 +102,8 @@ def stamps_of(places: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _listed(entry: str) -> Iterator[tuple[str, tuple[int, str]]]:
-    """Every file with how many levels below the entry it is, and its stamp."""
+def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
+    """Everything but folders: where it is, how many levels below the entry, and what its file system says of it."""
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
@@ -107,6 +125,6 @@ def _listed(entry: str) -> Iterator[tuple[str, tuple[int, str]]]:
         )
         raise InputError(problem) from None
     for file, info in infos.items():
-        if info.get("type", "file") == "file":
+        if info.get("type") != "directory":
             depth = file.removeprefix(f"{root}/").count("/") if root and file != root else 0
-            yield file if local else filesystem.unstrip_protocol(file), (depth, stamp_of(info))
+            yield file if local else filesystem.unstrip_protocol(file), depth, info

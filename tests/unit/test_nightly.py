@@ -468,6 +468,27 @@ def test_whose_a_file_is(tmp_path: Path) -> None:
     assert before not in {each.stamp for each in look([str(tmp_path)])}
 
 
+def test_links_and_pipes_in_an_inbox_are_passed_over_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox, outside = tmp_path / "inbox", tmp_path / "outside.tsv"
+    (inbox / "folder").mkdir(parents=True)
+    outside.write_text("secret")
+    (inbox / "regular.tsv").write_text("")
+    (inbox / "link.tsv").symlink_to(outside)
+    (inbox / "folder" / "broken.tsv").symlink_to(tmp_path / "nothing")
+    os.mkfifo(inbox / "pipe.tsv")
+    for entry in (str(inbox), f"{inbox}/*.tsv"):
+        caplog.clear()
+        assert [each.system for each in look([entry])] == ["regular"]
+        found = sorted(record.getMessage() for record in caplog.records)
+        links = ["folder/broken.tsv", "link.tsv"] if entry == str(inbox) else ["link.tsv"]
+        assert found == [
+            *(f"passed over, a link: links are not followed: {inbox}/{name}" for name in links),
+            f"passed over, no regular file: {inbox}/pipe.tsv",
+        ]
+
+
 def test_history_for_programs(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = sws.history(three_nights / "archive")
     expected = frame[(frame["measure"] == "mtwv") & (frame["condition"] == "all") & (frame["system"] == "weak")]
