@@ -165,6 +165,7 @@ class Cluster:
         self._client = Server(self._clock)
         self._scheduler = self._client if machines.one_process else Server(self._clock)
         self._store = Server(self._clock)
+        self._finished = False
         self._random = random.Random(seed)
         self._workers = [Worker() for _ in range(machines.workers)]
         self._open: deque[Worker] = deque(self._workers * SLOTS)
@@ -178,6 +179,8 @@ class Cluster:
             self._clock.at(time, self._lose)
         self._begin()
         self._clock.run()
+        if not self._finished:
+            raise RuntimeError(f"the model stands still in {self._phase.name} at {self._clock.now} s")
         self.outcome.scheduler = self._scheduler.busy
         self.outcome.client = self._client.busy
         return self.outcome
@@ -186,6 +189,7 @@ class Cluster:
         phase = next(self._phases, None)
         self.outcome.seconds = self._clock.now
         if phase is None:
+            self._finished = True
             return
         self._phase, self._began = phase, self._clock.now
         self._items: Iterator[Work] = iter(phase.tasks)
@@ -296,6 +300,8 @@ class Cluster:
     def _ended(self, job: Job) -> None:
         assert job.worker is not None
         if not job.worker.alive:
+            self.outcome.again += 1
+            self._need(job)
             return
         job.state = "held"
         job.worker.held.add(job)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from tests.bench.cluster_model import Clock, Cluster, Costs, Machines, Phase, Server, Work, scoring
@@ -77,6 +79,24 @@ def test_what_a_lost_worker_had_is_computed_again() -> None:
     found = Cluster(Machines(2, lost_at=(3.0,))).run([Phase("map", works)])
     assert found.seconds == 7.0
     assert found.again == 2
+
+
+def test_a_part_whose_end_nobody_heard_of_is_lost_too() -> None:
+    # Messages take 1 s: both parts are there at 3; one worker is lost before the scheduler hears of its part at 4. The
+    # other computes it from 5 to 7, merges from 9 on (7 + 1 heard, 1 told), is heard at 10; the union comes at 11.
+    found = Cluster(Machines(2, message_s=1.0, lost_at=(3.5,))).run([Phase("map", [Work(2), Work(2)])])
+    assert found.seconds == 11.0
+    assert found.again == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_workers_are_lost_the_map_ends(seed: int) -> None:
+    random = Random(seed)
+    lost = tuple(random.uniform(0, 30) for _ in range(8))
+    machines = Machines(9, 0.01, 0.02, message_s=0.1, line_rate=5.0, slow=0.2, slower=3.0, lost_at=lost)
+    found = Cluster(machines, seed).run([Phase("map", [Work(1.0, 0.0, 1.0)] * 100, 0.3)] * 2)
+    assert found.seconds > 100 / 9
+    assert found.jobs == Cluster(Machines(1)).run([Phase("map", [Work(1.0)] * 100)] * 2).jobs
 
 
 def test_the_last_worker_is_not_lost() -> None:
