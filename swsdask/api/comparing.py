@@ -244,14 +244,11 @@ def sample_evaluation(
     """
     from swsdask.api.scoring import score_observed
     from swsdask.comparison.averages import DIFFERENCES, needed_for, with_parts
-    from swsdask.measures.resampling import Samples, document_refusal
+    from swsdask.measures.resampling import Samples
 
-    settings = evaluation.settings.evaluation
     if documents and evaluation.judged:
         raise SettingsError("Judgments are of some documents: with judgments, queries alone can be drawn.")
     names = list(DEFAULT_MEASURES) if names is None else names
-    if documents and (why := document_refusal(settings)) is not None:
-        raise SettingsError(f"{names[0]} cannot be resampled with {why}. Name other measures.")
     sampled = [name for name in with_parts(names) if name not in DIFFERENCES]
     observer = Samples(sampled, _trials_of(evaluation) if documents else None)
     result = score_observed(

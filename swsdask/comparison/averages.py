@@ -76,7 +76,7 @@ class QueryNumbers:
     ) -> dict[str, dict[str, SampleOfQueries]]:
         """Samples by measure and system, each of the `queries` of its system, weighed as all others.
 
-        Of defined numbers only.
+        Of defined numbers only. What is averages stays so: tests exchange systems query by query.
         """
         own = {
             system: np.array([query in ids for query in self.queries], np.bool_)
@@ -84,7 +84,9 @@ class QueryNumbers:
         }
         return {
             measure: {
-                system: Among(sample, own[system], own[system])
+                system: sample.among(own[system])
+                if isinstance(sample, Averages)
+                else Among(sample, own[system], own[system])
                 for system, sample in by_system.items()
                 if not math.isnan(self.overall.get((system, measure), math.nan))
             }

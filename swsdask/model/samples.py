@@ -145,6 +145,12 @@ class Averages:
             total += factor * (weighted_sums(weights[there], column[there]) / drawn)
         return total
 
+    def among(self, own: Bool) -> Averages:
+        """The same with weights of more queries, of which its `own`, bool [n_queries], take part."""
+        columns = np.full((len(self.columns), len(own)), np.nan)
+        columns[:, own] = self.columns
+        return replace(self, columns=columns)
+
     def of(self, queries: Bool) -> Averages:
         """The same of some of the queries only, bool [n_queries]; the others have no part in it."""
         return replace(self, columns=np.where(queries, self.columns, np.nan))

@@ -288,6 +288,12 @@ class HitPlaces(OfPlaces):
         names = [each.name for each in fields(self)]
         return self._sorted(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
+    def drawn(self, times: I64) -> Self:
+        """The hits with each group of documents so many times, int64 [n_groups]; all in one group."""
+        row = np.repeat(np.arange(len(self.group)), times[self.group])
+        columns = {each.name: getattr(self, each.name)[row] for each in fields(self)}
+        return type(self)(**{**columns, "group": np.zeros(len(row), np.int16)})
+
 
 @dataclass(frozen=True, eq=False)
 class TieKeys:
@@ -410,6 +416,13 @@ class TiedRanks(OfPlaces):
     def merge(self, other: Self) -> Self:
         """The false alarms of both parts together."""
         return type(self)(self.keys, self.own + other.own, self.pooled + other.pooled)
+
+    def drawn(self, times: I64) -> Self:
+        """The false alarms with each group of documents so many times, int64 [n_groups]; all in one group.
+
+        Those of all queries do not keep documents apart: there is no layer of them (`StratumTies` has them).
+        """
+        return type(self)(self.keys, (self.own @ times)[:, np.newaxis], self.pooled[:, :0])
 
 
 @dataclass(frozen=True, eq=False)

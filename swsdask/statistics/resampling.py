@@ -66,14 +66,7 @@ class StratumLadder:
 
     def drawn(self, times: I64) -> Self:
         """The trials with each group of documents so many times, int64 [n_groups]; all in one group."""
-        stratum, slot = np.divmod(self.cells, len(self.rungs))
-        query, group = np.divmod(stratum, len(times))
-        counts = self.counts * times[group]
-        kept = counts > 0
-        cells, place = np.unique((query * len(self.rungs) + slot)[kept], return_inverse=True)
-        sums = np.zeros(len(cells), np.int64)
-        np.add.at(sums, place, counts[kept])
-        return type(self)(self.rungs, cells, sums)
+        return type(self)(self.rungs, *_drawn(self, len(self.rungs), times))
 
 
 class StratumRanks(StratumLadder):
@@ -150,6 +143,10 @@ class StratumTies(OfPlaces):
         """The false alarms of both parts together."""
         return type(self)(self.keys, *_added(self, other))
 
+    def drawn(self, times: I64) -> Self:
+        """The false alarms with each group of documents so many times, int64 [n_groups]; all in one group."""
+        return type(self)(self.keys, *_drawn(self, len(self.keys.pooled), times))
+
 
 def _added(one: StratumLadder | StratumTies, other: StratumLadder | StratumTies) -> tuple[I64, I64]:
     """The cells of both and their counts."""
@@ -159,6 +156,18 @@ def _added(one: StratumLadder | StratumTies, other: StratumLadder | StratumTies)
     first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])[: len(cells)])
     counts = np.concatenate([one.counts, other.counts])[order]
     return cells[first], np.add.reduceat(counts, first) if len(first) else counts
+
+
+def _drawn(one: StratumLadder | StratumTies, n_slots: int, times: I64) -> tuple[I64, I64]:
+    """The cells and their counts with each group of documents so many times, all in one group."""
+    stratum, slot = np.divmod(one.cells, n_slots)
+    query, group = np.divmod(stratum, len(times))
+    counts = one.counts * times[group]
+    kept = counts > 0
+    cells, place = np.unique((query * n_slots + slot)[kept], return_inverse=True)
+    sums = np.zeros(len(cells), np.int64)
+    np.add.at(sums, place, counts[kept])
+    return cells, sums
 
 
 _STRATA = 256

@@ -19,9 +19,8 @@ from swsdask.measures.resampling.calibration import ResampledAffine, ResampledCr
 from swsdask.measures.resampling.documents import DocumentSample, TrialCounts, drawn_system
 from swsdask.measures.resampling.queries import drawn_queries
 from swsdask.measures.resampling.rankings import ResampledPooledPrecision
-from swsdask.measures.resampling.thresholds import ResampledMaximum, ResampledTwv
+from swsdask.measures.resampling.thresholds import ResampledMaximum, ResampledOptimum, ResampledTwv
 from swsdask.model.samples import Sample
-from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
 from swsdask.statistics.statistic import Statistic
 
@@ -40,6 +39,7 @@ class Resampled(Protocol):
 FAMILIES: tuple[Resampled, ...] = (
     ResampledMaximum(),
     ResampledTwv(),
+    ResampledOptimum(),
     ResampledCrossEntropy(),
     ResampledAffine(),
     ResampledPooledPrecision(),
@@ -47,12 +47,6 @@ FAMILIES: tuple[Resampled, ...] = (
 
 NAMES = tuple(name for family in FAMILIES for name in family.names)
 """The measures that are resampled from statistics, not from their numbers by query."""
-
-
-def document_refusal(settings: EvaluationSettings) -> str | None:
-    """Name the settings that keep a measure from being resampled by documents; None if there are none."""
-    rule = settings.average_precision.rule(settings.trials)
-    return None if rule.order is None else f"documents drawn and average_precision.ties={rule.order}"
 
 
 class Samples:

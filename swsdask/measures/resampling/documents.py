@@ -6,13 +6,12 @@ is left is an evaluation whose measures with weights of queries are those of `me
 replicate is that of an evaluation in which queries and documents stand as often as they were drawn. Which queries are
 averaged follows from the targets in the documents drawn, under KWSEval's -inc from the detections there too; a query
 that counts only then, as it is nowhere at all, counts once. The operating point is that of the evaluation. Documents
-that the ECF does not have are not drawn: they stay. Where points of replay are ranked (GAP), the copies of a point
-follow each other.
+that the ECF does not have are not drawn: they stay. Where points of replay are ranked (GAP), or a rule orders equal
+scores, the copies of a point or a trial follow each other.
 
 What it takes: counts by query and document, 80 bytes each for every system, and 8 to 24 bytes for each of them and each
 score of a hit of the query, where rankings or thresholds by query are requested.
 
-Not covered are rules that order equal scores: their statistics do not keep documents apart.
 """
 
 from __future__ import annotations

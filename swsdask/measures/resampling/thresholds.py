@@ -1,4 +1,6 @@
-"""TWV at thresholds with weights of queries; that of MTWV is sought again with every vector of weights.
+"""TWV at thresholds with weights of queries: given ones, the best of each query (OTWV), the best of all (MTWV).
+
+That of MTWV is sought again with every vector of weights.
 
 P_miss and P_fa (Eq. 4-5 of the 2013 measures document) become weighted averages: a query that is drawn k times counts
 as k queries. So MTWV of a replicate is that of an evaluation in which the query occurs k times. Under
@@ -18,7 +20,10 @@ import numpy as np
 from swsdask.kernels.resampling import best_twv
 from swsdask.measures.averages import Population, ratio
 from swsdask.measures.measure import Scored
+from swsdask.measures.optimum import best_rows
+from swsdask.measures.rates import has_trials
 from swsdask.measures.resampling.queries import SIDE_BY_SIDE, TrialPool, drawn_queries, places
+from swsdask.measures.sweep import QUERY_NEEDS, query_sweep
 from swsdask.model.samples import Averages, Sample
 from swsdask.model.trials import F64, I32, I64
 from swsdask.statistics.counts import Counts
@@ -251,6 +256,27 @@ def _at_threshold(scored: Scored, population: Population, threshold: float) -> A
     hit = groups[hits.group] & (hits.score >= threshold)
     accepted = np.bincount(query[above], ladder.counts[above], n_queries).astype(np.int64)
     found = np.bincount(hits.query[hit], minlength=n_queries)
-    rates = (ratio(population.targets - found, population.targets), ratio(accepted - found, population.nontargets))
+    return _averages(scored, population, population.targets - found, accepted - found)
+
+
+class ResampledOptimum:
+    """otwv: under compat=kwseval its error rates of a query may be missing among the numbers by query."""
+
+    names: ClassVar[tuple[str, ...]] = ("otwv",)
+    needs: ClassVar[tuple[type[Statistic], ...]] = QUERY_NEEDS
+
+    def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
+        """The measure of one condition."""
+        reject_all = scored.settings.compat != "kwseval"
+        if not (reject_all or has_trials(scored, population)):
+            return {}
+        sweep, best = query_sweep(scored, population), best_rows(scored, population, reject_all)
+        misses = population.targets - sweep.hits[best]
+        return {"otwv": _averages(scored, population, misses, sweep.false_alarms[best])}
+
+
+def _averages(scored: Scored, population: Population, misses: I64, false_alarms: I64) -> Averages:
+    """TWV as averages over queries, from errors by query."""
+    rates = ratio(misses, population.targets), ratio(false_alarms, population.nontargets)
     chosen = drawn_queries(scored, population)
     return Averages(1.0, (-1.0, -scored.weights.beta), np.array([column[chosen] for column in rates]))
