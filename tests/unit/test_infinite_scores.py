@@ -110,6 +110,78 @@ def test_every_measure_is_that_of_scores_far_beyond_the_others(seed: int, trials
         assert own == expected or (math.isnan(own) and math.isnan(expected)), (query, name)
 
 
+def literal(targets: set[tuple[str, str]], scores: dict[tuple[str, str], float]) -> dict[str, float]:
+    """MAP, MTWV, TWV at 0.5 and C_nxe of trials that all have scores, from their definitions."""
+    queries = {query for query, _ in targets}
+    own = {q: [(score, (q, d) in targets) for (other, d), score in scores.items() if other == q] for q in queries}
+    prior = 1 / (1 + BETA)
+    log_odds = math.log(prior / (1 - prior))
+
+    def twv(threshold: float) -> float:
+        found = 0.0
+        for trials in own.values():
+            hits, misses = ([t for s, t in trials if (s >= threshold) == accepted] for accepted in (True, False))
+            p_fa = hits.count(False) / (hits + misses).count(False)
+            found += 1 - misses.count(True) / (hits + misses).count(True) - BETA * p_fa
+        return found / len(own)
+
+    def ap(trials: list[tuple[float, bool]]) -> float:
+        found = 0.0
+        for score in {score for score, _ in trials}:
+            above = [target for other, target in trials if other >= score]
+            found += [target for other, target in trials if other == score].count(True) * sum(above) / len(above)
+        return found / sum(target for _, target in trials)
+
+    def bits_of(error: float) -> float:
+        return error if error == INF else 0.0 if error == -INF else math.log2(1 + math.exp(error))
+
+    costs: dict[bool, list[float]] = {True: [], False: []}
+    for score, target in (trial for trials in own.values() for trial in trials):
+        costs[target].append(bits_of((-1 if target else 1) * (score + log_odds)))
+    mean = {target: sum(values) / len(values) for target, values in costs.items()}
+    cost_of_prior = -prior * math.log2(prior) - (1 - prior) * math.log2(1 - prior)
+    return {
+        "map": sum(map(ap, own.values())) / len(own),
+        "mtwv": max(0.0, *(twv(score) for score in scores.values())),
+        "twv@0.5": twv(0.5),
+        "cnxe": (prior * mean[True] + (1 - prior) * mean[False]) / cost_of_prior,
+    }
+
+
+BETA = 999.9
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_measures_of_many_systems_are_those_of_their_definitions(seed: int) -> None:
+    """200 systems; in half of them only what is right is infinite, so that C_nxe is finite."""
+    chance = random.Random(seed)
+    pairs = [(query, document) for query in ("q1", "q2", "q3") for document in "abcdef"]
+    targets = {("q1", "a"), *(pair for pair in pairs if chance.random() < 0.3 and pair[1] != "f")}
+    systems = {}
+    for number in range(200):
+        scores = {pair: chance.choice([INF, -INF, -1.5, 0.5, 0.5, 2.0, 9.0]) for pair in pairs}
+        if number % 2:
+            right = {pair: math.copysign(INF, (pair in targets) - 0.5) for pair in pairs}
+            scores = {pair: right[pair] if math.isinf(score) else score for pair, score in scores.items()}
+        systems[f"s{number}"] = scores
+    evaluation = sws.open(
+        documents=[{"document": name, "duration": 60.0} for name in "abcdef"],
+        occurrences=[{"query": q, "document": d, "start": 1.0, "duration": 0.5} for q, d in sorted(targets)],
+        queries=["q1", "q2", "q3"],
+        settings={"evaluation": {"trials": "document", "average_precision": {"interpolation": "none"}}},
+    )
+    rows = [
+        {"system": name, "query": query, "document": document, "start": 1.0, "duration": 0.5, "score": score}
+        for name, scores in systems.items()
+        for (query, document), score in scores.items()
+    ]
+    board = sws.score(evaluation, ["map", "mtwv", "twv@0.5", "cnxe"], runs=rows).leaderboard()
+    for name, scores in systems.items():
+        for measure, value in literal(targets, scores).items():
+            assert board.loc[name, measure] == pytest.approx(value, rel=1e-9, abs=1e-12), (name, measure)
+    assert {True, False} == set(np.isinf(board["cnxe"]))
+
+
 def test_both_kinds_of_worlds_are_drawn() -> None:
     found = set()
     for seed in range(8):
