@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -173,3 +174,20 @@ def test_segments_that_are_none(swsdask: Call, files: Files) -> None:
         assert f"bad:{line}: expected {what}" in outcome.err
     outcome = swsdask("score", files.reference, run, "--segments", files.write("none", "\n"))
     assert "none:1: expected at least one utterance; found none" in outcome.err
+
+
+def test_the_examples_of_kaldis_documentation(tmp_path: Path) -> None:
+    """Of `compute-atwv` and of the file segments; times and scores as `write_kwslist.pl` computes them, which prints
+    start * 0.01 + the segment's start, (end - start) * 0.01 and exp(-score)."""
+    (tmp_path / "segments").write_text("sw02001-A_000098-001156 sw02001-A 0.98 11.56\n")
+    (tmp_path / "kws_results").write_text("KW106-189 sw02001-A_000098-001156 459 560 0.8\n")
+    evaluation = sws.open(
+        documents=[{"document": "sw02001-A", "duration": 60.0}],
+        occurrences=[{"query": "KW106-189", "document": "sw02001-A", "start": 5.6, "duration": 1.0}],
+    )
+    how = {"frame_shift": 0.01, "negate_scores": True, "segments": tmp_path / "segments"}
+    result = sws.score(evaluation, "n_hit", runs=tmp_path / "kws_results", alignment=True, **how)
+    (row,) = result.to_arrow("alignment").to_pylist()
+    assert (row["document"], row["outcome"]) == ("sw02001-A", "hit")
+    assert (round(row["start"], 9), round(row["end"] - row["start"], 9)) == (5.57, 1.01)
+    assert round(math.exp(row["score"]), 2) == 0.45
