@@ -4,7 +4,8 @@ A document is a target of a query iff it holds an evaluated occurrence of it, on
 the document does not matter. The best detection over all channels speaks for the trial. What lies in documents that the
 ECF does not have is no trial.
 
-QUIRK, under `compat = "mediaeval"`: its tool never looks at times, so that no detection lies outside the excerpts.
+QUIRK, under `compat = "mediaeval"`: its tool never looks at times and channels, so that no detection and no occurrence
+lies outside the excerpts; how it finds occurrences: `archive.occurrences`.
 """
 
 from __future__ import annotations

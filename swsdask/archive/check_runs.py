@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
+from swsdask.archive.occurrences import COUNT_REPEATED
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.model.errors import SHOWN, Problems, counted
 from swsdask.model.results import Note
@@ -48,8 +49,8 @@ def check_reference(words: pa.Table, segments: pa.Table, settings: EvaluationSet
     notes = []
     if "encoding" in said:
         notes.append(f"The RTTM was read as {said['encoding']}, the encoding that the query list declares.")
-    own = FindRule.of(settings).finder == "own"
-    fate = "they count once" if own else f"compat={settings.compat} counts them again"
+    again = FindRule.of(settings).finder in COUNT_REPEATED
+    fate = f"compat={settings.compat} counts them again" if again else "they count once"
     for things, table in {"records of words": words, "records of segments": segments}.items():
         if repeated := _metadata(table).get("repeated"):
             notes.append(f"The reference repeats {counted(int(repeated), things)}: {fate}.")

@@ -44,6 +44,9 @@ ASCII characters again in two passes over the whole text, which also joins ASCII
 "abc d"); `deletehyphens` then puts a blank for every hyphen, so that the parts of "twenty-one" are words of their own.
 
 QUIRK, under `compat = "stdeval"`: case is folded letter by letter, whatever the list says.
+
+QUIRK, under `compat = "mediaeval"`: texts are not looked at. An occurrence of a query is a word that is its id, to the
+letter, whatever its subtype.
 """
 
 from __future__ import annotations
@@ -100,6 +103,8 @@ def spelled(text: str, normalize: str, rule: FindRule) -> list[tuple[str, str]]:
 
     The words of a query are separated by white space.
     """
+    if rule.finder == "mediaeval":
+        return [(text, text)]
     if rule.finder == "kwseval":
         split = kwseval_units(text, rule.text_filters)
         return [(_perl_lower(unit) if normalize == LOWERCASE else unit, unit.casefold()) for unit in split]
@@ -132,6 +137,9 @@ FINDER_VERSION = 3
 """Of the rules above. A change that finds other occurrences counts it up, so that stored ones are found again."""
 
 CANNOT_START = ("frag", "fp")
+_ANY_STARTS = ("stdeval", "mediaeval")
+COUNT_REPEATED = ("kwseval", "stdeval")
+"""The finders to which a repeated record is one more word."""
 
 _NOWHERE = np.zeros(0, np.int64)
 
@@ -208,7 +216,8 @@ def find_detections(words: pa.Table, scores: F64, queries: pa.Table, rule: FindR
 def _found(words: pa.Table, queries: pa.Table, rule: FindRule) -> tuple[_Units, I64, I64, I64]:
     """The units of the words, and of every occurrence its query, its first unit and its last."""
     normalize = compare_normalize(queries)
-    texts = [spelled(text, normalize, rule) for text in queries["text"].to_pylist()]
+    said = queries["query" if rule.finder == "mediaeval" else "text"].to_pylist()
+    texts = [spelled(text, normalize, rule) for text in said]
     code: dict[str, int] = {}
     spoken = _units(words, normalize, rule, code)
     places = _places(spoken, {code[text[0][0]] for text in texts if text and text[0][0] in code})
@@ -275,15 +284,15 @@ def _units(words: pa.Table, normalize: str, rule: FindRule, code: dict[str, int]
     distinct, word = _coded(words["word"])
     spelling = _spellings([spelled(each, normalize, rule) for each in distinct], code)
     subtypes, subtype = _coded(words["subtype"])
-    can_start = np.array([name not in CANNOT_START or rule.finder == "stdeval" for name in subtypes], bool)[subtype]
+    can_start = np.array([name not in CANNOT_START or rule.finder in _ANY_STARTS for name in subtypes], bool)[subtype]
     start = words["start"].to_numpy().astype(np.int64)
     track = _track(words)
 
-    if rule.finder == "own":
+    if rule.finder in COUNT_REPEATED:
+        in_order = np.argsort(track, kind="stable")
+    else:
         rows = _distinct(words, track, start)
         in_order = rows[np.lexsort((start[rows], track[rows]))]
-    else:
-        in_order = np.argsort(track, kind="stable")
     count = np.diff(spelling.first)[word[in_order]]
     row = np.repeat(in_order, count)
     nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)

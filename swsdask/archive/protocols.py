@@ -13,7 +13,7 @@ from swsdask.model.settings import EvaluationSettings, TextFilter
 from swsdask.model.trials import Detections, ScoreRange
 from swsdask.model.units import whole_ticks
 
-Finder = Literal["own", "kwseval", "stdeval"]
+Finder = Literal["own", "kwseval", "stdeval", "mediaeval"]
 
 
 class FindRule(NamedTuple):
@@ -26,7 +26,7 @@ class FindRule(NamedTuple):
     @classmethod
     def of(cls, settings: EvaluationSettings) -> Self:
         """The rule of an evaluation. Raises `SettingsError` for a gap that is no whole number of ticks."""
-        finder: Finder = settings.compat if settings.compat in ("kwseval", "stdeval") else "own"
+        finder: Finder = "own" if settings.compat == "none" else settings.compat
         return cls(whole_ticks("find_gap_s", settings.find_gap_s), settings.text_filters, finder)
 
 

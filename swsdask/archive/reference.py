@@ -4,8 +4,9 @@ What was spoken and what a trial is, from an archive's tables and the evaluation
 
 Which occurrences are evaluated: those whose first word lies inside one excerpt of its (document, channel), ends
 inclusive (KWSEval). Under `compat = "stdeval"` all occurrences, even in documents that the ECF does not have, or with
-`outside = "drop"` (STDEval -E) those that lie entirely inside one excerpt. For document trials only documents of the
-ECF count. Segment trials under `compat = "kwseval"`: `alignment.kwseval_segments`.
+`outside = "drop"` (STDEval -E) those that lie entirely inside one excerpt; under `compat = "mediaeval"` all, on any
+channel and at any time. For document trials only documents of the ECF count. Segment trials under `compat = "kwseval"`:
+`alignment.kwseval_segments`.
 """
 
 from __future__ import annotations
@@ -222,9 +223,9 @@ def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationS
     table = archive.occurrences(FindRule.of(settings))
     found = {name: table[name].to_numpy() for name in table.column_names if name != "document"}
     found["document"] = document_codes(codes.document_ids, table["document"])
-    if settings.compat != "stdeval":
+    if settings.compat not in ("stdeval", "mediaeval"):
         kept = codes.excerpts.contain(found["document"], found["channel"], found["start"], found["first_word_end"])
-    elif settings.outside == "drop":
+    elif settings.outside == "drop" and settings.compat == "stdeval":
         inside = codes.excerpts.inside(found["document"], found["channel"], found["start"], found["end"])
         kept = np.isin(inside, INSIDE["stdeval"])
     else:

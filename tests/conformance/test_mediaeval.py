@@ -165,9 +165,6 @@ def command(folder: Path, *options: str) -> int:
     return 0
 
 
-OWN = Path(__file__).resolve().parents[1] / "cases" / "quesst" / "ties"
-
-
 def score_out(folder: Path, run: str, out: Path, impute: float | None) -> list[str]:
     """The lines of score.out, with the run named as where the tool was called."""
     given = [] if impute is None else ["--set", f"impute={impute}"]
@@ -191,6 +188,7 @@ def test_times_are_not_looked_at(cases: Path, tmp_path: Path, capsys: pytest.Cap
     assert "outside" not in capsys.readouterr().out.partition("Note:")[2]
 
 
-def test_score_out_of_ties_and_missing_trials(tmp_path: Path) -> None:
-    """Near ties, trials left out, a query in every document, one in none, times beyond the file."""
-    assert score_out(OWN, "run.stdlist.xml", tmp_path, -1.5) == (OWN / "score.out").read_text().splitlines()
+@pytest.mark.parametrize("case", ["ties", "ids"])
+def test_score_out_of_cases_of_our_own(own_cases: Path, tmp_path: Path, case: str) -> None:
+    folder = own_cases / "quesst" / case
+    assert score_out(folder, "run.stdlist.xml", tmp_path, -1.5) == (folder / "score.out").read_text().splitlines()
