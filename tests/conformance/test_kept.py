@@ -29,7 +29,10 @@ def of_kwseval(folder: Path, **settings: Any) -> dict[str, Any]:
 
 OWN: dict[str, dict[str, Any]] = {
     **{f"kwseval/{case}": of_kwseval(OWN_CASES / "kwseval" / case, **said) for case, said in OF_KWSEVAL.items()},
-    "kwseval/inc-conditions": of_kwseval(OWN_CASES / "kwseval/inc-conditions", no_targets="false_alarms_only"),
+    **{
+        f"kwseval/{case}": of_kwseval(OWN_CASES / "kwseval" / case, no_targets="false_alarms_only")
+        for case in ("conditions", "inc-conditions", "inc-none", "inc-one")
+    },
     **{
         f"stdeval/{case}": {**of_terms(OWN_CASES / "stdeval" / case, "s.stdlist.xml"), **STDEVAL}
         for case in ("ecf-filter", "source-types", "three-types", "words")
