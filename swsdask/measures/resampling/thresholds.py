@@ -260,7 +260,11 @@ def _at_threshold(scored: Scored, population: Population, threshold: float) -> A
 
 
 class ResampledOptimum:
-    """otwv: under compat=kwseval its error rates of a query may be missing among the numbers by query."""
+    """otwv: under compat=kwseval its error rates of a query may be missing among the numbers by query.
+
+    Not covered: KWSEval cannot reject everything in the query with the highest score of all, and that query stays the
+    evaluation's, whichever are drawn.
+    """
 
     names: ClassVar[tuple[str, ...]] = ("otwv",)
     needs: ClassVar[tuple[type[Statistic], ...]] = QUERY_NEEDS
