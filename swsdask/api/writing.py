@@ -357,11 +357,7 @@ def _with_texts(result: Result, evaluation: Evaluation) -> Result:
     if result.alignment_table is None:
         return result
     settings, held = evaluation.settings.evaluation, {run.system for run in evaluation.archive.runs}
-    runs = {
-        system: [file for file in run["files"] if os.path.exists(file) or "://" in file]
-        for system, run in result.manifest["runs"].items()
-        if system not in held
-    }
+    runs = {system: run["files"] for system, run in result.manifest["runs"].items() if system not in held}
     rttm = evaluation.files.rttm if evaluation.files else None
     encoding = (evaluation.archive.words.schema.metadata or {}).get(b"encoding", b"utf-8").decode()
     units = partial(kwseval_units, text_filters=settings.text_filters)

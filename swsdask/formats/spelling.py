@@ -17,6 +17,7 @@ from swsdask.formats.runs.arrow import RowFaults, read_rows
 from swsdask.formats.runs.xml import DIALECTS, ROW_NAMES
 from swsdask.formats.sniff import Format, sniff
 from swsdask.formats.xml_stream import Start, read_elements
+from swsdask.model.errors import InputError
 from swsdask.model.units import TICKS_PER_SECOND, document_id, ticks
 
 TEXTS = ("start_text", "end_text", "score_text", "reference_start_text")
@@ -46,7 +47,7 @@ def with_texts(
     """
     detections = [part for system, files in runs.items() for part in _detections(system, files)]
     targets: list[pa.Table] = []
-    if rttm is not None and sniff(rttm) == Format.RTTM:
+    if rttm is not None and _is(rttm, Format.RTTM):
         targets = list(_starts(rttm, encoding, None if words is None else units))
     queries = alignment["query"].unique()
     first = pa.array([(words or {}).get(query, "").casefold() for query in queries.to_pylist()], pa.string())
@@ -79,7 +80,7 @@ def _joined(
 def _detections(system: str, files: Iterable[str]) -> Iterator[pa.Table]:
     """Keys and texts of the detections of a run."""
     for file in files:
-        if sniff(file) == Format.RUN_XML:
+        if _is(file, Format.RUN_XML):
             rows: list[tuple[str, ...]] = []
             for row in _rows(file):
                 rows.append(row)
@@ -88,6 +89,14 @@ def _detections(system: str, files: Iterable[str]) -> Iterator[pa.Table]:
                     rows = []
             if rows:
                 yield _spelled(system, rows)
+
+
+def _is(file: str, form: Format) -> bool:
+    """Whether a file is there and of a format: a URL may have been noted without the secrets that open it."""
+    try:
+        return sniff(file) == form
+    except (InputError, OSError):
+        return False
 
 
 def _rows(file: str) -> Iterator[tuple[str, ...]]:
