@@ -16,8 +16,7 @@ from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import rows_to_score, with_runs, working
 from swsdask.archive.check_runs import check_reference, check_runs, collection_statistics
 from swsdask.archive.conditions import OF_RUNS
-from swsdask.archive.kept_files import Tally
-from swsdask.archive.kept_statistics import KeptStatistics, kept_statistics
+from swsdask.archive.kept_statistics import KeptStatistics, Tally, kept_statistics
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress

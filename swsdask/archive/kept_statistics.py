@@ -1,4 +1,13 @@
-"""Merged statistics kept in an archive: what was counted once is not counted again.
+"""What an archive keeps of what was computed, so that it is not computed again.
+
+    kept/VERSION/CONTENT/NAME-KEY-HASH.arrow
+
+VERSION is a digest of the sources that decide what is computed, and of the software beneath them (`version`); CONTENT
+the content hash of the run; KEY the hash of all else that the file depends on (`digest_of`); HASH that of the file's
+bytes, an Arrow file of one row. So what is equal has equal names, writers cannot conflict, and a file that is damaged
+or was cut off is known by its name: it is computed again, and written again.
+
+Merged statistics and the results of systems (`scoring.kept_results`) are kept.
 
 A statistic depends on the rows of a run, the reference, and what it was prepared with. The rules of a reference
 (`model.trials.RULES`) shape only the statistics that follow them; everything else in a reference shapes all. Only
@@ -7,17 +16,176 @@ statistics of this package are kept: the version of others is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import fields
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache, cached_property
+from importlib import metadata
+from pathlib import Path
 from typing import Any, Self
 
-from swsdask.archive.kept_files import OF_STATISTICS, PACKAGE, KeptFiles, can_keep, digest_of, version
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import xxhash
+
+from swsdask.archive.run_table import StoredRun
+from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive
+from swsdask.archive.tables import digest
+from swsdask.archive.versions import KEPT
+from swsdask.model.errors import ArchiveError
 from swsdask.model.trials import RULES, Reference
 from swsdask.statistics.as_arrow import from_arrow, to_arrow
 from swsdask.statistics.statistic import Statistic
+
+PACKAGE = Path(__file__).resolve().parents[1]
+OF_READING = ("archive", "formats", "kernels", "model", "places")
+OF_STATISTICS = ("model", "kernels", "alignment", "statistics", "archive")
+OF_RESULTS = (*OF_STATISTICS, "measures", "scoring")
+SOURCES = f"{KEPT}/sources.json"
+"""The file of `archive.known_sources`."""
+
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+@dataclass
+class Tally:
+    """How many results were taken from what is kept, how many were not there, and why none can be kept, if so."""
+
+    used: int = 0
+    made: int = 0
+    fault: str | None = None
+
+    def add(self, other: Tally) -> None:
+        """Count what another process took and made."""
+        self.used += other.used
+        self.made += other.made
+        self.fault = self.fault or other.fault
+
+
+@dataclass(eq=False)
+class KeptFiles:
+    """The kept files of one version.
+
+    `most` of one name are kept of a run, None for any number: the oldest are removed.
+    """
+
+    storage: Storage
+    version: str
+    most: int | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    def anew(self) -> Self:
+        """The same files with a tally of their own."""
+        files = copy(self)
+        files.tally = Tally()
+        return files
+
+    def place(self, run: StoredRun, name: str, key: Any) -> str:
+        """The name, without the hash, of what depends on the rows of a run and on a key."""
+        of_run = (run.run.scores, tuple(each.file.hash for each in run.fragments))
+        return f"{KEPT}/{self.version}/{run.run.content}/{name}-{digest_of((of_run, key))}"
+
+    def read(self, places: Iterable[str]) -> dict[str, pa.RecordBatch]:
+        """The rows at those of some places that have one."""
+        wanted = {self._there[place]: place for place in places if place in self._there}
+        found = {}
+        for name, content in self.storage.read_all(wanted).items():
+            if name.endswith(f"-{digest(content).hex()}.arrow"):
+                with suppress(pa.ArrowException, ValueError):  # no file of ours, though its hash is right
+                    found[wanted[name]] = pa.ipc.open_file(pa.BufferReader(content)).get_batch(0)
+        return found
+
+    def write(self, rows: Mapping[str, pa.RecordBatch]) -> None:
+        """Keep rows at their places. An archive that cannot be written stays as it is: see `Tally.fault`."""
+        contents = {place: _file(row) for place, row in rows.items()}
+        names = {place: f"{place}-{digest(content).hex()}.arrow" for place, content in contents.items()}
+        if self.tally.fault is None:
+            try:
+                self.storage.write_all({names[place]: content for place, content in contents.items()})
+                self._there.update(names)
+                for name in [] if self.most is None else self._too_many(names, self.most):
+                    self.storage.remove(name)
+            except ArchiveError as error:
+                self.tally.fault = str(error)
+
+    def _too_many(self, places: Iterable[str], most: int) -> list[str]:
+        """The oldest files beside those at some places, as many as are more than `most`."""
+        found = []
+        for place in places:
+            series = place.rpartition("-")[0]
+            others = [name for other, name in self._there.items() if other != place and other.startswith(f"{series}-")]
+            surplus = max(len(others) + 1 - most, 0)
+            found += sorted(others, key=lambda name: (self._times.get(name, 0.0), name))[:surplus]
+        return found
+
+    @cached_property
+    def _times(self) -> dict[str, float]:
+        return self.storage.modified(f"{KEPT}/{self.version}")
+
+    @cached_property
+    def _there(self) -> dict[str, str]:
+        """The files by their names without the hash."""
+        return {name.rpartition("-")[0]: name for name in self._times}
+
+
+def can_keep(archive: object) -> bool:
+    """Whether an archive can keep anything: not in memory, nor read unverified, for damage would be kept."""
+    return isinstance(archive, StoredArchive) and archive.verification == "on"
+
+
+def kept_for(contents: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a file is one that this release keeps, of a run with one of these content hashes or of all."""
+    runs = list(contents)
+    folders = {f"{KEPT}/{version(of)}/{content}" for of in (OF_STATISTICS, OF_RESULTS) for content in runs}
+    return lambda name: name == SOURCES or name.rpartition("/")[0] in folders
+
+
+@cache
+def version(packages: tuple[str, ...]) -> str:
+    """A digest of the sources in some packages, and of the versions of the software beneath them."""
+    beneath = (platform.python_version(), platform.machine(), np.__version__, metadata.version("numba"))
+    state = xxhash.xxh3_64(" ".join(beneath).encode())
+    for package in packages:
+        for file in sorted((PACKAGE / package).rglob("*.py")):
+            content = file.read_bytes()
+            state.update(f"\n{file.relative_to(PACKAGE)} {len(content)}\n".encode() + content)
+    return state.hexdigest()
+
+
+def digest_of(value: Any) -> str:
+    """The hash of arrays, texts, numbers, and of what is made of them: equal for equal values and types."""
+    state = xxhash.xxh3_128()
+    _update(state, value)
+    return state.hexdigest()
+
+
+def _update(state: xxhash.xxh3_128, value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        state.update(f"{value.dtype.str}{value.shape};".encode() + np.ascontiguousarray(value).tobytes())
+    elif is_dataclass(value):
+        _update(state, {each.name: getattr(value, each.name) for each in fields(value)})
+    elif isinstance(value, Mapping):
+        _update(state, tuple(value.items()))
+    elif isinstance(value, list | tuple):
+        state.update(f"{len(value)}(".encode())
+        for each in value:
+            _update(state, each)
+    elif value is None or isinstance(value, str | int | float | np.generic):
+        state.update(f"{type(value).__name__} {value!r};".encode())
+    else:
+        raise TypeError(f"no hash of a {type(value).__name__}")
+
+
+def _file(row: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, row.schema, options=_COMPRESSED) as file:
+        file.write_batch(row)
+    return sink.getvalue()
+
 
 Found = Mapping[type[Statistic], Any]
 """Statistics of one system, or what they are prepared with, by their type."""

@@ -22,7 +22,7 @@ from typing import Any
 
 import xxhash
 
-from swsdask.archive.kept_files import OF_READING, SOURCES, digest_of, version
+from swsdask.archive.kept_statistics import OF_READING, SOURCES, digest_of, version
 from swsdask.archive.memory import RunFile
 from swsdask.archive.reference_tables import JudgedFiles
 from swsdask.archive.sources import counts

@@ -14,7 +14,7 @@ from typing import Any
 
 from swsdask.archive.change import Kind
 from swsdask.archive.discovery import DISCOVERY
-from swsdask.archive.kept_files import kept_for
+from swsdask.archive.kept_statistics import kept_for
 from swsdask.archive.lease import held_by
 from swsdask.archive.local import PART
 from swsdask.archive.storage import PROBE, Storage

@@ -12,7 +12,7 @@ highest manifest.
                                    words, split, folds, within, speakers, systems, and each system's classes, fragments
     detections/CONTENT/FIRST-LAST-PART-WRITERTOKEN.parquet
                                    rows of the run with that content hash, of the buckets FIRST to LAST
-    kept/...                       merged statistics and results (`archive.kept_files`), which no manifest names
+    kept/...                       merged statistics and results (`archive.kept_statistics`), which no manifest names
     temporary/WRITER/              the lease of a writer (`archive.lease`), and rows on their way into their buckets;
                                    gone when the writer ends
 

@@ -7,9 +7,7 @@ from shutil import rmtree
 
 import click
 
-from swsdask.cli.options import (
-    writable_directory,
-)
+from swsdask.cli.options import writable_directory
 
 
 @click.command("demo")
@@ -56,15 +54,14 @@ def _nights(out: Path, seed: int, hours: float, n_queries: int) -> None:
     from swsdask.nightly.settings import load_nightly
     from swsdask.nightly.steps import run_night
     from swsdask.render.nightly import night_lines
-    from swsdask.simulate.evaluation import simulate
+    from swsdask.simulate.evaluation import NIGHTLY_SETTINGS, nights, simulate
     from swsdask.simulate.files import write
-    from swsdask.simulate.nights import SETTINGS, nights
 
     for folder in ("archive", "inbox", "board"):
         rmtree(out / folder, ignore_errors=True)
     files, settings = out / "files", out / "nightly.toml"
     write(simulate(seed, hours=hours, n_queries=n_queries), files)
-    settings.write_text(SETTINGS, encoding="utf-8")
+    settings.write_text(NIGHTLY_SETTINGS, encoding="utf-8")
     (asked,) = load_nightly(settings).evaluation
     for number, (told, happen) in enumerate(nights(files / "runs", out / "inbox")):
         happen()

@@ -36,10 +36,9 @@ def nightly(
     """
     from swsdask.model.errors import SwsdaskError
     from swsdask.nightly.lease import BusyError
-    from swsdask.nightly.notify import notify
     from swsdask.nightly.settings import example as example_file
     from swsdask.nightly.settings import load_nightly
-    from swsdask.nightly.steps import LOG, plan_night, run_night
+    from swsdask.nightly.steps import LOG, notify, plan_night, run_night
     from swsdask.render.nightly import night_lines
 
     if example:

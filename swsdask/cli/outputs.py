@@ -7,12 +7,7 @@ import os
 import click
 
 from swsdask.api.writing import FIGURES
-from swsdask.cli.options import (
-    measures_option,
-    names,
-    out_option,
-    records_format_option,
-)
+from swsdask.cli.options import measures_option, names, out_option, records_format_option
 
 
 @click.command("report")

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdask.cli.options import (
-    Engine,
-    engine_options,
-    format_option,
-    writable_directory,
-    writable_place,
-)
+from swsdask.cli.options import Engine, engine_options, format_option, writable_directory, writable_place
 
 if TYPE_CHECKING:
     from swsdask.execution.executor import Executor

@@ -105,7 +105,7 @@ def _scale(candidates: Candidates, low: int, high: int, goal: Goal) -> float:
 def _weight(
     candidates: Candidates, detection: int, occurrences: Occurrences, occurrence: int, goal: Goal, scale: float
 ) -> int:
-    """What mapping a detection to an occurrence is worth under the objective of NIST's tools."""
+    """Return the weight of mapping a detection to an occurrence under the objective of NIST's tools."""
     return pair_weight(
         score_congruence(candidates.score[detection], goal.lowest, goal.highest),
         time_congruence(
@@ -174,7 +174,7 @@ def _rank_weights(scores: F64, n_occurrences: int) -> I64:
 
 @njit()
 def _worth_keeping(weights: I64, n_occurrences: int) -> Bool:
-    """Which detections of an occurrence its component can need: the best n_occurrences of positive weight.
+    """Select the detections of an occurrence that its component can need: the best n_occurrences of positive weight.
 
     If an optimal alignment used a worse one, one of these would be free and better, or as good and earlier.
     """

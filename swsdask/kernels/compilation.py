@@ -329,7 +329,7 @@ def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[P, R]], Kerne
 
 @_typeof.register(Kernel)  # type: ignore[untyped-decorator]
 def _type_of_kernel(callee: Kernel[Any, Any], context: Any) -> Any:
-    """What a kernel is where another one calls it."""
+    """Return the type of a kernel that another kernel calls."""
     return _typeof(callee.compiled, context)
 
 

@@ -172,7 +172,7 @@ def _room_for(types: Types, n_labels: int, n_slots: int) -> _Block:
 
 @njit()
 def _lanes(types: Types, low: int, high: int) -> int:
-    """How many of the patterns low:high make the next block: 1 if it takes several words, else as many as fit."""
+    """Return how many of the patterns low:high the next block has: 1 if it takes several words, else as many as fit."""
     lanes = 1
     while lanes < LANES and low + lanes < high and types.last[low + lanes] - types.first[low + lanes] <= WORD:
         lanes += 1

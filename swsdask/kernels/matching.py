@@ -139,7 +139,7 @@ def _common_apart(entries: Entries, one: int, other: int, start: I32, end: I32, 
 
 @njit()
 def _clear(entries: Entries, one: int, other: int) -> bool:
-    """One lies entirely before the other: in time and with all of its phones."""
+    """Whether one lies entirely before the other: in time and with all of its phones."""
     return bool(entries.end[one] <= entries.start[other] and entries.last[one] <= entries.first[other])
 
 
@@ -164,7 +164,7 @@ def _credit(entries: Entries, low: int, high: int, partners: I64, start: I32, en
 def match_rows(
     entries: Entries, rows: Rows, low: int, high: int, start: I32, end: I32, shortest: int, longest: int
 ) -> tuple[U32, U32]:
-    """For every phone of every entry the windows from there: of flat(P_disc*), and of flat(P_disc* and P_all).
+    """Match the windows from every phone of every entry: those of flat(P_disc*), and of flat(P_disc* and P_all).
 
     The first has those of the entries of the rows `low` <= r < `high`, the second what these rows have in common with
     later rows of their group and themselves, on both sides: uint32 [n_places] each. `start`, `end` int32 [n_phones].
@@ -246,7 +246,7 @@ def pair_up(
 
 @kernel(_INTERVALS(column(int64), column(int32), int64))
 def maximal(key: I64, length: I32, n_phones: int) -> tuple[I64, I32]:
-    """Of intervals sorted by key those that no other holds, sorted and distinct."""
+    """Return the intervals, sorted by key, that no other contains, sorted and distinct."""
     kept_key, kept_length = np.empty(len(key), np.int64), np.empty(len(key), np.int32)
     kept = 0
     row = 0
@@ -344,7 +344,7 @@ def count_pairs(
 def tally_types(
     starts: I32, begins: I64, length: int, start: I32, end: I32, room: U8, line: I32, paired: I64, gold: I64
 ) -> I64:
-    """What there is of each type that has a pair of `gold`, a row each of int64 [n, 5].
+    """Count, for each type that has a pair of `gold`, its pairs: a row each of int64 [n, 5].
 
     Groups are those of `ngrams.refine`, of one fold. The columns: windows that are paired, in how many pairs they are,
     and in how many of gold; windows with `room` that one with room is not `near` to, and how many such ordered pairs

@@ -45,7 +45,7 @@ def _nearest(x: float) -> np.int64:
 
 @kernel(int64(column(float64), float64, float64))
 def reach(score: F64, centre: float, unit: float) -> int:
-    """How many bins there are on either side of the centre out to the farthest of the scores."""
+    """Count the bins on either side of the centre out to the farthest of the scores."""
     n_side = 0
     per_unit = 1.0 / unit
     for row in range(len(score)):

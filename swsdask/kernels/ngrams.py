@@ -161,7 +161,7 @@ def add_partnered(
 
 @njit()
 def count_near(ones: I64, length: int, start: I32, end: I32) -> I64:
-    """How many of the others each n-gram is near to, int64; `ones` are sorted by start, whatever their files."""
+    """Count the others that each n-gram is near to, int64; `ones` are sorted by start, whatever their files."""
     n_near = np.zeros(len(ones), np.int64)
     for i in range(len(ones)):
         till = end[ones[i] + length - 1]
@@ -218,7 +218,7 @@ def add_apart(
 
 @kernel(int16[::1](column(uint8), column(int16)))
 def covered(longest: U8, fold: I16) -> I16:
-    """Of each phone the fold of the n-grams that it is in, -1 in none: an n-gram of `longest` [i] starts at phone i."""
+    """Return the fold of the n-grams that hold each phone, -1: none. An n-gram of `longest` [i] starts at phone i."""
     found = np.full(len(longest), -1, np.int16)
     till = 0
     for phone in range(len(longest)):

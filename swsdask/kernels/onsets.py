@@ -56,7 +56,7 @@ def renew(before: I64, after: I64) -> None:
 
 @njit()
 def use_nearest(point: int, place: int, onsets: I64, before: I64, after: I64, penalty: Penalty) -> float:
-    """What a point earns of the nearest unused onset, which is then used, unless it is nothing.
+    """Return the gain of a point from the nearest unused onset, which is then used unless the gain is 0.
 
     `place` is the number of onsets < `point`. Of two equally near ones it is the one that earns more, then the earlier.
     """
@@ -205,7 +205,7 @@ def in_rank_order(first: I32, score: F64, second: I32, third: I32) -> I64:
 
 @kernel(float64[::1](column(int32), column(int64), column(int64), column(int64), *PENALTY))
 def use_onsets(group: I32, point: I64, begins: I64, onset: I64, at: F64, value: F64, sigma: float) -> F64:
-    """What each point earns of the onsets of its group, float64.
+    """Return the gain of each point from the onsets of its group, float64.
 
     `group` int32 (clustered) and `point` int64 are columns of points, those of a group in rank order. `begins` and
     `onset` are as `near_onsets` has them; `at`, `value`, `sigma` are those of a `Penalty`.

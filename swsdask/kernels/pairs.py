@@ -118,7 +118,7 @@ def overlapping(times: Times, bounds: I64, lefts: I64, rights: I64, rule: int, c
 
 @kernel(several(int64[::1], int64[::1])(*_SIDES, column(int64), column(int64), int64))
 def ranks(bounds: I64, lefts: I64, rights: I64, fragment: I64, slot: I64, n_slots: int) -> tuple[I64, I64]:
-    """For each row of the left side of every product: how many of the right side, in its slot, are before it, and all.
+    """Rank each row of the left side of every product: how many of the right side, in its slot, are before it, and all.
 
     Side s has the rows bounds[s]:bounds[s + 1] of `fragment`, ascending, and `slot`, below `n_slots`; -1: not counted.
     The rows of the left sides come one product behind the other; 0 and 0 for those not counted.

@@ -43,7 +43,7 @@ def seconds(ticks: int) -> float:
 
 @njit()
 def shared_seconds(start: int, end: int, other_start: int, other_end: int) -> float:
-    """How long two stretches of time both last, as both official tools subtract; negative if they are apart."""
+    """Return the overlap of two intervals, subtracted as both official tools do; negative if they are apart."""
     return seconds(min(end, other_end)) - seconds(max(start, other_start))
 
 

@@ -27,7 +27,7 @@ _ABOVE, _BELOW = 2**63 - 1, -(2**63)
 
 @kernel(int64(int64))
 def _key(bits: int) -> int:
-    """From the bits of a score to an integer that sorts as the score does, and back."""
+    """Map the bits of a score to an integer that sorts as the score does, and back."""
     return bits ^ ((bits >> 63) & _ABOVE)
 
 

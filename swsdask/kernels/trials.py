@@ -14,7 +14,7 @@ from swsdask.model.trials import F64, I8, I16, I32, I64
 
 @njit()
 def _is_better(row: int, other: int, score: F64, start: I32, duration: I32, channel: I8, decision: I8) -> bool:
-    """By score, then the earlier start, the longer duration, the lower channel, YES before NO, the earlier row."""
+    """Whether a row precedes another: by score, earlier start, longer duration, lower channel, YES, earlier row."""
     if score[row] != score[other]:
         return bool(score[row] > score[other])
     if start[row] != start[other]:

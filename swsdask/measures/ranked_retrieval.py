@@ -37,13 +37,7 @@ from typing import ClassVar
 import numpy as np
 
 from swsdask.kernels.sums import rounded_sums
-from swsdask.measures.average_precision import (
-    ap_of_queries,
-    hits_at_rank,
-    over,
-    precisions_at_recalls,
-    ranked_queries,
-)
+from swsdask.measures.average_precision import ap_of_queries, hits_at_rank, over, precisions_at_recalls, ranked_queries
 from swsdask.measures.averages import Population, Values
 from swsdask.measures.measure import Scored
 from swsdask.measures.rankings import JUDGED, NEEDS, Rankings, query_rankings

@@ -4,11 +4,14 @@ Until the night is committed to the history nothing of it counts, and every step
 already is there, what is counted already is kept. The commit is one file. What is published follows from the history
 and the archive alone, and `latest.json`, which names the night, is written last; so whatever a night was cut off at,
 the next one ends with the same bytes.
+
+`notify` runs the command that the settings name after a night.
 """
 
 from __future__ import annotations
 
 import logging
+import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -300,3 +303,21 @@ def _new_record(
         rows=sum(runs[name].rows for name, why in due.items() if why in (NEW, REPLACED)),
     )
     return record, rows
+
+
+PATIENCE_S = 60.0
+
+
+def notify(command: Sequence[str], latest: bytes) -> bool:
+    """Run a command with `latest.json` on its standard input; whether it ended well. The night stands either way."""
+    try:
+        ended = subprocess.run(
+            command, input=latest, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        LOG.warning("notify: %s: %s", command[0], error)
+        return False
+    if ended.returncode:
+        said = ended.stderr.decode(errors="replace").strip().splitlines()
+        LOG.warning("notify: %s ended with exit code %d: %s", command[0], ended.returncode, said[-1] if said else "")
+    return ended.returncode == 0

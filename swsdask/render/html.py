@@ -19,10 +19,9 @@ from swsdask.model.settings import matching_presets
 from swsdask.model.tables import rows_with
 from swsdask.places.reading import Place
 from swsdask.places.writing import replacing
-from swsdask.render.calibration import calibration
-from swsdask.render.differences import differences, interval_text, tied_with_best
+from swsdask.render.calibration import KINDS, calibration
+from swsdask.render.comparison import differences, interval_text, tied_with_best
 from swsdask.render.discovery import page as discovery_page
-from swsdask.render.ece import KINDS
 from swsdask.render.figures import figures
 from swsdask.render.losses import losses, worst_queries
 from swsdask.render.pages import environment, provenance, runs, script, style

@@ -13,7 +13,7 @@ from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
 from swsdask.model.tables import rows_with
 from swsdask.model.trials import F64
-from swsdask.render import ece
+from swsdask.render import calibration
 from swsdask.render.calibration import DRAWN
 from swsdask.render.tables import cell, drawn, mark
 
@@ -89,12 +89,12 @@ def _plot(points: pa.Table) -> dict[str, Any] | None:
         "about": "Precision against recall of",
         "title": "Precision",
         "x_title": "Recall",
-        "width": ece.WIDTH,
-        "height": ece.HEIGHT,
-        "left": ece.LEFT,
-        "right": ece.WIDTH - ece.RIGHT,
-        "top": ece.TOP,
-        "bottom": ece.HEIGHT - ece.BOTTOM,
+        "width": calibration.WIDTH,
+        "height": calibration.HEIGHT,
+        "left": calibration.LEFT,
+        "right": calibration.WIDTH - calibration.RIGHT,
+        "top": calibration.TOP,
+        "bottom": calibration.HEIGHT - calibration.BOTTOM,
         "x_ticks": [{"at": round(_x(tick), 1), "label": f"{tick:g}"} for tick in _TICKS],
         "y_ticks": [{"at": round(_y(tick), 1), "label": f"{tick:g}"} for tick in _TICKS],
         "prior": None,
@@ -113,11 +113,15 @@ def _path(recall: F64, precision: F64) -> str:
 
 
 def _x(recall: Position) -> Position:
-    return ece.LEFT + recall * (ece.WIDTH - ece.RIGHT - ece.LEFT)
+    return calibration.LEFT + recall * (calibration.WIDTH - calibration.RIGHT - calibration.LEFT)
 
 
 def _y(precision: Position) -> Position:
-    return ece.HEIGHT - ece.BOTTOM - precision * (ece.HEIGHT - ece.BOTTOM - ece.TOP)
+    return (
+        calibration.HEIGHT
+        - calibration.BOTTOM
+        - precision * (calibration.HEIGHT - calibration.BOTTOM - calibration.TOP)
+    )
 
 
 MEASURES = ("isf", "ssf", "pmu_index", "pmu_search", "pl")

@@ -9,8 +9,7 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
-from swsdask.archive.kept_files import Tally
-from swsdask.archive.kept_statistics import KeptStatistics
+from swsdask.archive.kept_statistics import KeptStatistics, Tally
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, Unseen

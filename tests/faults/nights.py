@@ -25,15 +25,14 @@ from typing import Any
 import fsspec
 
 from swsdask.archive import local
-from swsdask.archive.kept_files import SOURCES
+from swsdask.archive.kept_statistics import SOURCES
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.nightly.lease import BusyError
 from swsdask.nightly.settings import load_nightly
 from swsdask.nightly.steps import run_night
-from swsdask.simulate.evaluation import simulate
+from swsdask.simulate.evaluation import NIGHTLY_SETTINGS, nights, simulate
 from swsdask.simulate.files import write
-from swsdask.simulate.nights import SETTINGS, nights
 
 ON_DISK = ("write_whole", "link_new", "replace", "sync", "remove")
 IN_STORE = ("write_temporary", "write_all", "write_new", "replace", "remove")
@@ -88,7 +87,9 @@ class Place:
 def prepare(folder: Path, place: Place) -> None:
     """An evaluation in its second night, nothing of which is done; the first is."""
     write(simulate(1, hours=0.3, n_queries=8), folder / "files")
-    settings = SETTINGS.replace('"archive"', f'"{place.url}/archive"').replace('"board"', f'"{place.url}/board"')
+    settings = NIGHTLY_SETTINGS.replace('"archive"', f'"{place.url}/archive"').replace(
+        '"board"', f'"{place.url}/board"'
+    )
     (folder / "nightly.toml").write_text(settings)
     (_, first), (_, second), (_, third) = nights(folder / "files" / "runs", folder / "inbox")
     first()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from swsdask.formats.runs import builder
-from swsdask.formats.runs import parts as run_parts
+from swsdask.formats.runs import read as run_parts
 from swsdask.formats.runs.read import read_run, split_run
 from swsdask.formats.runs.text import read_blocks, utf8_blocks
 from swsdask.formats.runs.xml import read_xml_run, xml_window

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
-from swsdask.archive import kept_files
-from swsdask.archive.kept_files import OF_RESULTS, OF_STATISTICS, version
+from swsdask.archive import kept_statistics
+from swsdask.archive.kept_statistics import OF_RESULTS, OF_STATISTICS, version
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import digest
 from swsdask.archive.versions import KEPT, Layout
@@ -222,11 +222,11 @@ def test_statistics_of_other_sources_are_not_used(tmp_path: Path, monkeypatch: p
 def test_the_version_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {of: version.__wrapped__(of) for of in (OF_STATISTICS, OF_RESULTS)}
     for package in OF_RESULTS:
-        for file in (kept_files.PACKAGE / package).rglob("*.py"):
-            copy = tmp_path / file.relative_to(kept_files.PACKAGE)
+        for file in (kept_statistics.PACKAGE / package).rglob("*.py"):
+            copy = tmp_path / file.relative_to(kept_statistics.PACKAGE)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(file.read_bytes())
-    monkeypatch.setattr(kept_files, "PACKAGE", tmp_path)
+    monkeypatch.setattr(kept_statistics, "PACKAGE", tmp_path)
     assert {of: version.__wrapped__(of) for of in before} == before
     (tmp_path / "measures/resampling/queries.py").write_text("other")
     assert [version.__wrapped__(of) == was for of, was in before.items()] == [True, False]

@@ -15,7 +15,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive import known_sources
-from swsdask.archive.kept_files import SOURCES
+from swsdask.archive.kept_statistics import SOURCES
 from swsdask.archive.storage import Storage
 from swsdask.formats import files as opening
 from swsdask.model.errors import ArchiveError, InputError

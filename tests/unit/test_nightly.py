@@ -32,14 +32,12 @@ from swsdask.nightly import lease as leases
 from swsdask.nightly.history import read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import BusyError, night_lease
-from swsdask.nightly.notify import notify
 from swsdask.nightly.settings import example, load_nightly
-from swsdask.nightly.steps import plan_night, run_night
+from swsdask.nightly.steps import notify, plan_night, run_night
 from swsdask.render.history import plot
-from swsdask.simulate.evaluation import simulate
+from swsdask.simulate.evaluation import NIGHTLY_SETTINGS as FILE
+from swsdask.simulate.evaluation import nights, simulate
 from swsdask.simulate.files import write
-from swsdask.simulate.nights import SETTINGS as FILE
-from swsdask.simulate.nights import nights
 
 DAY = date(2020, 1, 1)
 

@@ -14,8 +14,7 @@ import swsdask as sws
 from swsdask.model.comparison import Comparison
 from swsdask.model.results import SCORES, Result
 from swsdask.render import comparison
-from swsdask.render.comparison import print_comparison
-from swsdask.render.differences import LEVELS
+from swsdask.render.comparison import LEVELS, print_comparison
 from swsdask.render.html import page
 from swsdask.render.losses import LISTED
 from swsdask.render.outputs import read_outputs

@@ -12,8 +12,8 @@ import swsdask.render.calibration as rendered
 from swsdask.model.leaderboard import board
 from swsdask.model.measures import describe, written
 from swsdask.model.results import CURVES, SCORES, Result
-from swsdask.render import ece, tables
-from swsdask.render.calibration import COLUMNS, calibration
+from swsdask.render import tables
+from swsdask.render.calibration import COLUMNS, KINDS, _ticks, calibration, plots
 from swsdask.render.html import page
 from tests.results import table, three_systems
 
@@ -80,7 +80,7 @@ def test_curves_stand_where_their_numbers_say() -> None:
         up = (plot["bottom"] - plot["top"]) / highest
         assert plot["prior"] == pytest.approx(plot["left"] + (-THRESHOLD - GRID[0]) * across, abs=0.06)
         drawn = {curve["kind"]: points_of(curve["path"]) for curve in plot["curves"]}
-        assert list(drawn) == list(ece.KINDS)
+        assert list(drawn) == list(KINDS)
         rows = result.curve_table.to_pylist()
         for kind, found in drawn.items():
             own = [
@@ -153,16 +153,16 @@ def test_many_systems_are_folded_and_then_not_drawn(monkeypatch: pytest.MonkeyPa
 
 def test_a_prior_beyond_the_grid_has_no_line_and_a_curve_beyond_the_frame_stays_finite() -> None:
     curves = {"ece_default": [(x, entropy(x)) for x in GRID], "ece_actual": [(x, 1e9) for x in GRID]}
-    bits, relative = ece.plots(curves, -40.0)
+    bits, relative = plots(curves, -40.0)
     assert bits["prior"] is None
     assert relative["prior"] is None
     assert all(y > -1000 for _, y in points_of(bits["curves"][1]["path"]))
-    assert ece.plots({"ece_actual": curves["ece_actual"]}, 0.0) == []
+    assert plots({"ece_actual": curves["ece_actual"]}, 0.0) == []
 
 
 @pytest.mark.parametrize(("low", "high"), [(-10.0, 10.0), (-0.5, 0.5), (-9.3, 0.9), (-40.0, 7.0)])
 def test_ticks_are_whole_and_few(low: float, high: float) -> None:
-    found = ece._ticks(low, high)
+    found = _ticks(low, high)
     assert 1 <= len(found) <= 9
     assert all(low <= tick <= high and tick == int(tick) for tick in found)
 

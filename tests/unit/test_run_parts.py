@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdask.formats.runs import parts as run_parts
+from swsdask.formats.runs import read as run_parts
 from swsdask.formats.runs.read import RunPart, read_run, split_run
 from swsdask.model.errors import Problems
 

@@ -1,20 +1,186 @@
-"""Runs in any format, recognised by content: NIST's XML, tables, Kaldi's and TREC's results."""
+"""Runs in any format, recognised by content: NIST's XML, tables, Kaldi's and TREC's results.
+
+A large run is divided so that several workers can read it: plain XML in UTF-8 after the end tags of lists, a plain
+table in text after lines. The file is scanned once, to be certain of the end tags and of the numbers of lines; that
+takes a small part of the time of reading it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from swsdask.formats.files import noted, open_bytes, opened_once
+from swsdask.formats.files import file_size, noted, open_bytes, open_plain, opened_once, read_lines, whole_lines
 from swsdask.formats.runs.encoding import Encoding
-from swsdask.formats.runs.parts import Span, read_span, spans
 from swsdask.formats.runs.resources import with_resources
-from swsdask.formats.runs.text import read_blocks, utf8_blocks, with_newlines
-from swsdask.formats.runs.xml import read_xml_run, xml_window
+from swsdask.formats.runs.text import BLOCK, Window, decoded_blocks, read_blocks, utf8_begin, utf8_blocks, with_newlines
+from swsdask.formats.runs.xml import Root, cut_off, read_body, read_root, read_xml_run, xml_window
 from swsdask.formats.sniff import RUNS, Format, expect
-from swsdask.model.errors import Problems
+from swsdask.formats.values import FormatError
+from swsdask.model.errors import InputError, Problems
 from swsdask.model.resources import Resources
 from swsdask.model.schemas import RunPiece
+from swsdask.places.reading import storage_fault
+
+_MARKUP_ENDS = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+_MARKUP = re.compile(rb"<[!?]")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Whole lists of a file: from byte `begin`, in `line`, up to `end` (None: to the end of the file).
+
+    Without a `root` they are lines of a table, the first of which names the columns.
+    """
+
+    root: Root | None
+    begin: int
+    line: int
+    end: int | None
+
+
+def read_span(file: str, span: Span, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
+    """The pieces of some lists of a file. `system` is the name of the run, if given."""
+    if span.root is None:
+        return _read_lines_of_table(file, span, problems, rows_per_piece, system)
+    blocks = decoded_blocks(file_blocks(file, span.begin, span.end), "utf-8")
+    window = xml_window(blocks, span.line)
+    return read_body(window, span.root, file, problems, rows_per_piece, to_the_end=span.end is None)
+
+
+def _read_lines_of_table(
+    file: str, span: Span, problems: Problems, rows_per_piece: int, system: str | None
+) -> Iterator[RunPiece]:
+    from swsdask.formats.runs.table import read_text_table
+
+    lines = whole_lines(file, file_blocks(file, span.begin, span.end), span.line)
+    for piece in read_text_table(file, problems, rows_per_piece, system, part=lines):
+        if len(piece) or span.line == _FIRST_ROW:
+            yield piece
+
+
+def spans(file: str, n_parts: int, system: str | None) -> list[Span]:
+    """Divide a file into at most `n_parts` spans of about equal size; none if it cannot be divided.
+
+    `system` is the name of the run, if given.
+    """
+    if n_parts < 2:
+        return []
+    try:
+        first = next(file_blocks(file, 0, BLOCK), b"")
+        begin = utf8_begin(first)
+        if len(first) < BLOCK or begin is None:
+            return []
+        if expect(file, *RUNS) is Format.TABLE:
+            return _spans_of_table(file, first, n_parts, system)
+        head = xml_window(utf8_blocks(file_blocks(file, 0, None), xml=True))
+        root = read_root(head, file, system)
+        body = begin + head.offset
+        step = (file_size(file) - body) // n_parts
+        cuts = list(_Survey(file, root, body, head.line).cuts([body + n * step for n in range(1, n_parts)]))
+    except (FormatError, InputError):
+        return []
+    begins = [(body, head.line), *cuts]
+    ends = [*(offset for offset, _ in cuts), None]
+    return [Span(root, offset, line, end) for (offset, line), end in zip(begins, ends, strict=True)] if cuts else []
+
+
+_FIRST_ROW = 2
+"""The line after the names of the columns."""
+
+
+def _spans_of_table(file: str, first: bytes, n_parts: int, system: str | None) -> list[Span]:
+    """As `spans`. Quotes may hold newlines, and a named run must not have two systems: these tables are not divided."""
+    from swsdask.formats.runs.table import choose_columns, first_line
+
+    body = first.find(b"\n") + 1
+    _, names, _ = first_line(next(read_lines(file)))
+    if not body or (system is not None and "system" in choose_columns(names)[0]):
+        return []
+    step = (file_size(file) - body) // n_parts
+    wanted = [body + n * step for n in range(1, n_parts)]
+    begins = [(body, _FIRST_ROW)]
+    offset, line = 0, 1
+    for block in file_blocks(file, 0, None):
+        if b'"' in block:
+            return []
+        while wanted and (end := block.find(b"\n", max(wanted[0] - offset - 1, 0)) + 1):
+            begins.append((offset + end, line + block.count(b"\n", 0, end)))
+            wanted = [place for place in wanted if place > begins[-1][0]]
+        offset, line = offset + len(block), line + block.count(b"\n")
+    ends = [*(begin for begin, _ in begins[1:]), None]
+    found = [Span(None, begin, number, end) for (begin, number), end in zip(begins, ends, strict=True)]
+    return found if len(found) > 1 else []
+
+
+def file_blocks(url: str, begin: int, end: int | None) -> Iterator[bytes]:
+    """Bytes `begin` to `end` of a file as it is stored, in blocks. Raises `InputError` if it cannot be read."""
+    try:
+        with open_plain(url) as stream:
+            stream.seek(begin)
+            while block := stream.read(BLOCK if end is None else min(BLOCK, end - begin)):
+                yield block
+                begin += len(block)
+    except Exception as error:
+        raise storage_fault(url, error) from None
+
+
+class _Survey:
+    """Goes through the lists of a file, from offset `body`, which is in `line`."""
+
+    def __init__(self, file: str, root: Root, body: int, line: int) -> None:
+        self._window = Window(file_blocks(file, body, None), 0, line)
+        self._body = body
+        self._end_tag = f"</{root.dialect.list}>".encode()
+
+    def cuts(self, wanted: list[int]) -> Iterator[tuple[int, int]]:
+        """The offsets and lines of the ends of lists at or after the offsets `wanted`, which ascend.
+
+        Raises `FormatError` for an unfinished part; reading the whole file reports it.
+        """
+        window = self._window
+        while wanted:
+            # Whatever begins before the last `<` is at hand as a whole.
+            whole = max(window.data.rfind(b"<", window.position, window.end), window.position)
+            plain = self._markup(whole)
+            while wanted and (end := self._list_end(wanted[0], plain)):
+                window.skip(end - window.position)
+                cut = self._body + window.offset
+                yield cut, window.line
+                wanted = [offset for offset in wanted if offset > cut]
+            window.skip(plain - window.position)
+            if plain < whole:
+                self._pass_markup()
+            elif not window.more():
+                return
+
+    def _markup(self, stop: int) -> int:
+        """Find the next comment, CDATA or processing instruction before `stop`; return `stop` if there is none."""
+        window = self._window
+        if window.data.find(b"!", window.position, stop) < 0 and window.data.find(b"?", window.position, stop) < 0:
+            return stop
+        found = _MARKUP.search(window.data, window.position, stop)
+        return found.start() if found else stop
+
+    def _pass_markup(self) -> None:
+        window = self._window
+        for begin, end in _MARKUP_ENDS.items():
+            if window.data.startswith(begin, window.position):
+                while (found := window.data.find(end, window.position + len(begin))) < 0:
+                    if not window.more():
+                        raise cut_off(window, end.decode())
+                window.skip(found + len(end) - window.position)
+                return
+        raise FormatError("a comment", "a declaration", "Take it out.")
+
+    def _list_end(self, wanted: int, stop: int) -> int:
+        """Find the first list end before `stop` at or behind offset `wanted`; return 0 if there is none."""
+        window = self._window
+        first = window.position + max(0, wanted - self._body - window.offset - len(self._end_tag))
+        found = window.data.find(self._end_tag, first, stop)
+        return found + len(self._end_tag) if found >= 0 else 0
+
 
 ROWS_PER_PIECE = 1_000_000
 

@@ -34,14 +34,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from swsdask.formats.files import (
-    Lines,
-    check_expansion,
-    file_size,
-    noted,
-    open_plain,
-    read_lines,
-)
+from swsdask.formats.files import Lines, check_expansion, file_size, noted, open_plain, read_lines
 from swsdask.formats.pipes import Pipe
 from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
