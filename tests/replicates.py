@@ -13,8 +13,9 @@ _DETECTED = re.compile(r'<detected_kwlist kwid="([^"]*)".*?</detected_kwlist>\n'
 def write_replicate(source: Path, target: Path, times: Mapping[str, int]) -> None:
     """From the files of `simulate.files`: `times` says how often a query stands there, none for those it lacks."""
     (target / "runs").mkdir(parents=True)
-    for name in ("sim.ecf.xml", "sim.rttm"):
-        (target / name).write_bytes((source / name).read_bytes())
+    (target / "sim.ecf.xml").write_bytes((source / "sim.ecf.xml").read_bytes())
+    words = (source / "sim.rttm").read_text(encoding="utf-8").splitlines(keepends=True)
+    (target / "sim.rttm").write_text("".join(copy for line in words for copy in _words(line, times)), encoding="utf-8")
     for pattern, names in (
         (_QUERY, ["sim.kwlist.xml"]),
         (_DETECTED, [f"runs/{f.name}" for f in (source / "runs").iterdir()]),
@@ -39,6 +40,12 @@ def _lines(line: str, times: Mapping[str, int]) -> list[str]:
     if found is None:
         return [line]
     return [re.sub(rf"\b{re.escape(found)}\b", f"{found}-{copy}", line) for copy in range(times[found])]
+
+
+def _words(line: str, times: Mapping[str, int]) -> list[str]:
+    """A word that is the id of a query is that of its copies, as compat=mediaeval finds occurrences."""
+    word = line.split()[5]
+    return [line.replace(f" {word} ", f" {word}#{copy} ") for copy in range(times[word])] if word in times else [line]
 
 
 def _copies(found: re.Match[str], times: Mapping[str, int]) -> str:

@@ -34,7 +34,7 @@ COMMANDS = {
     "calibrate": ("calibrate", "Fit a map from scores to log-likelihood ratios, or apply one to runs."),
     "convert": ("files", "Rewrite a run in another format."),
     "compare": ("compare", "Compute intervals of numbers, and tests of differences between systems."),
-    "errors": ("errors", "List the queries that cost systems most, and their errors to listen to."),
+    "errors": ("compare", "List the queries that cost systems most, and their errors to listen to."),
     "correlate": ("outputs", "Compute the rank correlation between measures."),
     "nightly": ("nightly", "Score the new runs of an inbox: history, board, gates."),
     "history": ("nightly", "Print how the numbers of an archive changed, night by night."),

@@ -43,7 +43,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def once(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same files with the first detection of a query in a document only, as compat=mediaeval has it."""
+    """The same files as compat=mediaeval has them.
+
+    The RTTM has the ids of the queries where they occur; of detections of a query in a document the first is left.
+    """
     folder = tmp_path_factory.mktemp("once")
     (folder / "runs").mkdir()
     for path in (path for path in files.rglob("*") if path.is_file()):
@@ -56,6 +59,9 @@ def once(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             if detected is not None:
                 there.add((query, detected[1]))
         (folder / path.relative_to(files)).write_text("".join(kept), encoding="utf-8")
+    with (folder / "sim.rttm").open("a", encoding="utf-8") as rttm:
+        for row in sws.open(files).table("occurrences").to_pylist():
+            rttm.write(f"LEXEME {row['document']} {row['channel']} {row['start']} 0.1 {row['query']} lex SELF <NA>\n")
     return folder
 
 
