@@ -3,15 +3,25 @@ and on a busy machine drawing them may take long: that is no failure.
 
 `swsdask` tries the same examples in every run; `fuzz` (`make fuzz`) tries others in each, by the seed it is given, and
 twenty times as many.
+
+Hypothesis also tries constants of the modules that are loaded. So all of the package are loaded first: else the
+examples of a property would depend on the tests that its process ran before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import swsdask
+
+for module in walk_packages(swsdask.__path__, "swsdask."):
+    import_module(module.name)
 
 settings.register_profile(
     "swsdask",
