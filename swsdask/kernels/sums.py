@@ -152,19 +152,19 @@ _PAIRWISE = 128
 _LANES = 8
 
 
-@njit(float64(float64[::1]))
+@njit()
 def _pairwise_sum(terms: F64) -> float:
     """The sum of terms, added up in two halves, and so on down to some `_PAIRWISE` of them, in `_LANES` sums."""
     n = len(terms)
-    if n > _PAIRWISE:
-        half = n // 2
-        half -= half % _LANES
-        return float(_pairwise_sum(terms[:half]) + _pairwise_sum(terms[half:]))
     if n < _LANES:
         total = 0.0
         for term in terms:
             total += term
         return total
+    if n > _PAIRWISE:
+        half = n // 2
+        half -= half % _LANES
+        return float(_pairwise_sum(terms[:half]) + _pairwise_sum(terms[half:]))
     lanes = terms[:_LANES].copy()
     whole = n - n % _LANES
     for begin in range(_LANES, whole, _LANES):

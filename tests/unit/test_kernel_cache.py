@@ -126,6 +126,22 @@ def test_every_kernel_that_is_kept_is_compiled_when_it_is_called() -> None:
     assert kept == ["compilation.py"]
 
 
+def test_nothing_is_compiled_when_modules_are_loaded() -> None:
+    """What is compiled then is compiled in every process, for it is not kept."""
+    code = """
+from importlib import import_module
+from pkgutil import iter_modules
+from numba.core import event
+import swsdask.kernels
+
+with event.install_recorder("numba:compile") as recorder:
+    for module in iter_modules(swsdask.kernels.__path__, "swsdask.kernels."):
+        import_module(module.name)
+print(len(recorder.buffer))
+"""
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "0"
+
+
 def test_functions_of_others_are_left_to_numba() -> None:
     assert compilation._Locator.from_function(test_functions_of_others_are_left_to_numba, __file__) is None
 
