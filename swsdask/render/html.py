@@ -178,7 +178,7 @@ def _section(
         "name": condition,
         "facts": found.facts(condition),
         "columns": [
-            {"heading": heading, "title": describe(measure).title}
+            {"parts": heading.split("_") if heading == measure else [heading], "title": describe(measure).title}
             for measure, heading in zip(columns, distinct_headings(columns), strict=True)
         ],
         "rows": rows,

@@ -353,3 +353,10 @@ def test_the_colours_of_systems_stay_apart_for_every_kind_of_sight(sight: str) -
         seen = lightness_and_hue(linear @ np.array(SIGHT[sight]).T)
         apart = np.linalg.norm(seen[:, None] - seen[None], axis=-1)[np.triu_indices(6, 1)]
         assert apart.min() > 25
+
+
+def test_long_headings_of_a_leaderboard_break() -> None:
+    """At 1400 px all columns of the default leaderboard are seen."""
+    text = page(three_systems())
+    assert '">actual_<wbr>threshold</th>' in text
+    assert '">P_miss</th>' in text
