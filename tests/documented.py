@@ -8,7 +8,7 @@ Blocks by their language:
 - with `title="NAME"`: written to that file.
 - `sh`: for a reader's own machine, not run: installation and schedulers only.
 
-In output a line of three dots represents any lines; numbers and hashes may differ, which versions of libraries change.
+In output a line of three dots represents any lines; spaces, rules of tables and hashes may differ, numbers may not.
 """
 
 from __future__ import annotations
@@ -135,10 +135,8 @@ def _python(text: str, names: dict[str, Any], folder: Path) -> str:
 
 
 def outline(text: str) -> list[str]:
-    """Lines with every number as #, and spaces and rules as one."""
-    lines = [
-        re.sub(r"[\s─]+", " ", re.sub(r"[0-9a-f]{16}|-?[\d.,]*\d", "#", line)).strip() for line in text.splitlines()
-    ]
+    """Lines with every hash as #, and spaces and rules as one."""
+    lines = [re.sub(r"[\s─]+", " ", re.sub(r"\b[0-9a-f]{16,}\b", "#", line)).strip() for line in text.splitlines()]
     return [line for line in lines if line]
 
 

@@ -105,16 +105,14 @@ def describe_measure(name: str) -> Description:
 
 
 def families() -> Iterator[tuple[Description, ...]]:
-    """The measures of detections, family by family, in canonical order; then those of term discovery."""
+    """The measures that share a definition, in canonical order; those of term discovery come last."""
     rows = {row.name: row for row in TABLE}
-    for family in MEASURES:
-        listed = tuple(rows[name] for name in family.names if name in rows)
-        if listed:
-            yield listed
     by_home: dict[str, list[Description]] = {}
+    for family in MEASURES:
+        by_home.setdefault(type(family).__module__, []).extend(rows[name] for name in family.names if name in rows)
     for row in DISCOVERY:
         by_home.setdefault(home_of(row.name), []).append(row)
-    yield from map(tuple, by_home.values())
+    yield from (tuple(family) for family in by_home.values() if family)
 
 
 def list_settings(name: str = "") -> tuple[SettingDescription, ...]:

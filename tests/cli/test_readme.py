@@ -1,4 +1,4 @@
-"""README's commands and its Python do what README shows; digits may differ with the versions of libraries."""
+"""README's commands and its Python do what README shows."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.docs
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the pages read."""
     made = tmp_path_factory.mktemp("docs")
-    run("swsdask demo --hours 1 --queries 20", made)
+    run("swsdask demo", made)
     return made / "demo"
 
 
