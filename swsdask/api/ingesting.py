@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from swsdask.api.arguments import Location, Runs, named_runs, rows_about, run_files
-from swsdask.api.opening import judged_files, layers_of, reference_files
+from swsdask.api.opening import judged_files, layers_of, reference_files, table_files
 from swsdask.api.runs import working
 from swsdask.archive.known_sources import known_sources
 from swsdask.archive.storage import Storage
@@ -26,6 +26,8 @@ def ingest(
     ecf: Location | None = None,
     rttm: Location | None = None,
     queries: Location | None = None,
+    documents: Location | None = None,
+    occurrences: Location | None = None,
     lexicon: Location | None = None,
     vocabulary: Location | None = None,
     qrels: Location | None = None,
@@ -51,9 +53,12 @@ def ingest(
     archive : path or URL
         The archive.
     reference : path or URL, optional
-        A directory with one ECF, one RTTM and one query list. A new archive needs a reference.
+        A directory with one ECF, one RTTM and one query list, or with tables, see `open`. A new archive needs a
+        reference.
     ecf, rttm, queries : path or URL, optional
         The three files of a reference, instead of `reference`.
+    documents, occurrences : path or URL, optional
+        Tables of a reference, see `open`; `queries` is then a table or absent.
     lexicon, vocabulary : path or URL, optional
         What says more of the queries, see `open`. The archive keeps what they say.
     qrels : path or URL, optional
@@ -117,10 +122,12 @@ def ingest(
     kept = open_archive(url).kept if is_archive(url) else None
     layers = layers if kept is None else layers.over(kept)
     resolved = layers.settings()
-    given = reference is not None or any((ecf, rttm, queries))
+    in_tables = documents is not None or occurrences is not None
+    given = in_tables or reference is not None or any((ecf, rttm, queries))
     if not given and (lexicon is not None or vocabulary is not None):
         raise SettingsError("lexicon and vocabulary go with the files of a reference: they say more of its queries.")
     judged = None if qrels is None else judged_files(qrels, runs, (reference, ecf, rttm, queries))
+    of_tables = table_files(documents, occurrences, queries, (reference, ecf, rttm)) if in_tables else None
     given_runs = named_runs(runs, judged=layers.judged)
     layout = Layout(buckets=buckets, codec=codec)
     encoding = read_encoding(frame_shift, negate_scores, segments)
@@ -129,7 +136,7 @@ def ingest(
     with working(resolved, executor, rows_about(known.unknown(files)), progress) as workers:
         return ingest_files(
             url,
-            reference_files(reference, ecf, rttm, queries, lexicon, vocabulary) if given else judged,
+            of_tables or (reference_files(reference, ecf, rttm, queries, lexicon, vocabulary) if given else judged),
             files,
             resolved.evaluation,
             replace=replace_runs,

@@ -16,9 +16,9 @@ from swsdask.archive.memory import (
     JudgedFiles,
     MemoryArchive,
     read_reference,
+    reference_of_tables,
     search_transcript,
     sources_of,
-    tables_in_memory,
 )
 from swsdask.archive.protocols import Archive, FindRule
 from swsdask.archive.store import is_archive, open_archive
@@ -215,8 +215,8 @@ def open(  # noqa: A001
     ecf: Location | None = None,
     rttm: Location | None = None,
     queries: Location | Table | Iterable[str] | None = None,
-    documents: Table | None = None,
-    occurrences: Table | None = None,
+    documents: Location | Table | None = None,
+    occurrences: Location | Table | None = None,
     lexicon: Location | None = None,
     vocabulary: Location | None = None,
     qrels: Location | Judged | None = None,
@@ -232,14 +232,16 @@ def open(  # noqa: A001
     Parameters
     ----------
     source : path or URL, optional
-        An archive, or a directory with one ECF, one RTTM and one query list.
+        An archive, or a directory with one ECF, one RTTM and one query list, or with the tables ``documents.csv`` and
+        ``occurrences.csv`` (or .tsv, .jsonl, .parquet).
     ecf, rttm, queries : path or URL, optional
         The three files of a reference, instead of `source`.
-    documents, occurrences : DataFrame, Arrow table or list of dict, optional
-        A reference in memory, instead of files. `documents` has the columns document and duration (or end), and may
-        have channel, start, source_type and language. `occurrences` has query, document, start and duration (or end),
-        and may have channel and speaker. Times are in seconds. `queries` is then a table with the column query, whose
-        further columns are attributes, or an iterable of ids; default: the queries of the occurrences.
+    documents, occurrences : DataFrame, Arrow table, list of dict, path or URL, optional
+        A reference in tables, in memory or in files (CSV, TSV, JSON lines, Parquet). `documents` has the columns
+        document and duration (or end), and may have channel, start, source_type and language. `occurrences` has query,
+        document, start and duration (or end), and may have channel, speaker and grade. Times are in seconds. `queries`
+        is then a table with the column query, whose further columns are attributes, or an iterable of ids; default:
+        the queries of the occurrences.
     lexicon, vocabulary : path or URL, optional
         A pronunciation lexicon, and a text such as that of training: how many phones each query of the files has, and
         whether it is out of vocabulary, become attributes of the queries, of which conditions can be made. An archive
@@ -312,15 +314,11 @@ def open(  # noqa: A001
     if version is not None:
         raise SettingsError(f"version={version} needs an archive; {source} is not one.")
     if documents is not None or occurrences is not None:
-        if documents is None:
-            raise SettingsError(
-                "occurrences need documents, a table of document and duration: durations give the trials."
-            )
-        if occurrences is None:
-            raise SettingsError("documents need occurrences, a table of query, document, start and duration.")
-        if isinstance(queries, str | os.PathLike) or source or ecf or rttm or lexicon or vocabulary:
-            raise SettingsError("documents and occurrences are a whole reference: give no files of one beside them.")
-        return Evaluation.of(MemoryArchive(tables_in_memory(documents, occurrences, queries), (), {}), settled)
+        files = table_files(documents, occurrences, queries, (source, ecf, rttm, lexicon, vocabulary))
+        if files is None:
+            in_memory = reference_of_tables(*map(_place_or_table, (documents, occurrences, queries)))
+            return Evaluation.of(MemoryArchive(in_memory, (), {}), settled)
+        return Evaluation.of(MemoryArchive(read_reference(files), (), {}), settled, files)
     files = reference_files(source, ecf, rttm, queries, lexicon, vocabulary)
     return Evaluation.of(MemoryArchive(read_reference(files), (), {}), settled, files)
 
@@ -340,6 +338,27 @@ def judged_files(qrels: Location | Judged, runs: Runs, others: Iterable[Any]) ->
     return JudgedFiles(judgments, tuple(sources_of(run_files(named_runs(runs, judged=True)))))
 
 
+def table_files(documents: Any, occurrences: Any, queries: Any, others: Iterable[Any]) -> ReferenceFiles | None:
+    """The files of a reference in tables; None where one of them is in memory.
+
+    Raises `SettingsError` where one is missing, or where `others` are given beside them.
+    """
+    if documents is None:
+        raise SettingsError("occurrences need documents, a table of document and duration: durations give the trials.")
+    if occurrences is None:
+        raise SettingsError("documents need occurrences, a table of query, document, start and duration.")
+    if any(other is not None for other in others):
+        raise SettingsError("documents and occurrences are a whole reference: give no files of one beside them.")
+    if not all(each is None or isinstance(each, str | os.PathLike) for each in (documents, occurrences, queries)):
+        return None
+    return ReferenceFiles(readable(documents), readable(occurrences), _place_or_table(queries), tables=True)
+
+
+def _place_or_table(given: Any) -> Any:
+    """A path or URL as text, a table as it is."""
+    return readable(given) if isinstance(given, str | os.PathLike) else given
+
+
 def reference_files(
     source: Location | None,
     ecf: Location | None,
@@ -357,5 +376,7 @@ def reference_files(
         files = ReferenceFiles(readable(ecf), readable(rttm), readable(queries))
     else:
         raise SettingsError("Give a reference directory, or all three of ecf, rttm and queries.")
-    said = {"lexicon": lexicon, "vocabulary": vocabulary}
-    return replace(files, **{name: readable(file) for name, file in said.items() if file is not None})
+    if files.tables and (lexicon is not None or vocabulary is not None):
+        raise SettingsError("lexicon and vocabulary go with NIST's files: give attributes as columns of the queries.")
+    said = [None if file is None else readable(file) for file in (lexicon, vocabulary)]
+    return replace(files, lexicon=said[0], vocabulary=said[1])

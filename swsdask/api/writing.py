@@ -358,7 +358,8 @@ def _with_texts(result: Result, evaluation: Evaluation) -> Result:
         return result
     settings, held = evaluation.settings.evaluation, {run.system for run in evaluation.archive.runs}
     runs = {system: run["files"] for system, run in result.manifest["runs"].items() if system not in held}
-    rttm = evaluation.files.rttm if evaluation.files else None
+    files = evaluation.files
+    rttm = files.rttm if files and not files.tables else None
     encoding = (evaluation.archive.words.schema.metadata or {}).get(b"encoding", b"utf-8").decode()
     units = partial(kwseval_units, text_filters=settings.text_filters)
     words = {
@@ -405,7 +406,7 @@ def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
     occurrences = archive.occurrences(FindRule.of(settings))
     documents = set(archive.documents["document"].to_pylist())
     loaded = Loaded(
-        queries=os.path.basename(names.queries),
+        queries=os.path.basename(names.queries or names.rttm),
         n_queries=archive.queries.num_rows,
         ecf=os.path.basename(names.ecf),
         n_excerpts=archive.documents.num_rows,

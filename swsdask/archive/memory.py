@@ -20,9 +20,9 @@ from swsdask.formats.files import file_size, noted
 from swsdask.formats.in_memory import Table, TableRun
 from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import ReferenceFiles
-from swsdask.formats.reference.in_memory import read_documents, read_occurrences
 from swsdask.formats.reference.queries import read_queries, spoken_encoding, texts_of
 from swsdask.formats.reference.rttm import read_rttm
+from swsdask.formats.reference.tables import read_documents, read_occurrences
 from swsdask.formats.reference.vocabulary import described
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import read_run, split_run
@@ -203,12 +203,14 @@ class RunFile:
 
 
 def read_reference(files: ReferenceFiles | JudgedFiles) -> ReferenceTables:
-    """The tables of three official files, or of judgments. Raises `InputError` with everything wrong with them."""
+    """The tables of official files, of tables, or of judgments. Raises `InputError` with everything wrong with them."""
     problems = Problems()
     if isinstance(files, JudgedFiles):
         judged = read_judged(files, problems)
         problems.raise_if_any()
         return judged
+    if files.queries is None or files.tables:
+        return reference_of_tables(files.ecf, files.rttm, files.queries)
     documents = read_ecf(files.ecf, problems)
     queries = read_queries(files.queries, problems)
     words, segments = read_rttm(files.rttm, problems, spoken_encoding(queries, files.queries, files.rttm))
@@ -218,11 +220,15 @@ def read_reference(files: ReferenceFiles | JudgedFiles) -> ReferenceTables:
     return ReferenceTables(documents, queries, words, segments)
 
 
-def tables_in_memory(documents: Table, occurrences: Table, queries: Table | Iterable[str] | None) -> ReferenceTables:
-    """The tables of a reference in memory. Raises `InputError` with everything wrong with it."""
+def reference_of_tables(
+    documents: Table | str, occurrences: Table | str, queries: Table | Iterable[str] | str | None
+) -> ReferenceTables:
+    """The tables of a reference in tables, in files or in memory. Raises `InputError` with everything wrong with it."""
     problems = Problems()
-    excerpts = read_documents(documents, problems)
-    listed, words, judgments = read_occurrences(occurrences, queries, problems)
+    with noted(problems):
+        excerpts = read_documents(documents, problems)
+    with noted(problems):
+        listed, words, judgments = read_occurrences(occurrences, queries, problems)
     problems.raise_if_any()
     return ReferenceTables(excerpts, listed, words, SEGMENTS.empty_table(), judgments)
 

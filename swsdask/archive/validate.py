@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.encode import Codes, Tally, encode
+from swsdask.archive.memory import read_reference
 from swsdask.archive.rows import in_order, joined
 from swsdask.archive.sources import FileOrder
 from swsdask.formats.discovery.corpus import CHECKS, CorpusFiles, roles
@@ -22,9 +23,11 @@ from swsdask.formats.reference.files import (
     find_reference,
     kind_by_content,
     reference_candidates,
+    tables_in,
 )
 from swsdask.formats.reference.queries import read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
+from swsdask.formats.reference.tables import read_documents, read_occurrences, read_query_table
 from swsdask.formats.reference.trec import read_judgments
 from swsdask.formats.runs.read import RunPart, read_run
 from swsdask.formats.runs.resources import find_resources, read_resources
@@ -37,6 +40,7 @@ from swsdask.model.trials import Detections
 from swsdask.places.reading import is_folder
 
 MOST_PROBLEMS = 1_000_000
+_OF_TABLES = (Format.DOCUMENTS, Format.OCCURRENCES, Format.QUERY_TABLE)
 _DEFAULTS = EvaluationSettings()
 
 
@@ -92,10 +96,14 @@ def validate(
 def _only_reference(urls: Iterable[str]) -> ReferenceFiles | None:
     """The reference of the only folder in `urls` that has one; None for none, several or one with problems."""
     try:
-        (folder,) = [url for url in urls if is_folder(url) and any(reference_candidates(url).values())]
+        (folder,) = [url for url in urls if is_folder(url) and _holds_reference(url)]
         return find_reference(folder)
     except (ValueError, InputError):
         return None
+
+
+def _holds_reference(folder: str) -> bool:
+    return any(reference_candidates(folder).values()) or bool(tables_in(files_in(folder)))
 
 
 def _files_of(url: str, problems: Problems) -> dict[str, Format | None]:
@@ -106,7 +114,7 @@ def _files_of(url: str, problems: Problems) -> dict[str, Format | None]:
         return {file: role for each in found for file, role in _files_of(each, problems).items()}
     if not is_folder(url):
         return {url: None}
-    if any(reference_candidates(url).values()):
+    if _holds_reference(url):
         return _roles(find_reference(url))
     before = len(problems)
     files = [*(file for file in files_in(url) if kind_by_content(file) in CHECKS), *runs_in(url, problems)]
@@ -128,6 +136,11 @@ class _Known(NamedTuple):
 def _known(reference: ReferenceFiles, settings: EvaluationSettings) -> _Known | None:
     """Return the ids that a reference defines; None if it has problems, since unknown ids cannot be determined then."""
     problems = Problems()
+    if reference.tables or reference.queries is None:
+        with noted(problems):
+            tables = read_reference(reference)
+            return _Known(Codes.of(tables.documents, tables.queries, tables.words), "utf-8", settings)
+        return None
     queries = read_queries(reference.queries, problems)
     documents = read_ecf(reference.ecf, problems)
     if problems:
@@ -137,7 +150,9 @@ def _known(reference: ReferenceFiles, settings: EvaluationSettings) -> _Known | 
 
 
 def _roles(reference: ReferenceFiles) -> dict[str, Format | None]:
-    return {reference.ecf: Format.ECF, reference.rttm: Format.RTTM, reference.queries: Format.QUERIES}
+    kinds = _OF_TABLES if reference.tables else (Format.ECF, Format.RTTM, Format.QUERIES)
+    files = (reference.ecf, reference.rttm, reference.queries)
+    return {file: kind for file, kind in zip(files, kinds, strict=True) if file is not None}
 
 
 def _check(file: str, role: Format | None, known: _Known | None, problems: Problems) -> CheckedFile:
@@ -147,11 +162,22 @@ def _check(file: str, role: Format | None, known: _Known | None, problems: Probl
         found = role or sniff(file)
         match found:
             case Format.ECF:
-                counts = _check_ecf(file, problems)
+                counts = _of_excerpts(read_ecf(file, problems))
             case Format.RTTM:
                 counts = _check_rttm(file, known, problems)
             case Format.QUERIES:
                 counts = _check_queries(file, problems)
+            case Format.DOCUMENTS:
+                counts = _of_excerpts(read_documents(file, problems))
+            case Format.OCCURRENCES:
+                queries, words, _ = read_occurrences(file, None, problems)
+                counts = {
+                    "occurrences": len(words),
+                    "queries": len(queries),
+                    "rounded times": _counted(words, "rounded"),
+                }
+            case Format.QUERY_TABLE:
+                counts = {"queries": len(read_query_table(file, problems))}
             case Format.RESOURCES:
                 counts = _check_resources(file, problems)
             case Format.QRELS:
@@ -163,8 +189,7 @@ def _check(file: str, role: Format | None, known: _Known | None, problems: Probl
     return CheckedFile(file, found, counts)
 
 
-def _check_ecf(file: str, problems: Problems) -> dict[str, int]:
-    excerpts = read_ecf(file, problems)
+def _of_excerpts(excerpts: pa.Table) -> dict[str, int]:
     documents = len(excerpts["document"].unique())
     return {"excerpts": len(excerpts), "documents": documents, "rounded times": _counted(excerpts, "rounded")}
 

@@ -120,7 +120,10 @@ def reference_and_runs(paths: Sequence[str], given: bool) -> tuple[str | None, l
     if given:
         return None, list(paths)
     if not paths:
-        raise click.UsageError("Give a REFERENCE directory or archive, or --ecf, --rttm and --queries, or --qrels.")
+        raise click.UsageError(
+            "Give a REFERENCE directory or archive, or --ecf, --rttm and --queries, or --documents and --occurrences, "
+            "or --qrels."
+        )
     return paths[0], list(paths[1:])
 
 
@@ -184,17 +187,19 @@ corpus_options = _together(
 
 @dataclass(frozen=True)
 class Reference:
-    """--ecf, --rttm, --queries, --lexicon, --vocabulary, --qrels."""
+    """--ecf, --rttm, --queries, --documents, --occurrences, --lexicon, --vocabulary, --qrels."""
 
     ecf: str | None
     rttm: str | None
     queries: str | None
+    documents: str | None
+    occurrences: str | None
     lexicon: str | None
     vocabulary: str | None
     qrels: str | None
 
     def __bool__(self) -> bool:
-        return any((self.ecf, self.rttm, self.queries, self.qrels))
+        return any((self.ecf, self.rttm, self.queries, self.documents, self.occurrences, self.qrels))
 
     def files(self) -> dict[str, Any]:
         """The arguments of `open` and `ingest`."""
@@ -207,6 +212,14 @@ reference_options = _together(
     click.option("--ecf", metavar="FILE", help="What was evaluated: an ECF."),
     click.option("--rttm", metavar="FILE", help="What was spoken: an RTTM."),
     click.option("--queries", metavar="FILE", help="What was searched: a kwlist or termlist."),
+    click.option(
+        "--documents", metavar="FILE", help="Instead of an ECF, a table (CSV, Parquet, ...) with document and duration."
+    ),
+    click.option(
+        "--occurrences",
+        metavar="FILE",
+        help="Instead of an RTTM, a table with query, document, start and duration; --queries is needless, or a table.",
+    ),
     click.option("--lexicon", metavar="FILE", help="Words and their phones: n_phones and oov of queries, for --by."),
     click.option("--vocabulary", metavar="FILE", help="A text or list of words: which queries are oov, for --by."),
     click.option(

@@ -97,9 +97,9 @@ def score(
 ) -> None:
     """Score RUNs (files, directories, globs, URLs; or NAME=FILE each) against a REFERENCE.
 
-    REFERENCE is a directory that holds one ECF, one RTTM and one query list, or an archive; with --ecf, --rttm and
-    --queries, or with --qrels, all arguments are RUNs. Of an archive, RUNs may be the names of systems; without RUNs
-    all are scored.
+    REFERENCE is a directory that holds one ECF, one RTTM and one query list, or the tables documents.csv and
+    occurrences.csv, or an archive; with --ecf, --rttm and --queries, with --documents and --occurrences, or with
+    --qrels, all arguments are RUNs. Of an archive, RUNs may be the names of systems; without RUNs all are scored.
     """
     import swsdask as sws
     from swsdask.api.writing import measures_of_tool

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from swsdask.formats.files import noted
-from swsdask.formats.reference.files import files_in
+from swsdask.formats.reference.files import files_in, tables_in
 from swsdask.formats.runs.resources import resource_places, stray_resources
 from swsdask.formats.sniff import RUNS, Format, sniff
 from swsdask.model.errors import Problems
@@ -73,6 +73,8 @@ def find_runs(patterns: Iterable[str], known: Known | None = None) -> list[str]:
 def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list[str]:
     """The runs in a folder, sorted; what `find_runs` raises of its files is added to `problems`."""
     files = files_in(folder)
+    of_reference = {file for candidates in tables_in(files).values() for file in candidates}
+    files = [file for file in files if file not in of_reference]
     recognised = set(known(files)) if known else set()
     resources = {place for run in recognised for place in resource_places(run)}
     found: dict[Format, list[str]] = {}

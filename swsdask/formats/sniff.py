@@ -32,10 +32,16 @@ class Format(Enum):
     STRETCHES = "stretches of speech"
     FOLDS = "folds"
     SPEAKERS = "a speaker map"
+    DOCUMENTS = "a table of documents"
+    OCCURRENCES = "a table of occurrences"
+    QUERY_TABLE = "a table of queries"
 
 
 RUNS = (Format.RUN_XML, Format.TABLE, Format.JSON_LINES, Format.PARQUET, Format.KALDI, Format.TREC, Format.CTM)
 """The formats of runs."""
+
+TABLES = (Format.TABLE, Format.JSON_LINES, Format.PARQUET)
+"""The formats of tables with named columns."""
 
 RTTM_TYPE = re.compile(
     "SEGMENT|NOSCORE|NO_RT_METADATA|LEXEME|NON-?LEX|NON-?SPEECH|FILLER|EDIT|SU|IP|CB|A/P|SPEAKER|SPKR-INFO",

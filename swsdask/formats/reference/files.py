@@ -1,11 +1,13 @@
-"""A reference as a folder: one ECF, one RTTM and one query list (MediaEval's layout)."""
+"""A reference as a folder: one ECF, one RTTM and one query list (MediaEval's layout), or tables."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from swsdask.formats.files import COMPRESSED_NAME
 from swsdask.formats.sniff import Format, format_of_name, sniff
 from swsdask.model.errors import InputError, Problem
 from swsdask.places.reading import file_system, is_local, storage_fault
@@ -13,20 +15,24 @@ from swsdask.places.reading import file_system, is_local, storage_fault
 _APART = re.compile(r"\.|readme\b|.*\.md$", re.IGNORECASE)
 _KINDS = (Format.ECF, Format.RTTM, Format.QUERIES)
 _OPTIONS = "or name the three files with --ecf, --rttm and --queries"
+_TABLE = re.compile(r"(documents|occurrences|queries)\.(?:csv|tsv|jsonl|parquet)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class ReferenceFiles:
     """What was evaluated, what was spoken and what was searched: paths or URLs.
 
-    A `lexicon` and a `vocabulary` say more of the queries (`formats.reference.vocabulary`).
+    They are NIST's files, or `tables` of documents, of occurrences and, if need be, of queries
+    (`formats.reference.tables`). A `lexicon` and a `vocabulary` say more of the queries
+    (`formats.reference.vocabulary`).
     """
 
     ecf: str
     rttm: str
-    queries: str
+    queries: str | None
     lexicon: str | None = None
     vocabulary: str | None = None
+    tables: bool = False
 
 
 def find_reference(url: str) -> ReferenceFiles:
@@ -34,13 +40,34 @@ def find_reference(url: str) -> ReferenceFiles:
 
     Names say what is what (`*.ecf.xml`, `*.rttm` or else `*.ctm`, `*.kwlist.xml`, `*.tlist.xml`; plain, .gz or .zst;
     also `ecf.xml`, `kwlist.xml`). Where they leave a kind missing, the content of the files whose names say nothing
-    does. Raises `InputError` if there is no such folder, or not exactly one of each; it names the candidates.
+    does. A folder without any of them may have tables, `documents.csv`, `occurrences.csv` and perhaps `queries.csv`
+    (or .tsv, .jsonl, .parquet). Raises `InputError` if there is no such folder, or not exactly one of each; it names
+    the candidates.
     """
     found = reference_candidates(url)
-    faults = [_fault(url, kind, candidates) for kind, candidates in found.items() if len(candidates) != 1]
+    tables = {} if any(found.values()) else tables_in(files_in(url))
+    faults = [
+        _twice(url, f"a table of {kind}", candidates) for kind, candidates in tables.items() if len(candidates) > 1
+    ]
+    if tables and not faults:
+        named = {kind: candidates[0] for kind, candidates in tables.items()}
+        return ReferenceFiles(named["documents"], named["occurrences"], named.get("queries"), tables=True)
+    faults = faults or [_fault(url, kind, candidates) for kind, candidates in found.items() if len(candidates) != 1]
     if faults:
         raise InputError(*faults)
-    return ReferenceFiles(*(candidates[0] for candidates in found.values()))
+    ecf, rttm, queries = (candidates[0] for candidates in found.values())
+    return ReferenceFiles(ecf, rttm, queries)
+
+
+def tables_in(files: Iterable[str]) -> dict[str, list[str]]:
+    """The tables of documents, occurrences and perhaps queries among some files, by their names; else nothing."""
+    found: dict[str, list[str]] = {"documents": [], "occurrences": [], "queries": []}
+    for file in files:
+        named = _TABLE.fullmatch(COMPRESSED_NAME.sub("", file.rsplit("/", 1)[-1]))
+        if named:
+            found[named[1].lower()].append(file)
+    tables = {kind: candidates for kind, candidates in found.items() if candidates}
+    return tables if {"documents", "occurrences"} <= tables.keys() else {}
 
 
 def reference_candidates(url: str) -> dict[Format, list[str]]:
@@ -71,8 +98,12 @@ def kind_by_content(file: str) -> Format | None:
 def _fault(url: str, kind: Format, candidates: list[str]) -> Problem:
     if not candidates:
         return Problem(url, None, f"{kind.value} in the folder", "none", f"Put it there, {_OPTIONS}.")
-    names = ", ".join(candidates)
-    return Problem(url, None, f"one file in the folder that is {kind.value}", names, f"Leave one of them, {_OPTIONS}.")
+    return _twice(url, kind.value, candidates, f", {_OPTIONS}")
+
+
+def _twice(url: str, kind: str, candidates: list[str], otherwise: str = "") -> Problem:
+    expected = f"one file in the folder that is {kind}"
+    return Problem(url, None, expected, ", ".join(candidates), f"Leave one of them{otherwise}.")
 
 
 def files_in(url: str) -> list[str]:

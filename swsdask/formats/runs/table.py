@@ -138,9 +138,8 @@ def read_json_lines(
     with noted(problems):
         blocks = read_lines(file)
         head = next(blocks)
-        first = next((line for line in head.data.split(b"\n") if line.strip()), b"")
+        names = json_names(head, file)
         try:
-            names = list(_object(first))
             columns, ignored = choose_columns(names)
             header = read_header({**ignored, **encoding.attributes}, file, system)
         except FormatError as fault:
@@ -148,11 +147,20 @@ def read_json_lines(
             return
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=are_judged(names))
         keys = {name: names[place] for name, place in columns.items()}
-        batches = _json_batches(chain((head,), blocks), frozenset(names), keys, problems)
+        batches = json_batches(chain((head,), blocks), frozenset(names), keys, problems)
         yield from gathering.pieces(encoding.decoded(with_times(each)) for each in batches)
 
 
-def _json_batches(
+def json_names(head: Lines, file: str) -> list[str]:
+    """The keys of the first line of JSON lines. Raises `InputError` where it is no object."""
+    first = next((line for line in head.data.split(b"\n") if line.strip()), b"")
+    try:
+        return list(_object(first))
+    except FormatError as fault:
+        raise InputError(Problem(file, 1, fault.expected, fault.found, fault.remedy)) from None
+
+
+def json_batches(
     blocks: Iterator[Lines], names: frozenset[str], keys: Mapping[str, str], problems: Problems
 ) -> Iterator[Batch]:
     """The rows of each block; `names` are the keys of the first line, `keys` those of the columns."""
@@ -308,7 +316,8 @@ def with_times(batch: Batch) -> Batch:
 
 def _without_blank_lines(batch: Batch) -> Batch:
     """The rows with at least one value."""
-    if "" not in batch.columns["query"].dictionary.to_pylist() or batch.lines is None:
+    ids = batch.columns["query" if "query" in batch.columns else "document"]
+    if "" not in ids.dictionary.to_pylist() or batch.lines is None:
         return batch
     empty = [pc.equal(column, "").to_numpy(zero_copy_only=False) for column in batch.columns.values()]
     kept = ~np.logical_and.reduce(empty)
@@ -402,6 +411,17 @@ def _pieces(
     stored = {name: schema.names[place] for name, place in columns.items()}
     read = _batches(file, batches, stored, problems)
     yield from gathering.pieces(encoding.decoded(with_times(each)) for each in read)
+
+
+def parquet_table(file: str) -> pa.Table:
+    """A Parquet file as a whole. Raises `InputError` where it is damaged."""
+    with ExitStack() as stack:
+        try:
+            table = _open(file, stack).read()
+            table.validate(full=True)
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(file, error) from None
+    return table
 
 
 def _open(file: str, stack: ExitStack) -> pq.ParquetFile:

@@ -1,4 +1,4 @@
-"""A reference in tables in memory: documents, occurrences of queries, and the queries.
+"""A reference in tables, in files or in memory: documents, occurrences of queries, and the queries.
 
 - documents: `document`, `duration` or `end`, and optionally `channel` (absent: 1), `start` (absent: 0), `source_type`,
   `language`. A row is an evaluated excerpt, as in an ECF.
@@ -9,25 +9,29 @@
 - queries: `query`, and optionally attributes in further columns, which conditions can be made of (a column `text` has
   the texts of the queries); or ids alone. Absent: the queries of the occurrences, sorted.
 
-Times are in seconds. What is wrong with a row is reported with its number, from 1.
+Times are in seconds. A file is tab or comma separated text, JSON lines or Parquet. What is wrong with a row is reported
+with its line, of Parquet and of a table in memory with its number, from 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdask.formats.files import opened_once, read_lines
 from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.reference.queries import FIRST_TOKEN
 from swsdask.formats.reference.rttm import repeated
 from swsdask.formats.reference.trec import GRADE
-from swsdask.formats.runs.arrow import RowFaults, Rows, read_rows
-from swsdask.formats.runs.table import check_type
+from swsdask.formats.runs.arrow import Batch, RowFaults, Rows, read_rows
+from swsdask.formats.runs.table import Separated, check_type, first_line, json_batches, json_names, parquet_table
+from swsdask.formats.sniff import TABLES, Format, expect
 from swsdask.formats.values import FormatError, check_columns, shown
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, WORDS
@@ -37,15 +41,29 @@ from swsdask.model.units import document_fault, document_id, id_fault
 _MOST_QUERIES = 0xFFFE
 
 
-def read_documents(table: Table, problems: Problems) -> pa.Table:
+class _Given(NamedTuple):
+    """A table: what messages call it, its columns by their names in small letters, and the line of each row."""
+
+    name: str
+    columns: dict[str, pa.Array]
+    lines: NDArray[np.int64]
+
+    def note(self, row: int, fault: FormatError, problems: Problems) -> None:
+        """Add what is wrong with a row to `problems`."""
+        problems.add(self.name, int(self.lines[row]), fault.expected, fault.found, fault.remedy)
+
+
+def read_documents(table: Table | str, problems: Problems) -> pa.Table:
     """The excerpts of a table of documents, as `model.schemas.DOCUMENTS`; what is wrong is added to `problems`."""
-    columns = _columns(table, "documents", ("document",))
+    given = _given(table, "documents", ("document",), problems)
+    columns = given.columns
     columns.setdefault("start", pa.array(np.zeros(len(columns["document"]))))
-    rows, good = _stretches({**columns, "query": columns["document"]}, "documents", problems)
+    rows, good = _stretches(given._replace(columns={**columns, "query": columns["document"]}), problems)
     empty = good & (rows.duration == 0)
     for row in np.flatnonzero(empty).tolist():
-        problems.add("documents", row + 1, "a duration of more than 0 seconds", "0", "Correct or remove the row.")
-    document = _documents(rows.document.ids, rows.document.codes, "documents", problems)
+        fault = FormatError("a duration of more than 0 seconds", "0", "Correct or remove the row.")
+        given.note(row, fault, problems)
+    document = _documents(rows.document.ids, rows.document.codes, given.name, problems)
     text = (_texts(columns, name, len(good)) for name in ("source_type", "language"))
     times = (pa.array(column) for column in (rows.channel, rows.start, rows.start + rows.duration))
     metadata = {"rounded": str(int(rows.rounded.sum()))}
@@ -53,22 +71,23 @@ def read_documents(table: Table, problems: Problems) -> pa.Table:
 
 
 def read_occurrences(
-    table: Table, queries: Table | Iterable[str] | None, problems: Problems
+    table: Table | str, queries: Table | Iterable[str] | str | None, problems: Problems
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
     """The tables QUERIES, WORDS and JUDGMENTS of occurrences; what is wrong is added to `problems`.
 
     Every occurrence is one word, and the text of its query is that word.
     """
-    columns = _columns(table, "occurrences", ("query", "document", "start"))
-    rows, good = _stretches(columns, "occurrences", problems)
-    listed = _queries(rows.query.ids if queries is None else queries, problems)
+    given = _given(table, "occurrences", ("query", "document", "start"), problems)
+    columns = given.columns
+    rows, good = _stretches(given, problems)
+    listed = read_query_table(rows.query.ids if queries is None else queries, problems)
     tokens = [chr(FIRST_TOKEN + number) for number in range(listed.num_rows)]
     token = dict(zip(listed["query"].to_pylist(), tokens, strict=True))
     unknown = [name for name in rows.query.ids if name not in token]
     for name in unknown:
         row = int(np.flatnonzero(rows.query.codes == rows.query.ids.index(name))[0])
-        problems.add("occurrences", row + 1, "a query of the list", shown(name), "Add it to queries.")
-    document = _documents(rows.document.ids, rows.document.codes, "occurrences", problems)
+        given.note(row, FormatError("a query of the list", shown(name), "Add it to queries."), problems)
+    document = _documents(rows.document.ids, rows.document.codes, given.name, problems)
     word = pa.array([token.get(name, "") for name in rows.query.ids], pa.string()).take(pa.array(rows.query.codes))
     words = pa.Table.from_arrays(
         [
@@ -84,7 +103,7 @@ def read_occurrences(
     )
     judgments = JUDGMENTS.empty_table()
     if "grade" in columns:
-        grade = _grades(columns["grade"], problems)
+        grade = _grades(given, problems)
         query = pa.array(rows.query.ids, pa.string()).take(pa.array(rows.query.codes))
         judgments = _judgments(query, document, grade)
         words = words.filter(pa.array(grade > 0))
@@ -93,12 +112,13 @@ def read_occurrences(
     return listed.set_column(1, QUERIES.field("text"), pa.array(tokens, pa.string())), words, judgments
 
 
-def _grades(column: pa.Array, problems: Problems) -> NDArray[np.int64]:
+def _grades(given: _Given, problems: Problems) -> NDArray[np.int64]:
     """The grades of occurrences; 0 for one that cannot be read."""
-    text = pc.fill_null(column.cast(pa.string()), "")
+    text = pc.fill_null(given.columns["grade"].cast(pa.string()), "")
     fine = pc.match_substring_regex(text, GRADE).to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(~fine).tolist():
-        problems.add("occurrences", row + 1, "a whole number as grade", shown(text[row].as_py()), "Correct the row.")
+        fault = FormatError("a whole number as grade", shown(text[row].as_py()), "Correct the row.")
+        given.note(row, fault, problems)
     grades: NDArray[np.int64] = pc.if_else(pa.array(fine), text, "0").cast(pa.int64()).to_numpy()
     return grades
 
@@ -112,21 +132,61 @@ def _judgments(query: pa.Array, document: pa.Array, grade: NDArray[np.int64]) ->
     return found.sort_by([("query", "ascending"), ("document", "ascending")]).cast(JUDGMENTS)
 
 
-def _columns(table: Table, name: str, needed: Sequence[str]) -> dict[str, pa.Array]:
-    """The columns of a table by their names in small letters. Raises `InputError` where one is missing or no column."""
-    arrow = as_arrow(table, name)
-    plain = [column.strip().lower() for column in arrow.column_names]
+def _given(table: Table | str, name: str, needed: Sequence[str], problems: Problems) -> _Given:
+    """A table in memory, which messages call by `name`, or a file. Raises `InputError` where a column is missing."""
+    if isinstance(table, str):
+        with opened_once(table) as file:
+            kind = expect(file, *TABLES, otherwise=Format.TABLE)
+            if kind is not Format.PARQUET:
+                return _from_text(file, kind, needed, problems)
+            arrow, name = parquet_table(file), table
+    else:
+        arrow = as_arrow(table, name)
+    columns = dict(zip(_plain(arrow.column_names, needed, name), arrow.columns, strict=True))
+    lines = np.arange(arrow.num_rows, dtype=np.int64) + 1
+    return _Given(name, {column: values.combine_chunks() for column, values in columns.items()}, lines)
+
+
+def _from_text(file: str, kind: Format, needed: Sequence[str], problems: Problems) -> _Given:
+    """A table in text or in JSON lines, every value as text. Lines that are no rows are added to `problems`."""
+    blocks = read_lines(file)
+    head = next(blocks)
+    batches: Iterator[Batch]
+    if kind is Format.JSON_LINES:
+        names = json_names(head, file)
+        plain = _plain(names, needed, file)
+        keys = dict(zip(plain, names, strict=True))
+        batches = json_batches(chain((head,), blocks), frozenset(names), keys, problems)
+    else:
+        delimiter, names, rest = first_line(head)
+        plain = _plain(names, needed, file)
+        places = {column: place for place, column in enumerate(plain)}
+        batches = Separated(problems, delimiter, len(names), places).batches(chain((rest,), blocks))
+    read = list(batches)
+    for batch in read:
+        for line, fault in batch.unread:
+            problems.add(file, line, fault.expected, fault.found, fault.remedy)
+    columns = {column: [batch.columns[column].cast(pa.string()) for batch in read] for column in plain}
+    lines = [np.zeros(0, np.int64), *(batch.lines for batch in read if batch.lines is not None)]
+    texts = {column: pa.chunked_array(parts, pa.string()).combine_chunks() for column, parts in columns.items()}
+    return _Given(file, texts, np.concatenate(lines))
+
+
+def _plain(names: Sequence[str], needed: Sequence[str], file: str) -> list[str]:
+    """The names of columns in small letters. Raises `InputError` where one is missing or comes twice."""
+    plain = [column.strip().lower() for column in names]
     try:
-        check_columns(arrow.column_names, needed, plain)
+        check_columns(names, needed, plain)
     except FormatError as fault:
-        raise InputError(Problem(name, None, fault.expected, fault.found, fault.remedy)) from None
-    return {column: values.combine_chunks() for column, values in zip(plain, arrow.columns, strict=True)}
+        raise InputError(Problem(file, None, fault.expected, fault.found, fault.remedy)) from None
+    return plain
 
 
-def _stretches(columns: Mapping[str, pa.Array], name: str, problems: Problems) -> tuple[Rows, Bool]:
+def _stretches(given: _Given, problems: Problems) -> tuple[Rows, Bool]:
     """The stretches of time that the rows of a table are, and which rows have no fault."""
+    columns = given.columns
     if "duration" not in columns and "end" not in columns:
-        raise InputError(Problem(name, None, "a column duration or end", "neither", "Give one of them, in seconds."))
+        raise InputError(Problem(given.name, None, "a column duration or end", "neither", "Give one, in seconds."))
     size = len(columns["document"])
     faults = RowFaults(size)
     known = ("query", "document", "channel", "start", *(["duration"] if "duration" in columns else ["end"]))
@@ -135,10 +195,10 @@ def _stretches(columns: Mapping[str, pa.Array], name: str, problems: Problems) -
         for column, values in used.items():
             check_type(column, values.type)
     except FormatError as error:
-        raise InputError(Problem(name, None, error.expected, error.found, error.remedy)) from None
+        raise InputError(Problem(given.name, None, error.expected, error.found, error.remedy)) from None
     rows = read_rows({**used, "score": pa.array(np.zeros(size))}, faults)
     for row, fault in faults:
-        problems.add(name, row + 1, fault.expected, fault.found, fault.remedy)
+        given.note(row, fault, problems)
     return rows, faults.good
 
 
@@ -158,26 +218,29 @@ def _texts(columns: Mapping[str, pa.Array], name: str, size: int) -> pa.Array:
     return pc.fill_null(columns[name].cast(pa.string()), "")
 
 
-def _queries(queries: Table | Iterable[str], problems: Problems) -> pa.Table:
-    """The query list, without texts."""
-    if is_table(queries):
-        columns = _columns(queries, "queries", ("query",))
-        ids = columns.pop("query").cast(pa.string()).to_pylist()
+def read_query_table(queries: Table | Iterable[str] | str, problems: Problems) -> pa.Table:
+    """The query list of a table or of ids, without texts; what is wrong is added to `problems`."""
+    if isinstance(queries, str) or is_table(queries):
+        given = _given(queries, "queries", ("query",), problems)
+        ids = given.columns.pop("query").cast(pa.string()).to_pylist()
+        columns = [_texts(given.columns, name, len(ids)).to_pylist() for name in given.columns]
         attributes = [
-            [(name, value) for name, value in zip(columns, values, strict=True) if value]
-            for values in zip(*(_texts(columns, name, len(ids)).to_pylist() for name in columns), strict=True)
+            [(name, value) for name, value in zip(given.columns, values, strict=True) if value]
+            for values in zip(*columns, strict=True)
         ] or [[] for _ in ids]
     else:
         ids = sorted(map(str, cast("Iterable[object]", queries)))
         attributes = [[] for _ in ids]
+        given = _Given("queries", {}, np.arange(len(ids), dtype=np.int64) + 1)
     seen: set[str] = set()
-    for row, name in enumerate(ids, 1):
+    for row, name in enumerate(ids):
         wrong = "no id" if name is None else id_fault(name)
         if wrong or name in seen:
-            problems.add("queries", row, "a query once", wrong or f"{shown(name)} again", "Give every query its id.")
+            found = wrong or f"{shown(name)} again"
+            given.note(row, FormatError("a query once", found, "Give every query its id."), problems)
         seen.add(name)
     if len(ids) > _MOST_QUERIES:
         expected = f"at most {_MOST_QUERIES} queries with a table of occurrences"
-        raise InputError(Problem("queries", None, expected, str(len(ids)), "Write the reference as NIST's files."))
+        raise InputError(Problem(given.name, None, expected, str(len(ids)), "Write the reference as NIST's files."))
     columns_of = [pa.array(ids, pa.string()), pa.array([""] * len(ids), pa.string())]
     return pa.Table.from_arrays([*columns_of, pa.array(attributes, QUERIES.field("attributes").type)], schema=QUERIES)
