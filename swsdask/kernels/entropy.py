@@ -9,11 +9,10 @@ import numpy as np
 from numba import float64, int32, int64, njit, void
 
 from swsdask.kernels.compilation import column, kernel
-from swsdask.kernels.softplus import softplus_of
+from swsdask.kernels.softplus import BLOCK, costs_of_decays, decays
 from swsdask.kernels.sums import DIGIT
 from swsdask.model.trials import F64, I32, I64
 
-_BLOCK = 512
 _FULL = 2**DIGIT - 1
 _FRACTION = 2**52 - 1
 _ONE = np.uint64(1)
@@ -58,17 +57,20 @@ def add_costs(
 
     Rows take turns at two sums, so that none waits for the row before it.
     """
-    costs = np.empty(_BLOCK, np.float64)
+    signed, decay, costs = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     bits = costs.view(np.int64)
-    place = np.empty(_BLOCK, np.int32)
-    low, high = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
+    place = np.empty(BLOCK, np.int32)
+    low, high = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     n_digits = digits.shape[1]
     even, odd = np.zeros(n_digits, np.int64), np.zeros(n_digits, np.int64)
     stretch = 0
-    for at in range(0, len(score), _BLOCK):
-        block = score[at : at + _BLOCK]
+    for at in range(0, len(score), BLOCK):
+        block = score[at : at + BLOCK]
+        x = signed[: len(block)]
         for row in range(len(block)):
-            costs[row] = softplus_of(side * (block[row] + log_odds))
+            x[row] = side * (block[row] + log_odds)
+        decays(x, decay)
+        costs_of_decays(x, decay, costs)
         _split(bits, first, len(block), place, low, high)
         begin = 0
         while begin < len(block):

@@ -12,12 +12,11 @@ import numpy as np
 from numba import float64, njit
 
 from swsdask.kernels.compilation import column, kernel, several
-from swsdask.kernels.softplus import decay, log1p_of_decay, softplus_of
+from swsdask.kernels.softplus import BLOCK, costs_of_decays, decays
 from swsdask.model.trials import F64
 
 _LANES = 16
-_BLOCK = 1024
-"""Rows of a block, a multiple of `_LANES`: few enough that its terms stay in the processor's nearest cache."""
+"""A divisor of `BLOCK`."""
 
 
 @njit(error_model="numpy")
@@ -36,12 +35,17 @@ def _block_sum(terms: F64, n_terms: int) -> float:
 @kernel(float64(column(float64), column(float64), float64, float64), error_model="numpy")
 def cost(score: F64, weight: F64, slope: float, offset: float) -> float:
     """The sum of weight softplus(x); float64 [n] both."""
-    terms = np.empty(_BLOCK)
+    shifted, decay, terms = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     total = 0.0
-    for begin in range(0, len(score), _BLOCK):
-        scores, weights = score[begin : begin + _BLOCK], weight[begin : begin + _BLOCK]
+    for begin in range(0, len(score), BLOCK):
+        scores, weights = score[begin : begin + BLOCK], weight[begin : begin + BLOCK]
+        x = shifted[: len(scores)]
         for row in range(len(scores)):
-            terms[row] = weights[row] * softplus_of(slope * scores[row] + offset)
+            x[row] = slope * scores[row] + offset
+        decays(x, decay)
+        costs_of_decays(x, decay, terms)
+        for row in range(len(scores)):
+            terms[row] = weights[row] * terms[row]
         total += _block_sum(terms, len(scores))
     return total
 
@@ -55,18 +59,23 @@ def expansion(score: F64, weight: F64, slope: float, offset: float) -> tuple[flo
     tuple of float
         The cost; its derivatives by slope and by offset; the second ones by slope twice, by both, by offset twice.
     """
-    costs, slopes, offsets = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
-    slopes_twice, both, offsets_twice = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
+    costs, slopes, offsets = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    slopes_twice, both, offsets_twice = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    shifted, decay = np.empty(BLOCK), np.empty(BLOCK)
     total = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    for begin in range(0, len(score), _BLOCK):
-        scores, weights = score[begin : begin + _BLOCK], weight[begin : begin + _BLOCK]
+    for begin in range(0, len(score), BLOCK):
+        scores, weights = score[begin : begin + BLOCK], weight[begin : begin + BLOCK]
         n_rows = len(scores)
+        x = shifted[:n_rows]
         for row in range(n_rows):
-            x = slope * scores[row] + offset
-            small = decay(abs(x))
+            x[row] = slope * scores[row] + offset
+        decays(x, decay)
+        costs_of_decays(x, decay, costs)
+        for row in range(n_rows):
+            small = decay[row]
             inverse = 1.0 / (1.0 + small)
-            costs[row] = weights[row] * ((x if x > 0.0 else 0.0) + log1p_of_decay(small))
-            first = weights[row] * ((1.0 if x >= 0.0 else small) * inverse)
+            costs[row] = weights[row] * costs[row]
+            first = weights[row] * ((1.0 if x[row] >= 0.0 else small) * inverse)
             second = weights[row] * (small * inverse * inverse)
             slopes[row] = first * scores[row]
             offsets[row] = first

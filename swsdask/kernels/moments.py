@@ -18,23 +18,29 @@ FARTHEST = 2.0**1023
 """Scores farther from the centre than so many units count as so far."""
 
 _BLOCK = 256
-_LOW = 2**POSITION - 1
+_POSITION = np.uint64(POSITION)
+_LOW = np.uint64(2**POSITION - 1)
 _MIDDLE = 2 ** (POSITION - 1)
 _BINADE = 1 << (52 - POSITION)
 _FIRST = 1023 * _BINADE
-_HALF = POSITION // 2
-_LOW_HALF = 2**_HALF - 1
+_HALF = np.uint64(POSITION // 2)
+_LOW_HALF = np.uint64(2 ** (POSITION // 2) - 1)
+_MIDDLE_HIGH = _MIDDLE >> (POSITION // 2)
 _MAGIC = 1.5 * 2.0**52
 _MAGIC_BITS = 0x4338000000000000
+_WHOLE = 2.0**52
+_WHOLE_BITS = np.uint64(0x4330000000000000)
+"""With a whole number below 2^52 in its low bits, the bits of that number and 2^52: many processors have no other
+instruction that makes floats of several 64-bit integers at once, none that multiplies them or shifts in their sign."""
 
 _BINS = (int64[::1], int64[:, ::1])
 
 
 @njit()
-def _away(distance: float) -> np.int64:
+def _away(distance: float) -> np.uint64:
     """The bits of 1 + a distance from the centre, in units."""
     far = distance + 1.0
-    return np.float64(far if far < FARTHEST else FARTHEST).view(np.int64)
+    return np.float64(far if far < FARTHEST else FARTHEST).view(np.uint64)
 
 
 @njit()
@@ -49,7 +55,7 @@ def reach(score: F64, centre: float, unit: float) -> int:
     n_side = 0
     per_unit = 1.0 / unit
     for row in range(len(score)):
-        n_side = max(n_side, int(_away(abs((score[row] - centre) * per_unit))) >> POSITION)
+        n_side = max(n_side, int(_away(abs((score[row] - centre) * per_unit)) >> _POSITION))
     return max(n_side - _FIRST + 1, 0)
 
 
@@ -91,6 +97,7 @@ def add_powers(
     p2, p2_low = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
     p3, p4, p5 = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
     per_unit = 1.0 / unit
+    sign, negative = float(times), (times - 1) >> 1
     for stretch in range(len(layer)):
         if layer[stretch] < 0:
             continue
@@ -101,20 +108,21 @@ def add_powers(
             for row in range(len(block)):
                 z = (block[row] - centre) * per_unit
                 bits = _away(abs(z))
-                away = (bits >> POSITION) - _FIRST
+                away = np.int64(bits >> _POSITION) - _FIRST
                 place[row] = origin + (~away if z < 0.0 else away)
-                position = (bits & _LOW) - _MIDDLE
-                u = float(position) / _MIDDLE
+                position = bits & _LOW
+                u = (np.uint64(position | _WHOLE_BITS).view(np.float64) - (_WHOLE + _MIDDLE)) / _MIDDLE
                 u2 = u * u
                 square = u2 * 2.0**28
                 rest = square - ((square + _MAGIC) - _MAGIC)
-                p1[row] = times * (position >> _HALF)
-                p1_low[row] = times * (position & _LOW_HALF)
-                p2[row] = times * _nearest(square)
-                p2_low[row] = times * _nearest(rest * 2.0**28)
-                p3[row] = times * _nearest(u2 * u * 2.0**29)
-                p4[row] = times * _nearest(u2 * u2 * 2.0**29)
-                p5[row] = times * _nearest(u2 * u2 * u * 2.0**29)
+                # (n ^ -1) - -1 is -n.
+                p1[row] = ((np.int64(position >> _HALF) - _MIDDLE_HIGH) ^ negative) - negative
+                p1_low[row] = (np.int64(position & _LOW_HALF) ^ negative) - negative
+                p2[row] = _nearest(sign * square)
+                p2_low[row] = _nearest(sign * (rest * 2.0**28))
+                p3[row] = _nearest(sign * (u2 * u * 2.0**29))
+                p4[row] = _nearest(sign * (u2 * u2 * 2.0**29))
+                p5[row] = _nearest(sign * (u2 * u2 * u * 2.0**29))
             for row in range(len(block)):
                 at_line = line[np.uint64(place[row])]
                 if at_line == 0:

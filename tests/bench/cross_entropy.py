@@ -18,6 +18,7 @@ from swsdask.measures.measure import Scored
 from swsdask.model.trials import Reference, Trials
 from swsdask.scoring.detections import ROWS_PER_CELL
 from swsdask.statistics.counts import Counts
+from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments
 from swsdask.statistics.statistic import Statistic
@@ -79,7 +80,7 @@ def fit(url: str) -> Callable[[], list[float]]:
         slopes = []
         for cells in systems:
             found: dict[type[Statistic], Any] = {}
-            for statistic in (Counts, Hits, Moments, ZoomedMoments, Overlap):
+            for statistic in (Counts, Hits, Entropy, Moments, ZoomedMoments, Overlap):
                 prepared = statistic.prepare(found, reference)
                 if prepared is not None:
                     parts = (statistic.from_trials(trials, reference, prepared) for trials in cells)

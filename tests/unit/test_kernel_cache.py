@@ -39,7 +39,7 @@ if __name__ == "__main__":
 
 
 def test_an_edit_of_a_helper_moves_the_number(tmp_path: Path) -> None:
-    """softplus_of is in another file than the cached kernel that calls it: numba alone would not see the edit."""
+    """costs_of_decays is in another file than the cached kernel that calls it: numba alone would not see the edit."""
     shutil.copytree(PACKAGE, tmp_path / "swsdask", ignore=shutil.ignore_patterns("__pycache__"))
     script = tmp_path / "sum_of_costs.py"
     script.write_text(SUM_OF_COSTS)
@@ -51,9 +51,9 @@ def test_an_edit_of_a_helper_moves_the_number(tmp_path: Path) -> None:
 
     assert here_and_in_a_worker() == "0.6931471805599453 0.6931471805599453\n"
     helper = tmp_path / "swsdask" / "kernels" / "softplus.py"
-    source, end = helper.read_text(), "return ((x if x > 0.0 else 0.0) + infinite) +"
+    source, end = helper.read_text(), "cost[row] = ((x[row] if"
     assert source.count(end) == 1
-    helper.write_text(source.replace(end, "return 1.0 + ((x if x > 0.0 else 0.0) + infinite) +"))
+    helper.write_text(source.replace(end, "cost[row] = 1.0 + ((x[row] if"))
     assert here_and_in_a_worker() == "1.6931471805599454 1.6931471805599454\n"
     assert len(list(tmp_path.glob("kept/swsdask-*"))) == 2
 
