@@ -72,10 +72,20 @@ SAMPLES: Mapping[str, str] = {
     "x.split": "a 0.0 1.2\nb 0.0 0.6\n",
     "x.cross": "a 0.0 1.2\n\nb 0.0 0.6\n",
     "x.speakers": "a ann\nb bob\n",
+    "documents.csv": "document,channel,duration,source_type\na.wav,1,30.0,bnews\nb,1,20.5,cts\n",
+    "occurrences.csv": "query,document,start,end,speaker,grade\nK1,a,1.0,1.5,ann,1\nK1,b,2,2.25,bob,2\nK2,b,.5,1,,1\n",
+    "queries.csv": "query,text,length\nK1,good morning,2\nK2,night,\n",
 }
 
 ROLES = {"x.phn": "phones", "x.split": "split", "x.cross": "folds", "x.speakers": "speakers"}
 """Files that are named by their role, beside phones and words that are sound."""
+
+TABLES = {
+    "documents.csv": Format.DOCUMENTS,
+    "occurrences.csv": Format.OCCURRENCES,
+    "queries.csv": Format.QUERY_TABLE,
+}
+"""The tables of a reference, which are read together from a folder."""
 
 ROLED = {"x.speakers": Format.SPEAKERS}
 """The format of files that only their role tells."""
@@ -180,12 +190,14 @@ def case(number: int) -> tuple[str, bytes]:
 
 def fault(name: str, content: bytes, folder: Path, *, sound: bool = False) -> str | None:
     """What is wrong with how the file is handled, or None. A file that is `sound` has no problems."""
-    file = folder / name
+    file = folder / "tables" / name if name in TABLES else folder / name
+    before = file.read_bytes() if name in TABLES else None
     file.write_bytes(content)
     aligned = {"phones": str(folder / "sound.phn"), "words": str(folder / "sound.phn")}
     roles = {**aligned, ROLES[name]: str(file)} if name in ROLES else {}
+    asked = [] if roles else str(file.parent if name in TABLES else file)
     try:
-        report = sws.validate([] if roles else str(file), **roles)  # type: ignore[arg-type]
+        report = sws.validate(asked, **roles)  # type: ignore[arg-type]
     except SwsdaskError as error:
         return f"raised, not listed: {error}"[:600]
     except MemoryError:
@@ -194,6 +206,9 @@ def fault(name: str, content: bytes, folder: Path, *, sound: bool = False) -> st
         return f"more than {SECONDS} s"
     except Exception:
         return traceback.format_exc(limit=-4)
+    finally:
+        if before is not None:
+            file.write_bytes(before)
     for problem in report.problems:
         if sound or str(folder) not in problem.file:
             return f"a problem of a sound file, or without the file: {problem}"[:600]
@@ -207,10 +222,14 @@ def _too_long(*_: int | FrameType | None) -> None:
 def prepare(folder: Path) -> None:
     """Write what is sound, and read every sample once, so that modules and kernels are loaded."""
     (folder / "sound.phn").write_text(SAMPLES["x.phn"])
+    (folder / "tables").mkdir()
+    for name in TABLES:
+        (folder / "tables" / name).write_text(SAMPLES[name])
     for name, text in SAMPLES.items():
         wrong = fault(name, text.encode(), folder, sound=True)
         assert wrong is None, f"{name}: {wrong}"
-    tried = {Format.PARQUET, *(sniff(str(folder / name), ROLED.get(name)) for name in SAMPLES)}
+    sniffed = (sniff(str(folder / name), ROLED.get(name)) for name in SAMPLES if name not in TABLES)
+    tried = {Format.PARQUET, *TABLES.values(), *sniffed}
     assert tried == set(Format), f"formats without a sample: {set(Format) - tried}"
 
 

@@ -80,13 +80,17 @@ def read_occurrences(
     given = _given(table, "occurrences", ("query", "document", "start"), problems)
     columns = given.columns
     rows, good = _stretches(given, problems)
-    listed = read_query_table(rows.query.ids if queries is None else queries, problems)
+    names = rows.query.ids
+    faulty = {name: wrong for name in names if (wrong := id_fault(name))} if queries is None else {}
+    listed = read_query_table([name for name in names if name not in faulty] if queries is None else queries, problems)
     tokens = [chr(FIRST_TOKEN + number) for number in range(listed.num_rows)]
     token = dict(zip(listed["query"].to_pylist(), tokens, strict=True))
-    unknown = [name for name in rows.query.ids if name not in token]
-    for name in unknown:
-        row = int(np.flatnonzero(rows.query.codes == rows.query.ids.index(name))[0])
-        given.note(row, FormatError("a query of the list", shown(name), "Add it to queries."), problems)
+    for code, name in enumerate(names):
+        if name not in token:
+            fault = FormatError("a query of the list", shown(name), "Add it to queries.")
+            if name in faulty:
+                fault = FormatError("a query", faulty[name], "Correct the id.")
+            given.note(int(np.flatnonzero(rows.query.codes == code)[0]), fault, problems)
     document = _documents(rows.document.ids, rows.document.codes, given.name, problems)
     word = pa.array([token.get(name, "") for name in rows.query.ids], pa.string()).take(pa.array(rows.query.codes))
     words = pa.Table.from_arrays(
