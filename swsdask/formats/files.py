@@ -43,10 +43,10 @@ COMPRESSED_ENDINGS = {".gz": "gzip", ".zst": "zstd"}
 COMPRESSED_NAME = re.compile(r"\.(gz|zst|bz2|xz|zip)$", re.IGNORECASE)
 """The ending of the name of a compressed file."""
 
-EXPANDED_AT_EASE = 256 << 20
-"""Bytes that a file may expand to however small it is."""
+EXPANDED_AT_EASE = 128 << 20
+"""Bytes that a file may expand to however small it is: about as many as are scored within 1 GB of memory."""
 
-MAX_EXPANSION = 200.0
+MAX_EXPANSION = 100.0
 """How many times its size a file may otherwise expand to; `SWSDASK_MAX_EXPANSION` in the environment replaces it.
 
 Lists of detections expand 5 to 40 times."""
