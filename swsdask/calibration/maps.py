@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.trials import F64
-from swsdask.places.reading import read_whole
+from swsdask.places.reading import read_small
 from swsdask.places.writing import replacing
 
 
@@ -166,7 +166,7 @@ class Calibration(Checked):
         """The calibration of a file. Raises `InputError` with everything that is wrong with it."""
         file = os.fspath(path)
         try:
-            held = tomllib.loads(read_whole(path).decode())
+            held = tomllib.loads(read_small(path).decode())
         except FileNotFoundError:
             raise _fault(file, "nothing there", "Check the path.") from None
         except (OSError, ValueError, RecursionError) as error:

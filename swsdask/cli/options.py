@@ -460,10 +460,10 @@ def explicit_settings(
 
 def _settings_file(file: str) -> dict[str, Any]:
     from swsdask.model.settings import settings_of
-    from swsdask.places.reading import read_whole
+    from swsdask.places.reading import read_small
 
     try:
-        return settings_of(read_whole(file), file)
+        return settings_of(read_small(file), file)
     except OSError as error:
         raise SettingsError(f"{file}: the settings file cannot be read: {error}") from None
 

@@ -24,7 +24,6 @@ they cannot write.
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +32,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from swsdask.execution.clusters import InKubernetes, LocalProcesses, RunningAt, RunningByFile
 from swsdask.execution.slurm import SlurmJobs
 from swsdask.model.errors import SettingsError
-from swsdask.model.settings import conf_directory
+from swsdask.model.settings import conf_directory, settings_of
+from swsdask.places.reading import read_small
 
 Cluster = LocalProcesses | RunningAt | RunningByFile | InKubernetes | SlurmJobs
 
@@ -53,11 +53,11 @@ def describe(where: str, workers: int | None = None) -> Cluster:
         return RunningByFile(path=Path(where), **given)
     path = _cluster_file(where)
     try:
-        return _CLUSTER.validate_python({**tomllib.loads(path.read_text(encoding="utf-8")), **given})
+        return _CLUSTER.validate_python({**settings_of(read_small(path), str(path)), **given})
     except ValidationError as error:
         faults = "\n".join(f"{path}: {'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors())
         raise SettingsError(faults) from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
         raise SettingsError(f"{path}: the cluster file cannot be read: {error}") from None
 
 

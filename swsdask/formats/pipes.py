@@ -13,6 +13,7 @@ import tempfile
 from typing import IO, Any, Self
 
 from swsdask.model.errors import InputError, Problem
+from swsdask.places.reading import without_waiting
 
 
 class Pipe(str):
@@ -69,7 +70,7 @@ def open_local(path: str) -> IO[bytes]:
     Raises `InputError` for a pipe or a device that was not given by name, and `OSError` as `open` does.
     """
     where = path.copy if isinstance(path, Pipe) else path
-    file = open(where, "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115
+    file = open(where, "rb", buffering=0, opener=without_waiting)  # noqa: SIM115
     of_another = isinstance(path, Pipe) and _identity(file.fileno()) != path.same
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and not of_another:
         return file
@@ -86,11 +87,6 @@ def _is_pipe(path: str) -> bool:
         return stat.S_ISFIFO(os.stat(path).st_mode)
     except (OSError, ValueError):
         return False
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """A pipe without a writer would keep a blocking open waiting for ever."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _identity(descriptor: int) -> tuple[int, int, int]:

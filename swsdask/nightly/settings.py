@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from swsdask.comparison.gates import Gate, parse_gate
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import conf_directory, settings_of
+from swsdask.places.reading import read_small
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -141,7 +142,7 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
     """
     place = Path(path)
     try:
-        content = place.read_bytes()
+        content = read_small(place)
     except OSError as error:
         found = "none" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", None) or str(error)
         remedy = "`swsdask nightly --example` prints one."

@@ -6,6 +6,7 @@ What a storage raises is raised, unless a function says that it is explained.
 from __future__ import annotations
 
 import os
+import stat
 from typing import Any
 
 from swsdask.model.errors import InputError, Problem
@@ -76,11 +77,36 @@ def is_file(place: Place) -> bool:
         raise storage_fault(path, error) from None
 
 
-def read_whole(place: Place) -> bytes:
-    """The bytes of a file. Raises `FileNotFoundError`, and `OSError` or `InputError` for what else is wrong."""
+SMALL = 1 << 20
+"""The most bytes of a file of settings."""
+
+
+def read_small(place: Place) -> bytes:
+    """The bytes of a file, or a pipe, of at most `SMALL` bytes; more are an `InputError`. Raises as `read_whole`."""
     path = os.fspath(place)
     if is_local(path):
         with open(path, "rb") as file:
+            content = file.read(SMALL + 1)
+    else:
+        content = read_whole(path)
+    if len(content) > SMALL:
+        remedy = "Check that it is the right file."
+        raise InputError(Problem(path, None, f"a file of at most {SMALL:,} bytes", "a longer one", remedy))
+    return content
+
+
+def read_whole(place: Place) -> bytes:
+    """The bytes of a regular file.
+
+    Raises `FileNotFoundError`, and `OSError` or `InputError` for what else is wrong. A pipe is not waited for, and a
+    device is not read.
+    """
+    path = os.fspath(place)
+    if is_local(path):
+        with open(path, "rb", opener=without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                remedy = "Write it to a file."
+                raise InputError(Problem(path, None, "a regular file", "a device or a pipe", remedy))
             return file.read()
     try:
         filesystem, inner = file_system(path)
@@ -90,6 +116,11 @@ def read_whole(place: Place) -> bytes:
     except Exception as error:
         raise storage_fault(path, error) from None
     return content
+
+
+def without_waiting(path: str, flags: int) -> int:
+    """A pipe without a writer would keep a blocking open waiting for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def storage_fault(url: str, error: Exception) -> InputError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,4 +147,36 @@ def test_settings_files_without_end(swsdask: Call, files: Files, content: str) -
     bad = files.write("bad.toml", f"[evaluation]\n{content}\n")
     refused(swsdask("score", files.reference, files.run, "--settings", bad), "bad.toml: not a TOML file")
     refused(swsdask("calibrate", "--apply", bad, files.run, "--out", files.folder / "out"), "bad.toml: expected")
-    refused(swsdask("score", files.reference, files.run, "--cluster", bad), "bad.toml: the cluster file")
+    refused(swsdask("score", files.reference, files.run, "--cluster", bad), "bad.toml: not a TOML file")
+
+
+def test_settings_are_read_from_a_small_file_or_a_pipe_only(swsdask: Call, files: Files) -> None:
+    large = files.write("large.toml", f"# {'x' * (1 << 20)}\n")
+    for endless in (large, "/dev/zero"):
+        for arguments in (("score", files.reference, files.run, "--settings"), ("nightly",)):
+            refused(swsdask(*arguments, endless), f"{endless}: expected a file of at most 1,048,576 bytes")
+        calibrate = ("calibrate", "--apply", endless, files.run, "--out", files.folder / "out")
+        refused(swsdask(*calibrate), f"{endless}: expected a file of at most 1,048,576 bytes")
+    refused(swsdask("score", files.reference, files.run, "--cluster", large), "large.toml: expected a file of at most")
+    pipe = files.folder / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("[evaluation]\ntolerance_s = 0.25\n",))
+    writer.start()
+    outcome = swsdask("score", files.reference, files.run, "--settings", pipe)
+    writer.join()
+    assert (outcome.code, "tolerance_s=0.25" in outcome.out) == (0, True)
+
+
+def test_what_is_no_regular_file_is_not_read_in_results(swsdask: Call, files: Files) -> None:
+    out = files.folder / "out"
+    assert swsdask("score", files.reference, files.run, "--out", out).code == 0
+    for name in ("manifest.json", "scores.parquet"):
+        kept = (out / name).read_bytes()
+        (out / name).unlink()
+        os.mkfifo(out / name)
+        refused(swsdask("report", out), f"{name}: expected a regular file; found a device or a pipe")
+        (out / name).unlink()
+        (out / name).symlink_to("/dev/zero")
+        refused(swsdask("report", out), f"{name}: expected a regular file; found a device or a pipe")
+        (out / name).unlink()
+        (out / name).write_bytes(kept)

@@ -54,11 +54,13 @@ name, unless its folder was synced, is the old or the new one, and a file's cont
 **Races.** Five processes ingest, two of them contradicting systems of one name; others replace a system, vacuum,
 expire and score. What a process reported as written must be there, with the numbers that it has alone.
 
-**Processes.** `score` and `ingest` run with two workers, started by the command or of a running scheduler. In a phase
-of it a client, scheduler, nanny or worker gets SIGKILL, SIGSTOP, SIGTERM, or as a client SIGINT or SIGHUP. One run
-sends every signal to every kind of process, in phases that change with the seed: {rounds} seeds in a row try all
-{strikes} combinations. A client that was killed or told to end counts as an error. Orphans: processes that outlived
-by a minute the command that started them. A strike whose phase ended before it came is not counted.
+**Processes.** `score`, of an archive and of files, and `ingest` run with two workers, started by the command or of a
+running scheduler. In a phase of it (start, reading, systems, each round, numbers, alignment, writing) a client,
+scheduler, nanny or worker gets SIGKILL, SIGSTOP, SIGTERM, or as a client SIGINT or SIGHUP. Phases are lengthened, so
+that they are met. One run sends every signal to every kind of process, and meets every phase; which signal in which
+phase changes with the seed: {rounds} seeds in a row try all {strikes} combinations. A client that was killed or told to
+end counts as an error. Orphans: processes that outlived by a minute the command that started them. A strike whose phase
+ended before it came is not counted.
 """
 
 Attempt = Callable[[str, int], tuple[str, str]]
@@ -158,7 +160,7 @@ def main() -> None:
     ]
     RESULTS.parent.mkdir(exist_ok=True)
     introduction = INTRODUCTION.format(
-        operations=asked.operations, rounds=processes.ROUNDS, strikes=processes.ROUNDS * len(processes.KINDS)
+        operations=asked.operations, rounds=processes.ROUNDS, strikes=processes.COMBINATIONS
     )
     minutes = (time.monotonic() - begun) / 60
     end = f"Seed {seed}, {date.today().isoformat()}; {minutes:.0f} minutes on {os.cpu_count()} cores."

@@ -30,6 +30,7 @@ from swsdask.render.outputs import read_outputs
 from swsdask.simulate.evaluation import simulate
 from swsdask.simulate.files import write
 from tests.faults.samples import HUNG, IDENTICAL, LEFT, MISSED, ORPHANED, REFUSED, SILENT, UNCLEAR
+from tests.faults.slowed import ROUNDS as ROUNDS_SET
 
 PATIENCE_S = 60
 LIMIT_S = 400.0
@@ -42,23 +43,28 @@ START_S, LATEST_S = 2.0, 0.5
 
 OURS, THEIRS = "started by the command", "of a running scheduler"
 STRIKES = {
-    OURS: {
-        "client": (signal.SIGKILL, signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
-        "worker": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
-    },
     THEIRS: {
         "client": (signal.SIGKILL, signal.SIGINT, signal.SIGTERM),
         "scheduler": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
         "nanny": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
         "worker": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
     },
+    OURS: {
+        "client": (signal.SIGKILL, signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+        "worker": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
+    },
 }
-BEGIN = ("starting", "connecting")
+BEGIN, WRITING = ("starting", "connecting"), ("writing",)
 PHASES = {
-    "score": (BEGIN, ("systems",)),
+    "score": (BEGIN, ("systems",), WRITING),
+    "score of files": (("read",), ("wrote",), ("round 1",), ("round 2",), ("numbers",), ("alignment",), WRITING),
     "ingest": (BEGIN, ("read",), ("wrote",)),
 }
-"""What lines of the log begin with, behind the time and the name of the command, when a phase does."""
+"""What lines of the log of each command begin with, behind the time and `swsdask:`, when a phase does.
+
+`score` is of an archive, each system a task of its own; files are read into a temporary archive, and their systems
+counted in rounds.
+"""
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ class Strike:
 
     def __str__(self) -> str:
         when = f"{self.delay_s:.1f} s after {self.phase[0]!r}"
-        return f"{self.number.name} to the {self.role} ({self.where}) of swsdask {self.command}, {when}"
+        return f"{self.number.name} to the {self.role} ({self.where}), {self.command}, {when}"
 
 
 KINDS = [(where, role, sent) for where, roles in STRIKES.items() for role, signals in roles.items() for sent in signals]
@@ -87,11 +93,21 @@ ROUNDS = len(MOMENTS)
 """How many times all kinds must be gone through until each has met each phase."""
 
 
+def moments(where: str, role: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The phases in which there is such a process: a command that writes has ended its workers."""
+    return [each for each in MOMENTS if (where, role) != (OURS, "worker") or each[1] != WRITING]
+
+
+COMBINATIONS = sum(len(moments(where, role)) for where, role, _ in KINDS)
+"""How many different strikes there are."""
+
+
 def strike(number: int) -> Strike:
     """The strike of that number: numbers in a row go through all kinds, with each in another phase every round."""
     rounds, kind = divmod(number, len(KINDS))
     where, role, sent = KINDS[kind]
-    command, phase = MOMENTS[(rounds + kind) % ROUNDS]
+    there = moments(where, role)
+    command, phase = there[(rounds + kind) % len(there)]
     delay_s = random.Random(number).uniform(0.0, START_S if phase == BEGIN else LATEST_S)
     return Strike(where, command, role, sent, phase, delay_s)
 
@@ -106,14 +122,22 @@ class Prepared:
 
     def arguments(self, command: str, place: Path) -> list[str]:
         """The command in a folder of its own, which has a copy of the archive."""
-        more = {"score": ["--out", str(place / "out"), "--no-cache"], "ingest": ["--run", str(self.folder / "late")]}
-        return [command, str(place / "archive"), *more[command]]
+        archive, out, files = str(place / "archive"), str(place / "out"), str(self.folder / "files")
+        return {
+            "score": ["score", archive, "--out", out, "--no-cache"],
+            "score of files": ["score", files, f"{files}/runs", "--preset", "sws2013", "--out", out, "--alignment"],
+            "ingest": ["ingest", archive, "--run", str(self.folder / "late")],
+        }[command]
 
     def state(self, command: str, place: Path) -> str:
         """What a reader finds in that folder."""
         if command == "ingest":
             return str(sws.score(sws.open(place / "archive"), ["atwv", "mtwv"], cache=False).table.to_pylist())
-        return str(read_outputs(place / "out").table.to_pylist()) if (place / "out" / "manifest.json").exists() else ""
+        if not (place / "out" / "manifest.json").exists():
+            return ""
+        found = read_outputs(place / "out")
+        aligned = [] if found.alignment_table is None else found.alignment_table.to_pylist()
+        return f"{found.table.to_pylist()} {aligned}"
 
 
 @cache
@@ -201,6 +225,8 @@ def _running(made: Prepared, command: str, where: str) -> Iterator[_Running]:
         def begin(*arguments: str, err: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
             environ = {**os.environ, "TMPDIR": str(place / "tmp")}
             call = [sys.executable, "-m", *arguments]
+            if command == "score of files":
+                environ[ROUNDS_SET] = "1"
             begun.append(subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=err, text=True, env=environ))
             return begun[-1]
 
@@ -217,7 +243,7 @@ def _running(made: Prepared, command: str, where: str) -> Iterator[_Running]:
             cluster = place / "cluster.toml"
             cluster.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in said.items()))
             chosen = ["--cluster", str(cluster), "--rows-per-task", "300"]
-            client = begin("swsdask", *made.arguments(command, place), *chosen, err=subprocess.PIPE)
+            client = begin("tests.faults.slowed", *made.arguments(command, place), *chosen, err=subprocess.PIPE)
             yield _Running(place, client, _Log(client), scheduler, nanny)
         finally:
             left = [psutil.Process(each.pid) for each in begun if each.poll() is None]

@@ -94,7 +94,7 @@ def test_addresses_and_files() -> None:
         ('kind = "local"\nworkers = 0\n', r"local\.workers: .*greater than or equal to 1"),
         ('kind = "cloud"\n', r"file: .*'cloud'.*'local'"),
         ("workers = 2\n", r"file: .*kind"),
-        ("kind = ", r"cannot be read"),
+        ("kind = ", r"c\.toml: not a TOML file"),
     ],
 )
 def test_a_faulty_cluster_file_names_the_fault(tmp_path: Path, text: str, message: str) -> None:
