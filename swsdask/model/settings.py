@@ -492,4 +492,4 @@ def settings_of(content: bytes, file: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{file}: not a TOML file: {str(error).partition('; use sys.')[0]}") from None
+        raise SettingsError(f"{file}: not a TOML file: {error}") from None
