@@ -295,3 +295,35 @@ def fill_slots(entries: int, hashes: NDArray[np.uint64], slots: NDArray[np.int32
         while slots[slot] >= 0:
             slot = (slot + 1) & mask
         slots[slot] = code
+
+
+_PLUS, _ZERO = 43, 48
+_DIGIT, _LETTER = 4, 14
+_CODES = 15
+_CHARACTERS = 16
+"""As many characters, each of `_CODES`, as an integer below the bits of inf holds."""
+
+
+@njit()
+def _code(character: int) -> int:
+    """The place of a character: +, -, the point, digits, letters."""
+    if character < _ZERO:
+        return 1 if character == _PLUS else character - _PLUS
+    return min(_DIGIT + character - _ZERO, _LETTER)
+
+
+@kernel(float64[::1](TEXT, column(int32)))
+def text_order(text: NDArray[np.uint8], offsets: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Numbers that have the order of decimal numbers as texts, character by character: float64 [n].
+
+    The end of a text comes first, then +, -, the point, digits, letters; of the characters behind the first 16 nothing
+    is seen. The floats are the bits of integers: floats above 0 have the order of their bits.
+    """
+    order = np.empty(len(offsets) - 1, np.float64)
+    for number in range(len(order)):
+        begin, end = offsets[number], offsets[number + 1]
+        bits = 0
+        for at in range(begin, begin + _CHARACTERS):
+            bits = bits * _CODES + (_code(int(text[at])) if at < end else 0)
+        order[number] = np.int64(bits).view(np.float64)
+    return order

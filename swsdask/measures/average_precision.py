@@ -38,6 +38,8 @@ Settings, in `[evaluation.average_precision]`:
   detection is mapped. Detections that a rule takes in or leaves out are counted in a note.
 - `score_dtype`: "float32" rounds scores before they are compared, as tools written in C do.
 - `score_floor`: scores below it count as equal to it (0 in kws-assessment; without it, default, none does).
+- `score_order`: "number" (default), or "text": scores are compared character by character, as in their shortest decimal
+  form, of which 16 characters count (QUIRK): 9.5 precedes 10, and -2 precedes -1.
 - `no_relevant`: queries of the condition without targets are left out of MAP ("exclude", default), count as AP = 0
   ("zero"; without trials, as `missing` says), count as AP = 0 if they have trials and are left out if not
   ("zero-if-retrieved"), or make it NaN ("nan"). Whether their trials are in the ranking of all queries is said by the
@@ -49,9 +51,9 @@ Presets (files of `conf/`, to be joined to an evaluation's own: `--preset quesst
 kws-assessment, trec, sklearn, kwseval. Several detections of one event: KWSEval's rule is that of its trials; trec_eval
 refuses a document that a query has twice, and so do we in TREC's files; SimpleKwsEval takes the best of a relevant
 event and each of another (not imitated); the others are given events. `compat = "kwseval"` implies the last preset's
-rule: false alarms come first; with `no_targets = "false_alarms_only"` (its -inc) also `no_relevant = "zero"`. Not
-imitated: KWSEval orders scores as text, which is their order as numbers where they have no sign, no exponent and one
-length.
+rule: scores are compared as text, of equal ones false alarms come first; with `no_targets = "false_alarms_only"` (its
+-inc) also `no_relevant = "zero"`. Not imitated: the tool compares the texts of the file, so that 0.50 precedes 0.5, and
+1e-1 is greater than 0.5.
 
 Sources: thesis chapter 5.2 (Eq. 5.1-5.7); McSherry and Najork, ECIR 2008, for expected AP.
 

@@ -27,14 +27,21 @@ class RankRule:
     """What the statistics of rankings need of the settings.
 
     `order` says what comes first of equal scores, None where only outcomes or nothing does. Before scores are compared
-    those below `floor` are raised to it, and if `single` they are rounded to single precision. `duplicates` says what
-    several detections of one event are, None where that is what the evaluation's trials make of them.
+    those below `floor` are raised to it, and if `single` they are rounded to single precision; if `text` they are
+    compared as texts. `duplicates` says what several detections of one event are, None where that is what the
+    evaluation's trials make of them.
     """
 
     order: Order | None = None
     single: bool = False
     duplicates: Duplicates | None = None
     floor: float = -inf
+    text: bool = False
+
+    @property
+    def as_given(self) -> bool:
+        """Whether scores are compared as they are."""
+        return not self.single and not self.text and self.floor == -inf
 
 
 DEFAULT_RANKING = RankRule()
@@ -67,6 +74,8 @@ class AveragePrecisionSettings(BaseModel):
         The precision to which scores are rounded before they are compared.
     score_floor : float, optional
         Scores below it count as equal to it.
+    score_order : {"number", "text"}
+        Whether scores are compared as numbers, or as the characters of their shortest decimal form.
     duplicates : {"as-trials", "ignore", "false-positive", "first"}
         What several detections of one event are.
     ranks : tuple of int
@@ -95,6 +104,7 @@ class AveragePrecisionSettings(BaseModel):
     missing: Literal["zero", "skip"] = "zero"
     score_dtype: Literal["float64", "float32"] = "float64"
     score_floor: float | None = None
+    score_order: Literal["number", "text"] = "number"
     duplicates: Literal["as-trials", "ignore", "false-positive", "first"] = "as-trials"
     ranks: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (5, 10)
     recall_rounding: Literal["exact", "trec_eval"] = "exact"
@@ -114,7 +124,8 @@ class AveragePrecisionSettings(BaseModel):
         order: Order | None = self.ties if self.ties in get_args(Order) else None  # type: ignore[assignment]
         own = self.duplicates if self.duplicates != "as-trials" else None
         floor = -inf if self.score_floor is None else self.score_floor
-        return RankRule(order, self.score_dtype == "float32", own if own != _OF_TRIALS[trials] else None, floor)
+        own = own if own != _OF_TRIALS[trials] else None
+        return RankRule(order, self.score_dtype == "float32", own, floor, self.score_order == "text")
 
 
 _SHAPED_BY = {

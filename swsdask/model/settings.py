@@ -44,7 +44,7 @@ COMPAT_IMPLIES: dict[str, dict[str, Any]] = {
         "outside": "drop",
         "unknown_documents": "outside",
         "unknown_queries": "error",
-        "average_precision": {"ties": "worst", "interpolation": "none"},
+        "average_precision": {"ties": "worst", "interpolation": "none", "score_order": "text"},
     },
     "stdeval": {
         "outside": "false_alarm",

@@ -5,7 +5,8 @@ How many trials lie between the hits of a ranking, and how many share the score 
 Hits are known from the first round; precision changes for the better at hits only, so the second round counts all
 trials between the scores of hits. Equal scores are counted apart as well, since what a tie is worth is a convention.
 Where rankings have a floor, scores below it are raised to it, and where they compare in single precision, scores are
-rounded to the nearest (half to even; those beyond its range count as its largest), before anything is counted.
+rounded to the nearest (half to even; those beyond its range count as its largest), before anything is counted. Where
+they are compared as texts, numbers that have the order of the texts take their place.
 
 `statistics.ranks` of the events of rankings (`alignment.trials`), where these are not the evaluation's own trials.
 
@@ -29,9 +30,11 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
 
 from swsdask.alignment.trials import judged_events, ranked_events
 from swsdask.kernels.ladder import count_ranks
+from swsdask.kernels.text import text_order
 from swsdask.model.retrieval import RankRule
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.counts import class_layers, groups, stretches
@@ -47,7 +50,11 @@ def ranked(score: F64, rule: RankRule) -> F64:
         score = np.maximum(score, rule.floor)
     if rule.single:
         score = np.clip(score, -_LARGEST_SINGLE, _LARGEST_SINGLE).astype(np.float32).astype(np.float64)
-    return score + 0.0
+    score = score + 0.0
+    if rule.text:
+        _, offsets, data = pa.array(score).cast(pa.string()).buffers()
+        score = text_order(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32, len(score) + 1))
+    return score
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +152,7 @@ def _counted(
 ) -> tuple[F64, I64, I64, I64]:
     rungs, offsets = prepared.rungs, prepared.offsets
     counts, tied = np.zeros((2, len(rungs), n_lines), np.int64)
-    if reference.ranking.single or reference.ranking.floor > -np.inf:
+    if not reference.ranking.as_given:
         score = ranked(score, reference.ranking)
     count_ranks(bounds, ranking, line.astype(np.int32), score, offsets, rungs, counts, tied)
     return rungs, offsets, counts, tied

@@ -26,6 +26,7 @@ CASES: dict[str, dict[str, Any]] = {
     "optimum": {},
     "segments": {"trials": "segment"},
     "segments-order": {"trials": "segment"},
+    "text-order": {},
     "threshold": {},
     "words": {},
 }

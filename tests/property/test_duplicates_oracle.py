@@ -121,8 +121,6 @@ def check(run: tuple[int, list[Pair], list[Row]], options: dict[str, str], trial
     )
     found = numbers(tables)
     made, further = events(trials, OF_TRIALS[trials] if duplicates == "as-trials" else duplicates, relevant, rows)
-    single = options["score_dtype"] == "float32"
-    ways = options["ties"], options["interpolation"], options["integration"], single
     counted = {query for query, _ in relevant}
     averaged: list[tuple[float, ...]] = []
     for query in range(n_queries):
@@ -133,14 +131,14 @@ def check(run: tuple[int, list[Pair], list[Row]], options: dict[str, str], trial
             if zeros or options["no_relevant"] == "nan":
                 averaged.append((0.0 if zeros else math.nan,) * 4)
             continue
-        exact = average_precision(own, *ways), *ranked_precision(own, options["ties"], single, 3, 5)
+        exact = average_precision(own, options), *ranked_precision(own, options, 3, 5)
         for name, value in zip(("ap", *MEASURES[2:]), exact, strict=True):
             assert same(found["all", f"q{query}", name], value), name
         if options["missing"] == "zero" or retrieved:
             averaged.append(exact)
     for name, *values in zip(("map", *MEASURES[2:]), *averaged, strict=True):
         assert same(found["all", None, name], math.fsum(values) / len(values) if values else math.nan), name
-    assert same(found["all", None, "ap"], average_precision([e for e in made if e.query in counted], *ways))
+    assert same(found["all", None, "ap"], average_precision([e for e in made if e.query in counted], options))
     told = [note.text for own in tables.notes.values() for note in own if "Rankings" in note.text]
     if duplicates in ("as-trials", OF_TRIALS[trials]) or not further:
         assert not told

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from tests.rankings import Event, scored
 
 DOCUMENTS = ("b", "Z", "a-1", "é", "a", "B")
 CLOSE = 0.1 + 1e-12
-SCORES = [-2.5, 0.0, -0.0, 0.1, CLOSE, 0.5, 3.0]
+SCORES = [-2.5, -10.25, 0.0, -0.0, 0.1, CLOSE, 0.5, 3.0, 20.0]
 
 
 class Step(NamedTuple):
@@ -48,15 +48,19 @@ CHOICES = {
     "no_relevant": ["exclude", "zero", "zero-if-retrieved", "nan"],
     "missing": ["zero", "skip"],
     "score_dtype": ["float64", "float32"],
+    "score_order": ["number", "text"],
 }
 OPTIONS = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in CHOICES.items()})
 
 
-def groups(events: Sequence[Event], single: bool) -> list[list[Event]]:
+def groups(events: Sequence[Event], options: Mapping[str, str]) -> list[list[Event]]:
     """The retrieved events by score, from the highest, in the order of the run."""
 
-    def score(event: Event) -> float:
-        return float(np.float32(event.score)) if single else float(event.score or 0.0)
+    def score(event: Event) -> Any:
+        single = options["score_dtype"] == "float32"
+        number = float(np.float32(event.score)) if single else float(event.score or 0.0)
+        text = options["score_order"] == "text"
+        return np.format_float_positional(number + 0.0, trim="-")[:16] if text else number
 
     found = [event for event in events if event.score is not None]
     return [[e for e in found if score(e) == s] for s in sorted({score(e) for e in found}, reverse=True)]
@@ -123,11 +127,12 @@ def area(steps: Sequence[Step], relevant: int, interpolation: str, integration: 
     return total / relevant
 
 
-def average_precision(events: Sequence[Event], ties: str, interpolation: str, integration: str, single: bool) -> float:
+def average_precision(events: Sequence[Event], options: Mapping[str, str]) -> float:
     relevant = sum(e.relevant for e in events)
     if not relevant:
         return math.nan
-    ranked = groups(events, single)
+    ranked, ties = groups(events, options), options["ties"]
+    interpolation, integration = options["interpolation"], options["integration"]
     if ties == "group":
         return float(area(list(group_steps(ranked)), relevant, interpolation, integration))
     if ties == "expected" and interpolation == "max":
@@ -150,9 +155,8 @@ def test_average_precision(run: tuple[int, list[Event]], options: dict[str, str]
     n_queries, events = run
     asked = EvaluationSettings(trials="document", no_targets=no_targets, average_precision=options)
     found = scored(asked, n_queries, DOCUMENTS, events)
-    ways = options["ties"], options["interpolation"], options["integration"], options["score_dtype"] == "float32"
     of_query = {query: [e for e in events if e.query == query] for query in range(n_queries)}
-    exact = {query: average_precision(own, *ways) for query, own in of_query.items()}
+    exact = {query: average_precision(own, options) for query, own in of_query.items()}
     has_targets = {query for query, own in of_query.items() if any(e.relevant for e in own)}
     has_trials = {query for query, own in of_query.items() if any(e.score is not None for e in own)}
     without = set(of_query) - has_targets
@@ -165,7 +169,7 @@ def test_average_precision(run: tuple[int, list[Event]], options: dict[str, str]
     assert found["all", None, "map_n_no_relevant"] == len(without - zeros - not_defined - unlisted)
     assert found["all", None, "map_n_missing"] == len((has_targets - ranked) | unlisted)
     pooled = set(of_query) if no_targets == "false_alarms_only" else has_targets
-    assert same(found["all", None, "ap"], average_precision([e for e in events if e.query in pooled], *ways))
+    assert same(found["all", None, "ap"], average_precision([e for e in events if e.query in pooled], options))
     for query, value in exact.items():
         if query in ranked | has_targets:
             assert same(found["all", f"q{query}", "ap"], value)
@@ -202,13 +206,13 @@ def at_recall(steps: Sequence[Step], relevant: int, recall: Fraction) -> Fractio
 
 
 def ranked_precision(
-    events: Sequence[Event], ties: str, single: bool, rank: int, tenths: int
+    events: Sequence[Event], options: Mapping[str, str], rank: int, tenths: int
 ) -> tuple[float, float, float]:
     """R-precision, precision at a rank, precision at a recall."""
     relevant = sum(e.relevant for e in events)
     if not relevant:
         return math.nan, math.nan, math.nan
-    ranked = groups(events, single)
+    ranked, ties = groups(events, options), options["ties"]
     recall = Fraction(tenths, 10)
     if ties in ("group", "expected"):
         at_ranks = [float(expected_hits(ranked, k) / k) for k in (relevant, rank)]
@@ -230,7 +234,7 @@ def test_ranked_precision(run: tuple[int, list[Event]], options: dict[str, str],
     for query in range(n_queries):
         own = [e for e in events if e.query == query]
         if any(e.relevant for e in own):
-            exact = ranked_precision(own, options["ties"], options["score_dtype"] == "float32", rank, tenths)
+            exact = ranked_precision(own, options, rank, tenths)
             assert all(same(found["all", f"q{query}", name], value) for name, value in zip(names, exact, strict=True))
             if options["missing"] == "zero" or any(e.score is not None for e in own):
                 averaged.append(exact)
