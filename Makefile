@@ -13,7 +13,7 @@ PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
 BOUNDED := tests/unit tests/conformance tests/property
 
-.PHONY: help demo accessibility deploy-check test test-lowest test-newest fuzz faults services docs docs-check mutants nights study bounds lint wheel bench clean
+.PHONY: help demo accessibility deploy-check test test-lowest test-newest fuzz faults services docs docs-check mutants nights study bounds lint audit wheel bench clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,6 +114,15 @@ lint: $(VENV)/.installed  ## ruff, mypy --strict, the layers and bandit
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive swsdask
+
+$(VENV)/.audit: $(VENV)/.installed
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	touch $@
+
+audit: $(VENV)/.audit  ## pip-audit: known weaknesses of what is installed; needs the database of PyPI
+	$(VENV)/audit/bin/pip-audit --progress-spinner off --timeout 10 --skip-editable \
+		--path "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 
 wheel: $(VENV)/.installed  ## build sdist and wheel into dist, and try the wheel in a fresh environment
 	rm -rf dist

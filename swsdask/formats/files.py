@@ -287,8 +287,7 @@ class _Source(io.RawIOBase):
         except Exception as error:
             raise _fault(self._url, self._compression, error) from None
         if not self._given and not data and size:
-            remedy = "Was it written to its end? Write or copy it again."
-            raise InputError(Problem(self._url, None, "a file with content", "an empty file", remedy))
+            raise _without_content(self._url)
         self._given += len(data)
         if self._compression and self._given > EXPANDED_AT_EASE:
             check_expansion(self._url, self._plain.tell(), self._given)
@@ -298,6 +297,11 @@ class _Source(io.RawIOBase):
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+
+def _without_content(url: str) -> InputError:
+    remedy = "Was it written to its end? Write or copy it again."
+    return InputError(Problem(url, None, "a file with content", "an empty file", remedy))
 
 
 def _fault(url: str, compression: str | None, error: Exception) -> InputError:
@@ -382,7 +386,8 @@ def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
     Lines may end in carriage returns alone, see `with_newlines`.
 
     Raises `InputError` behind the last good line: where a line is longer than `MAX_LINE` (found without reading it
-    whole), where a byte is not of the encoding, and as `open_bytes` does, then with the line that was reached.
+    whole), where a byte is not of the encoding, where there is nothing but a byte order mark, and as `open_bytes` does,
+    then with the line that was reached.
     """
     with open_bytes(url) as source:
         blocks = read_blocks(source)
@@ -408,6 +413,8 @@ def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Li
         raise InputError(Problem(url, line + held.count(b"\n"), error.expected, error.found, error.remedy)) from None
     if held:
         yield from _checked(url, line, held + b"\n")
+    elif line == 1:
+        raise _without_content(url)
 
 
 def _checked(url: str, first: int, data: bytes) -> Iterator[Lines]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from swsdask import validate
 from swsdask.formats.files import MAX_LINE, Lines, read_lines
 from swsdask.formats.runs import text
 from swsdask.model.errors import InputError
@@ -87,3 +88,12 @@ def test_a_break_in_compressed_data_is_told_at_the_line_that_was_reached(tmp_pat
     reached = seen[-1].first + seen[-1].data.count(b"\n")
     assert caught.value.problems[0].line == reached
     assert reached > 100_000
+
+
+def test_a_byte_order_mark_alone_is_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_bytes(b"\xef\xbb\xbf")
+    with pytest.raises(InputError, match=r"x\.tsv: expected a file with content; found an empty file"):
+        numbered(path)
+    (problem,) = validate(path).problems
+    assert problem.found == "an empty file"
