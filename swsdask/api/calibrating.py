@@ -93,10 +93,10 @@ def calibrate(
     families = select(MEASURES[method])
     with ExitStack() as stack:
         rows = rows_to_score(evaluation, runs)
+        after = stack.enter_context(ExitStack())
         workers = stack.enter_context(working(settings, executor, rows, progress))
-        archive, systems = stack.enter_context(
-            with_runs(evaluation, runs, workers, None, read_encoding(frame_shift, negate_scores, segments))
-        )
+        encoding = read_encoding(frame_shift, negate_scores, segments)
+        archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, None, encoding, after))
         if len(systems) != 1:
             raise SettingsError(f"A calibration is fitted on one system; found {', '.join(systems) or 'none'}.")
         held = next(each for each in archive.runs if each.system == systems[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TypeGuard
 
 from swsdask.api.arguments import GivenRuns, rows_about, run_files
@@ -41,11 +41,13 @@ def with_runs(
     executor: Executor,
     buckets: int | None,
     encoding: Encoding | None = None,
+    after: ExitStack | None = None,
 ) -> Iterator[tuple[Archive, list[str]]]:
     """Provide the archive that holds the runs, and the requested systems.
 
-    Runs of files are read into memory where the executor shares it, else into a temporary archive. `encoding` has the
-    units of tables, and is an error without files.
+    Runs of files are read into memory where the executor shares it, else into a temporary archive. It is removed when
+    the context `after` ends (default: this one). That should be after the executor's: where the work is broken off,
+    workers that have not heard of it still write. `encoding` has the units of tables, and is an error without files.
     """
     archive = evaluation.archive
     held = evaluation.systems
@@ -65,9 +67,10 @@ def with_runs(
             loaded: Archive = read_into_memory(tables, sources, settings)
             yield loaded, [run.system for run in loaded.runs]
             return
-        with temporary_folder() as folder:
+        with ExitStack() as own:
+            storage = Storage(str((after or own).enter_context(temporary_folder())))
             layout = Layout(buckets=buckets)
-            loaded = write_runs(Storage(str(folder)), tables, sources, settings, layout=layout, executor=executor)
+            loaded = write_runs(storage, tables, sources, settings, layout=layout, executor=executor)
             yield loaded, [run.system for run in loaded.runs]
 
 

@@ -155,8 +155,9 @@ def score_observed(
     names, families, settings = requested(measures, evaluation.settings)
     with ExitStack() as stack:
         rows = rows_to_score(evaluation, given)
+        after = stack.enter_context(ExitStack())
         workers = stack.enter_context(working(settings, executor, rows, progress))
-        archive, systems = stack.enter_context(with_runs(evaluation, given, workers, buckets, encoding))
+        archive, systems = stack.enter_context(with_runs(evaluation, given, workers, buckets, encoding, after))
         held = [run for run in archive.runs if run.system in systems]
         weighed = any(family not in RANKED for family in families)
         notes = [*check_reference(archive.words, archive.segments, settings.evaluation)]

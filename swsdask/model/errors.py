@@ -50,7 +50,7 @@ class Problem:
     """One thing that is wrong with an input.
 
     `file` is the path or URL as the user gave it, `line` counts from 1 (None where lines have no meaning). Secrets are
-    struck out (`model.shown_text`).
+    struck out (`model.shown_text`). `str` of it is one line.
     """
 
     file: str
@@ -65,7 +65,8 @@ class Problem:
 
     def __str__(self) -> str:
         where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{where}: expected {cut(self.expected)}; found {cut(self.found)}. {cut(self.remedy)}"
+        said = f"{where}: expected {cut(self.expected)}; found {cut(self.found)}. {cut(self.remedy)}"
+        return said.replace("\n", "\\n")
 
 
 def cut(text: str) -> str:

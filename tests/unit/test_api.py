@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import swsdask as sws
+from swsdask.execution.local import SerialExecutor
 from tests.cli.conftest import Files, files
 
 __all__ = ["files"]
@@ -52,3 +55,22 @@ def test_errors_are_told_apart(files: Files, tmp_path: Path) -> None:
     assert caught.value.problems[0].file.endswith("nowhere")
     with pytest.raises(sws.SettingsError):
         sws.open(files.reference, preset="nonsense")
+
+
+def test_the_temporary_archive_is_removed_after_workers_that_still_write(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Workers(SerialExecutor):
+        shares_memory = False
+
+    @contextmanager
+    def slow_to_end(*_: object) -> Iterator[Workers]:
+        yield Workers()
+        (folder,) = tmp_path.glob("swsdask-temporary-*")
+        (folder / "late").write_text("rows")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("swsdask.api.runs.open_executor", slow_to_end)
+    assert sws.score(files.reference, "stwv", runs=files.run).table.num_rows
+    sws.calibrate(files.reference, files.run)
+    assert not list(tmp_path.glob("swsdask-temporary-*"))

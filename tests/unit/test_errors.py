@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from swsdask.model.errors import SHOWN, InputError, Problems
+from swsdask.model.errors import SHOWN, InputError, Problem, Problems
 
 
 def test_a_problem_says_where_what_and_what_to_do() -> None:
@@ -36,3 +36,7 @@ def test_an_input_error_survives_the_way_back_from_a_worker() -> None:
     back = pickle.loads(pickle.dumps(caught.value))
     assert str(back) == str(caught.value)
     assert back.problems == caught.value.problems
+
+
+def test_a_problem_is_one_line_whatever_the_name_of_the_file() -> None:
+    assert str(Problem("a\nb.xml", 3, "x", "'y\nz'", "Do.")) == r"a\nb.xml:3: expected x; found 'y\nz'. Do."
