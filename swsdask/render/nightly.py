@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from swsdask.model.errors import counted
@@ -119,8 +120,9 @@ def summary(night: Record) -> str:
 
 def feed(page: BoardPage) -> str:
     """An Atom feed with an entry per night, the last first."""
+    identity = f"urn:swsdask:{quote(page.name, safe='')}"
     entries = [
-        f"<entry><id>urn:swsdask:{escape(page.name)}:{night.number}</id>"
+        f"<entry><id>{identity}:{night.number}</id>"
         f"<title>{escape(f'{page.name}, night {night.number}: {summary(night)}')}</title>"
         f"<updated>{night.date}T00:00:00Z</updated><author><name>swsdask</name></author>"
         f"<link href={quoteattr(page_of(night) or 'index.html')}/>"
@@ -131,7 +133,7 @@ def feed(page: BoardPage) -> str:
         (
             '<?xml version="1.0" encoding="utf-8"?>',
             '<feed xmlns="http://www.w3.org/2005/Atom">',
-            f"<id>urn:swsdask:{escape(page.name)}</id><title>{escape(page.name)}</title>",
+            f"<id>{identity}</id><title>{escape(page.name)}</title>",
             f'<updated>{page.nights[-1].date}T00:00:00Z</updated><link rel="self" href="feed.xml"/>',
             *entries,
             "</feed>\n",

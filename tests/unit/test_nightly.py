@@ -12,13 +12,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import pytest
 from fsspec.implementations.local import LocalFileSystem
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import swsdask as sws
 from swsdask.archive import local
@@ -29,12 +31,14 @@ from swsdask.execution.local import ThreadExecutor
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.model.nights import NEW, REPLACED, SETTINGS
 from swsdask.nightly import lease as leases
+from swsdask.nightly.board import board_page
 from swsdask.nightly.history import read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import BusyError, night_lease
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
 from swsdask.render.history import plot
+from swsdask.render.nightly import feed, metrics
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS as FILE
 from swsdask.simulate.evaluation import nights, simulate
 from swsdask.simulate.files import write
@@ -118,12 +122,57 @@ def test_board(three_nights: Path) -> None:
     value = latest["systems"]["weak"]["values"]["all"]["atwv"]
     assert f"{value:.4f}" in page
     assert (board / "nights/00000002.html").stat().st_size > 10_000
-    feed = ElementTree.parse(board / "feed.xml").getroot()
-    assert len(feed.findall("{http://www.w3.org/2005/Atom}entry")) == 3
-    metrics = (board / "metrics.prom").read_text()
-    assert metrics.endswith("# EOF\n")
-    assert 'swsdask_runs_refused{evaluation="demo"} 1\n' in metrics
-    assert f'system="weak",measure="atwv"}} {value!r}\n' in metrics
+
+
+NAMES = ("demo", 'a "name"\\of <two>\nlines & é')
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_metrics_are_open_metrics(three_nights: Path, name: str) -> None:
+    """As the parser of Prometheus's client reads them, whatever the evaluation is called."""
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    page = board_page(asked.model_copy(update={"name": name}), read_history(Storage(asked.archive)))
+    families = {each.name: each for each in text_string_to_metric_families(metrics(page))}
+    assert {each.type for each in families.values()} == {"gauge"}
+    assert all(each.documentation for each in families.values())
+    (refused,) = families["swsdask_runs_refused"].samples
+    assert (refused.labels, refused.value) == ({"evaluation": name}, 1)
+    told = {
+        (of["system"], of["measure"]): value
+        for _, of, value, *_ in families["swsdask_value"].samples
+        if of["condition"] == "all" and of["evaluation"] == name
+    }
+    latest = json.loads((three_nights / "board/latest.json").read_text())["systems"]
+    assert told == {
+        (system, measure): value
+        for system, said in latest.items()
+        for measure, value in said["values"]["all"].items()
+        if value is not None
+    }
+    if name == "demo":
+        assert (three_nights / "board/metrics.prom").read_text() == metrics(page)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_feed_has_what_atom_requires(three_nights: Path, name: str) -> None:
+    """RFC 4287, 4.1: ids are IRIs, all different; each entry has one title, time and author, and links to its page."""
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    page = board_page(asked.model_copy(update={"name": name}), read_history(Storage(asked.archive)))
+    atom = "{http://www.w3.org/2005/Atom}"
+    root = ElementTree.fromstring(feed(page))
+    entries = root.findall(f"{atom}entry")
+    assert (root.tag, root.findtext(f"{atom}title"), len(entries)) == (f"{atom}feed", name, 3)
+    for each in (root, *entries):
+        assert [len(each.findall(f"{atom}{one}")) for one in ("id", "title", "updated")] == [1, 1, 1]
+        assert datetime.fromisoformat(each.findtext(f"{atom}updated", "")).tzinfo is not None
+    ids = [each.findtext(f"{atom}id", "") for each in (root, *entries)]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"urn:swsdask:[A-Za-z0-9%._~-]+(:[0-9]+)?", each) for each in ids)
+    assert ids[0] == f"urn:swsdask:{quote(name, safe='')}"
+    for entry in entries:
+        assert entry.findtext(f"{atom}author/{atom}name")
+        (link,) = entry.findall(f"{atom}link")
+        assert (three_nights / "board" / link.attrib["href"]).is_file()
 
 
 def test_a_night_without_news_changes_nothing(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,6 +240,22 @@ def test_a_night_has_one_executor_on_a_cluster_and_none_without_news(
     assert record is not None
     assert [move.system for move in record.moves] == ["another"]
     assert len(opened) == 1
+
+
+def test_a_cluster_that_is_not_there_ends_with_4_and_the_next_night_goes_on(
+    three_nights: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    place = three_nights / "nightly.toml"
+    local_settings = place.read_text()
+    place.write_text(f'{local_settings}cluster = "there.json"\n')
+    before = {name: held for name, held in files_of(three_nights).items() if name != str(place)}
+    assert code_of([str(place)]) == 4
+    assert "there.json" in capsys.readouterr().err
+    assert {name: held for name, held in files_of(three_nights).items() if name != str(place)} == before
+    place.write_text(local_settings)
+    assert code_of([str(place), "-q"]) == 0
+    assert "another" in read_history(Storage(str(three_nights / "archive"))).standings
 
 
 @pytest.mark.parametrize("operation", [0, 2, 5, 9, 14])
