@@ -241,7 +241,7 @@ def _read(
 
 
 class Batch(NamedTuple):
-    """Some rows of a table: Arrow columns as `run_arrow.read_rows` wants them, and the line of each row.
+    """Some rows of a table: Arrow columns as `read_rows` wants them, or `rows` already read, and the line of each row.
 
     Where the table has no lines, rows are counted from `first_row`. `unread` are the lines that are no rows, and why;
     `faulty` are rows, counted from 0, with a fault that is known already.
@@ -252,6 +252,7 @@ class Batch(NamedTuple):
     first_row: int = 1
     unread: tuple[tuple[int, FormatError], ...] = ()
     faulty: tuple[tuple[int, FormatError], ...] = ()
+    rows: Rows | None = None
 
 
 _NEW = -1
@@ -353,10 +354,10 @@ class Gathering:
 
     def _add(self, batch: Batch) -> None:
         """Add the good rows of a batch, and the problems of the others."""
-        faults = RowFaults(len(batch.columns["query"]))
+        faults = RowFaults(len(batch.columns["query"] if batch.rows is None else batch.rows.score))
         for row, fault in batch.faulty:
             faults.note(row, fault)
-        rows = read_rows(batch.columns, faults)
+        rows = read_rows(batch.columns, faults) if batch.rows is None else batch.rows
         system = np.zeros(len(faults.good), np.int32)
         if rows.system is not None:
             system = self._systems.take_in(rows.system, faults)

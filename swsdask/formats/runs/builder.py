@@ -78,8 +78,8 @@ class Columns(NamedTuple):
         )
 
 
-class FileNames:
-    """The distinct file names of a piece, with the line where each first stands (see `kernels.text`)."""
+class Texts:
+    """The distinct texts of a column, with the line where each first stands (see `kernels.text`)."""
 
     def __init__(self) -> None:
         self.slots = np.full(4096, -1, np.int32)
@@ -89,8 +89,13 @@ class FileNames:
         self.lines = np.empty(2048, np.int64)
 
     def clear(self) -> None:
-        """Forget all names."""
+        """Forget all of them."""
         self.slots[:] = -1
+
+    @property
+    def dictionary(self) -> tuple[NDArray[np.int32], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]:
+        """The arrays that kernels take."""
+        return self.slots, self.hashes, self.ends, self.arena
 
     def make_room(self, entries: int) -> None:
         """Make room for more than the `entries` there are."""
@@ -103,11 +108,11 @@ class FileNames:
             fill_slots(entries, self.hashes, self.slots)
 
     def encode(self, name: str, line: int, entries: int) -> int:
-        """The code of a name among `entries`; a new one, first standing in `line`, has the code `entries`."""
+        """The code of a text among `entries`; a new one, first standing in `line`, has the code `entries`."""
         text = np.frombuffer(name.encode(), np.uint8)
         key = hash_bytes(text, 0, len(text))
         while True:
-            code = encode(text, 0, len(text), key, entries, self.slots, self.hashes, self.ends, self.arena)
+            code = encode(text, 0, len(text), key, entries, *self.dictionary)
             if code != NO_ROOM:
                 break
             self.make_room(entries)
@@ -116,7 +121,7 @@ class FileNames:
         return code
 
     def names(self, entries: int) -> list[tuple[str, int]]:
-        """The names in order of their codes, each with its line."""
+        """The texts in order of their codes, each with its line."""
         ends = self.ends[:entries].tolist()
         data = self.arena[: ends[-1] if ends else 0].tobytes()
         begins = [0, *ends][:entries]
@@ -146,7 +151,7 @@ class PieceBuilder:
         self._state[DECIDED] = -1
         self._lists = np.empty((_DRAINED, 7), np.int64)
         self._unread = np.empty((_DRAINED, 3), np.int64)
-        self._files = FileNames()
+        self._files = Texts()
         self._taken = 0
         self._begin(None, _FEW)
 
@@ -190,10 +195,7 @@ class PieceBuilder:
                 words,
                 self._state,
                 *self._columns,
-                files.slots,
-                files.hashes,
-                files.ends,
-                files.arena,
+                *files.dictionary,
                 files.lines,
                 self._lists,
                 self._unread,

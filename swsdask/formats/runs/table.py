@@ -38,6 +38,7 @@ from swsdask.formats.files import Lines, check_expansion, file_size, noted, open
 from swsdask.formats.pipes import Pipe
 from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
+from swsdask.formats.runs.ordinary import OrdinaryLines
 from swsdask.formats.values import CHANNELS, FormatError, check_columns, read_header, shown
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.schemas import WITHOUT_TIMES, RunPiece
@@ -81,9 +82,21 @@ def read_text_table(
             return
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=are_judged(names))
         lines = Separated(problems, delimiter, len(names), columns)
-        yield from gathering.pieces(
-            encoding.decoded(with_times(each)) for each in lines.batches(part or chain((rest,), blocks))
-        )
+        ordinary = None if encoding else OrdinaryLines(delimiter, len(names), columns)
+        yield from gathering.pieces(_text_batches(part or chain((rest,), blocks), ordinary, lines, encoding, problems))
+
+
+def _text_batches(
+    blocks: Iterator[Lines], ordinary: OrdinaryLines | None, lines: Separated, encoding: Encoding, problems: Problems
+) -> Iterator[Batch]:
+    """The rows of each block, read by compiled code if all of its lines are `ordinary`."""
+    with noted(problems):
+        for block in blocks:
+            rows = None if ordinary is None else ordinary.read(block)
+            if rows is None:
+                yield from (encoding.decoded(with_times(each)) for each in lines.batches(iter([block])))
+            else:
+                yield Batch({}, np.arange(len(rows.score)) + block.first, rows=rows)
 
 
 def read_kaldi_results(
