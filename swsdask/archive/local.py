@@ -90,6 +90,7 @@ def _descriptor(root: str, name: str) -> int:
     except OSError as error:
         if error.errno in _NOT_REGULAR:
             raise _not_regular(root, name) from None
+        error.filename = os.path.join(root, name)  # as opened, it is relative to the folder
         raise
     finally:
         os.close(place)

@@ -15,6 +15,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from swsdask.archive.local import open_regular
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.archive.write import write_runs
@@ -73,6 +74,13 @@ def test_files(storage: Storage) -> None:
     assert storage.files(below=True) == ["two"]
     with pytest.raises(FileNotFoundError):
         storage.read("a/b/one")
+
+
+def test_a_file_that_cannot_be_opened_is_named_with_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "tables").mkdir()
+    with pytest.raises(FileNotFoundError) as caught, open_regular(str(tmp_path), "tables/x"):
+        pass
+    assert caught.value.filename == str(tmp_path / "tables" / "x")
 
 
 def test_of_many_writers_one_wins(storage: Storage) -> None:
