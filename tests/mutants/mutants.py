@@ -36,10 +36,10 @@ MUTANTS = (
         ("tests/cluster/test_dask.py", "-k", "fails_once"),
     ),
     Mutant(
-        "an id that begins as the one of the line before is taken for it",
+        "an id as long as the one of the line before is taken for it",
         "swsdask/kernels/table.py",
-        "if size == 0 or at + size >= len(text) or text[at + size] != delimiter:",
-        "if size == 0 or at + size >= len(text):",
+        "while same < size and text[at + same] == text[first + same]:",
+        "while same < size:",
         ("tests/property/test_run_ordinary.py", "-k", "compiled_lines"),
     ),
     Mutant(
