@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from importlib import import_module
 from pathlib import Path
@@ -49,6 +50,7 @@ def main() -> None:
     from tests.bench.machine import machine
     from tests.bench.table import HEADER, markdown
 
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # whose processes compile every module anew
     lines: list[tuple[str, ...]] = []
     with tempfile.TemporaryDirectory(prefix="swsdask-bench-") as folder:
         data = Data(Path(folder), 0.1 if asked.quick else 1.0)
