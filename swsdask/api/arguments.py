@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from glob import glob
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from swsdask.archive.memory import RunFile
 from swsdask.formats.files import file_size
@@ -33,7 +33,7 @@ def locations(given: Location | Iterable[Location]) -> list[str]:
 
 Runs = Location | Table | Iterable[Location | Table] | Mapping[str, Location | Judged] | None
 """Files, directories, globs, URLs or tables in memory; by system one of these, or scores by query and document; or
-names of an archive's systems."""
+such scores of one system; or names of an archive's systems."""
 
 GivenRuns = list[str | TableRun] | dict[str, str | TableRun] | None
 """The same, in one form."""
@@ -50,6 +50,8 @@ def named_runs(runs: Runs, held: Sequence[str] = (), *, judged: bool = False) ->
     if runs is None:
         return None
     if isinstance(runs, Mapping):
+        if _are_scores(runs):
+            return [_run(runs, "run", None, judged)]
         return {system: _run(place, f"run {system}", system, judged) for system, place in runs.items()}
     if is_table(runs):
         return [_run(runs, "run", None, judged)]
@@ -66,6 +68,14 @@ def named_runs(runs: Runs, held: Sequence[str] = (), *, judged: bool = False) ->
         both = f"{next(run for run in given if run in held)} is a system of the archive, {other}"
         raise SettingsError(f"{both}: score them one after the other, or ingest the file.")
     return given
+
+
+def _are_scores(runs: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, Any]]]:
+    """Whether the values are scores by document, not runs."""
+    if not all(isinstance(scores, Mapping) for scores in runs.values()):
+        return False
+    found = [score for scores in runs.values() for score in scores.values()]
+    return bool(found) and not any(isinstance(score, Mapping) for score in found)
 
 
 def _run(run: Location | Judged, name: str, system: str | None, judged: bool) -> str | TableRun:

@@ -1,13 +1,15 @@
 """Tables in memory: pandas and Polars DataFrames, Arrow tables, DuckDB relations, lists of dictionaries.
 
 Whatever exports itself through the Arrow PyCapsule interface is a table; rows are numbered from 1 in messages. Columns
-have the names and the meaning that they have in files (`formats.runs.table`).
+have the names and the meaning that they have in files (`formats.runs.table`). Judgments and runs of judged documents
+may have those of ranx and ir_measures too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import pyarrow as pa
@@ -21,6 +23,9 @@ from swsdask.model.schemas import RunPiece
 _INDEX = "__index_level_"
 """How a column begins that pandas makes of an index without a name."""
 
+_ELSEWHERE = {"q_id": "query", "query_id": "query", "doc_id": "document"}
+"""The names that ranx and ir_measures give to columns; a grade is `score` in ranx's judgments."""
+
 
 @runtime_checkable
 class ArrowStream(Protocol):
@@ -32,7 +37,7 @@ class ArrowStream(Protocol):
 
 
 Table: TypeAlias = ArrowStream | Sequence[Mapping[str, Any]]
-"""A DataFrame, an Arrow table, or rows as dictionaries."""
+"""A DataFrame, an Arrow table, or rows as dictionaries or named tuples."""
 
 Judged: TypeAlias = ArrowStream | Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
 """A table, or numbers by query and document: judgments, or scores."""
@@ -42,28 +47,53 @@ def is_table(value: object) -> TypeGuard[Table]:
     """Whether `as_arrow` takes a value."""
     if isinstance(value, ArrowStream):
         return True
-    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
+    return isinstance(value, list) and bool(value) and all(_is_row(row) for row in value)
+
+
+def _is_row(value: object) -> bool:
+    """Whether a value is a dictionary or a named tuple."""
+    return isinstance(value, Mapping) or hasattr(value, "_asdict")
+
+
+def _row(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else value._asdict()
 
 
 def as_arrow(table: Table, name: str) -> pa.Table:
     """The table as Arrow, without a copy where it is Arrow already; an index without a name is left out.
 
-    `name` is what messages call it. Raises `InputError` for what is no table, and for columns of mixed types.
+    `name` is what messages call it. Raises `InputError` for what is no table, for columns of mixed types, and for two
+    columns of one name.
     """
-    rows = table if isinstance(table, list) else []
-    if not is_table(table) and table is not rows:
+    given = table if isinstance(table, list) else []
+    if not is_table(table) and table is not given:
         raise _no_table(name, f"the type {type(table).__name__}")
-    for row in rows:
-        if not isinstance(row, Mapping):
+    for row in given:
+        if not _is_row(row):
             raise _no_table(name, f"a list with {shown(repr(row))}")
+    rows = [_row(row) for row in given]
     try:
-        arrow = (
-            pa.table(table) if isinstance(table, ArrowStream) else pa.Table.from_pylist([dict(row) for row in table])
-        )
+        arrow = pa.table(table) if isinstance(table, ArrowStream) else pa.Table.from_pylist(rows)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        found = shown(" ".join(str(error).split()))
+        found = _mixed(rows) or shown(" ".join(str(error).split()))
         raise InputError(Problem(name, None, "a table with columns of one type each", found, "Convert it.")) from None
+    twice = [column for column in arrow.column_names if arrow.column_names.count(column) > 1]
+    if twice:
+        raise InputError(Problem(name, None, "each column once", f"{shown(twice[0])} twice", "Leave one out."))
     return arrow.select([column for column in arrow.column_names if not column.startswith(_INDEX)])
+
+
+def _mixed(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The first value of another type than those before it in its column; "" where there is none."""
+    first: dict[str, type] = {}
+    for number, row in enumerate(rows, 1):
+        for column, value in row.items():
+            before = first.setdefault(column, type(value)) if value is not None else type(value)
+            numbers = issubclass(before, Real) and isinstance(value, Real)
+            if value is not None and not isinstance(value, before) and not numbers:
+                kinds = f"{type(value).__name__} in row {number} after {before.__name__}"
+                return f"{kinds} in column {shown(column)}"
+    return ""
 
 
 def _no_table(name: str, found: str) -> InputError:
@@ -72,9 +102,15 @@ def _no_table(name: str, found: str) -> InputError:
 
 
 def by_pair(given: Judged, name: str, value: str) -> pa.Table:
-    """A table as Arrow; of a mapping by query and document the columns query, document and `value`."""
+    """A table as Arrow; of a mapping by query and document the columns query, document and `value`.
+
+    The columns of ranx and ir_measures get the names that they have here, unless there are columns of these names.
+    """
     if not isinstance(given, Mapping):
-        return as_arrow(given, name)
+        table = as_arrow(given, name)
+        names = _ELSEWHERE | ({} if value in table.column_names else {"score": value})
+        renamed = [names.get(column, column) for column in table.column_names]
+        return table.rename_columns(renamed) if len(set(renamed)) == len(renamed) else table
     try:
         rows = [(query, document, number) for query, numbers in given.items() for document, number in numbers.items()]
         columns = zip(*rows, strict=True) if rows else ((), (), ())

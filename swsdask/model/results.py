@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -248,7 +249,7 @@ class Result(Figures, Tables):
 
     def to_markdown(self, measures: str | Iterable[str] | None = None, condition: str = "all") -> str:
         """The leaderboard as a Markdown table, the best number of each column bold; parameters of `leaderboard`."""
-        heading, *lines = self._written(measures, condition, "**{}**".format, lambda text: text.replace("|", "\\|"))
+        heading, *lines = self._written(measures, condition, "**{}**".format, _in_markdown)
         rule = ["---", *["---:"] * (len(heading) - 1)]
         return "\n".join(f"| {' | '.join(line)} |" for line in (heading, rule, *lines))
 
@@ -315,8 +316,17 @@ class Result(Figures, Tables):
 
 _LATEX = str.maketrans(
     {each: "\\" + each for each in "&%$#_{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 )
+
+
+_MARKDOWN = re.compile(r"[\\`*~<&|\[]|(?<![^\W_])_|_(?![^\W_])")
+"""What Markdown takes for a sign; a _ between letters is none."""
+
+
+def _in_markdown(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\g<0>", text)
 
 
 def _in_latex(text: str) -> str:

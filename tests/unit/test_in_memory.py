@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -153,6 +153,39 @@ def test_scores_by_query_and_document() -> None:
     by_pair = sws.score(evaluation, ["map", "ndcg"], runs={"a": scores})
     assert by_pair.table.equals(sws.score(evaluation, ["map", "ndcg"], runs={"a": rows}).table)
     assert by_pair.scores["value"][0] == 0.5
+    alone = sws.score(evaluation, ["map", "ndcg"], runs=scores).scores
+    assert alone["value"].tolist() == by_pair.scores["value"].tolist()
+
+
+class Qrel(NamedTuple):
+    """A judgment as ir_measures has it."""
+
+    query_id: str
+    doc_id: str
+    relevance: int
+
+
+class ScoredDoc(NamedTuple):
+    """A document of a run as ir_measures has it."""
+
+    query_id: str
+    doc_id: str
+    score: float
+
+
+def test_judgments_and_runs_as_ranx_and_ir_measures_name_them() -> None:
+    """ranx has q_id, doc_id, score, in judgments too; ir_measures query_id, doc_id, and named tuples."""
+    judged = [Qrel("q1", "d1", 0), Qrel("q1", "d2", 1), Qrel("q2", "d3", 2)]
+    found = [ScoredDoc("q1", "d1", 0.3), ScoredDoc("q1", "d2", 0.2), ScoredDoc("q2", "d3", 0.1)]
+    in_ranx = {"query_id": "q_id", "relevance": "score"}
+    pairs = [
+        (judged, found),
+        (pd.DataFrame(judged), pd.DataFrame(found)),
+        (pd.DataFrame(judged).rename(columns=in_ranx), pd.DataFrame(found).rename(columns=in_ranx)),
+    ]
+    for qrels, run in pairs:
+        scores = sws.score(sws.open(qrels=qrels, preset="trec"), ["map"], runs=run).scores
+        assert scores["value"].tolist() == [0.75]
 
 
 def test_judgments_in_memory() -> None:
@@ -176,6 +209,23 @@ MESSAGES = {
     "run: expected text or numbers in column score": {"runs": RUN.assign(score=pd.Timestamp("2026-01-01"))},
     "occurrences:3: expected a start of 0 or more seconds": {"occurrences": OCCURRENCES.assign(start=[1, 2, -5.0])},
     "occurrences: expected a column duration or end": {"occurrences": OCCURRENCES.drop(columns="duration")},
+    "occurrences:2: expected a query; found a row without query": {
+        "occurrences": OCCURRENCES.assign(query=["K1", None, "K2"])
+    },
+    "occurrences:3: expected a document; found a row without document": {
+        "occurrences": OCCURRENCES.assign(document=["a", "b", None])
+    },
+    "documents:1: expected a document; found a row without document": {
+        "documents": DOCUMENTS.assign(document=[None, "b"])
+    },
+    "run: expected each column once; found 'score' twice. Leave one out": {
+        "runs": pa.Table.from_pandas(RUN).append_column("score", pa.array([1.0, 2.0, 3.0, 4.0]))
+    },
+    "run: expected .* one type each; found float in row 3 after str in column 'score'": {
+        "runs": [
+            {**row, "score": score} for row, score in zip(RUN.to_dict("records"), (None, "1", 2.0, 3), strict=True)
+        ]
+    },
     "occurrences:1: expected a query of the list; found 'K1'": {"queries": ["K2"]},
     "documents:2: expected a duration of more than 0 seconds": {"documents": DOCUMENTS.assign(duration=[1.0, 0.0])},
     "documents: expected the columns document; found 'file, .*, no document. Name the columns so": {
@@ -196,7 +246,7 @@ MESSAGES = {
     "run 1: expected a DataFrame, .*; found the type ndarray": {"runs": RUN.to_numpy()},
     "run query: expected a DataFrame, .*; found a list with .*K1": {"runs": RUN.to_dict("list")},
     "run: expected a table with columns of one type each; found": {"runs": RUN["score"]},
-    "run x: expected {query: {document: score}}, .*; found": {"runs": {"x": {"K1": 0.5}}},
+    "run x: expected {query: {document: score}}, .*; found": {"runs": {"x": {"K1": 0.5}, "y": RUN}},
     "documents: expected a DataFrame, .*; found a list with .*'a'": {"documents": ["a", "b"]},
     "queries:2: expected a query once; found 'K1' again": {"queries": pd.DataFrame({"query": ["K1", "K1", "K2"]})},
 }
@@ -253,6 +303,13 @@ def test_tables_for_papers() -> None:
     assert "<table" in shown
     assert "MTWV" in shown
     assert "worse_one" in shown
+
+
+def test_names_are_escaped_in_markdown_and_latex() -> None:
+    """Markdown takes _ between letters as it is; LaTeX's < and > are other signs in its old encoding of fonts."""
+    result = sws.score(in_memory(), ["mtwv"], runs={"_a_b*<i>|50%&x": RUN})
+    assert result.to_markdown().splitlines()[2].startswith(r"| \_a_b\*\<i>\|50%\&x | ")
+    assert r"\_a\_b*\textless{}i\textgreater{}\textbar{}50\%\&x & " in result.to_latex()
 
 
 def test_names_are_escaped_in_html() -> None:

@@ -92,7 +92,7 @@ def read_occurrences(
                 fault = FormatError("a query", faulty[name], "Correct the id.")
             given.note(int(np.flatnonzero(rows.query.codes == code)[0]), fault, problems)
     document = _documents(rows.document.ids, rows.document.codes, given.name, problems)
-    word = pa.array([token.get(name, "") for name in rows.query.ids], pa.string()).take(pa.array(rows.query.codes))
+    word = _taken([token.get(name, "") for name in rows.query.ids], rows.query.codes)
     words = pa.Table.from_arrays(
         [
             document,
@@ -108,7 +108,7 @@ def read_occurrences(
     judgments = JUDGMENTS.empty_table()
     if "grade" in columns:
         grade = _grades(given, problems)
-        query = pa.array(rows.query.ids, pa.string()).take(pa.array(rows.query.codes))
+        query = _taken(rows.query.ids, rows.query.codes)
         judgments = _judgments(query, document, grade)
         words = words.filter(pa.array(grade > 0))
     said = {"rounded": str(int(rows.rounded.sum())), "repeated": str(repeated(words) or "")}
@@ -212,7 +212,12 @@ def _documents(ids: Sequence[str], codes: NDArray[np.int32], name: str, problems
         wrong = document_fault(each)
         if wrong:
             problems.add(name, None, "a document", wrong, "Give it a plain name.")
-    return pa.array([document_id(each) for each in ids], pa.string()).take(pa.array(codes))
+    return _taken([document_id(each) for each in ids], codes)
+
+
+def _taken(texts: Sequence[str], codes: NDArray[np.int32]) -> pa.Array:
+    """The text of each code, "" for -1, which a row without one has."""
+    return pc.fill_null(pa.array(texts, pa.string()).take(pa.array(codes, mask=codes < 0)), "")
 
 
 def _texts(columns: Mapping[str, pa.Array], name: str, size: int) -> pa.Array:
