@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 from swsdask.model.errors import counted
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, distinct_headings, written
-from swsdask.model.nights import Move, Record, Refused
+from swsdask.model.nights import NEW, Move, Record, Refused
 from swsdask.render.pages import environment, style
 
 SHOWN_NIGHTS = 60
@@ -51,7 +51,7 @@ def index(page: BoardPage) -> str:
     board, last = page.board, page.nights[-1]
     condition = board.conditions[0] if board.conditions else "all"
     trends = {trend.system: trend for trend in page.trends}
-    scored_in = {trend.system: trend.points[-1][0] for trend in page.trends if trend.points}
+    new = {move.system for move in last.moves if move.reason == NEW}
     best = {measure: _best(board, condition, measure) for measure in page.measures}
     span = _span(page.trends)
     return (
@@ -71,7 +71,7 @@ def index(page: BoardPage) -> str:
                 {
                     "place": place,
                     "system": system,
-                    "is_new": scored_in.get(system) == last.number and bool(last.moves),
+                    "is_new": system in new,
                     "cells": [
                         {"text": written(m, value := board.value(condition, system, m)), "best": value == best[m]}
                         for m in page.measures

@@ -95,6 +95,8 @@ def _parts(
     console: Console, found: Board, condition: str, systems: Sequence[str], groups: Sequence[Sequence[str]]
 ) -> list[list[str]]:
     """The columns of the tables that `groups` need: groups side by side as far as the console is wide."""
+    if console.width >= _UNBOUNDED:  # To measure the tables would take longer than to print them.
+        return [[measure for group in groups for measure in group]]
     parts: list[list[str]] = [[]]
     for group in groups:
         wider = _table(found, condition, systems, [*parts[-1], *group])

@@ -32,13 +32,13 @@ from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.model.nights import NEW, REPLACED, SETTINGS
 from swsdask.nightly import lease as leases
 from swsdask.nightly.board import board_page
-from swsdask.nightly.history import read_history
+from swsdask.nightly.history import History, read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import BusyError, night_lease
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
 from swsdask.render.history import plot
-from swsdask.render.nightly import feed, metrics
+from swsdask.render.nightly import feed, index, metrics
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS as FILE
 from swsdask.simulate.evaluation import nights, simulate
 from swsdask.simulate.files import write
@@ -122,6 +122,11 @@ def test_board(three_nights: Path) -> None:
     value = latest["systems"]["weak"]["values"]["all"]["atwv"]
     assert f"{value:.4f}" in page
     assert (board / "nights/00000002.html").stat().st_size > 10_000
+    past = read_history(Storage(str(three_nights / "archive")))
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    second = index(board_page(asked, History(past.nights[:2])))
+    assert re.findall(r'([\w-]+)<span class="new">', second) == ["keyword-specific"]
+    assert '<span class="new">' not in page
 
 
 NAMES = ("demo", 'a "name"\\of <two>\nlines & é')
