@@ -270,12 +270,16 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
         segments=settings.trials == "segment",
         all_queries=settings.no_targets == "false_alarms_only",
         language=(archive.queries.schema.metadata or {}).get(b"language", b"").decode(),
-        texts={
-            row["query"]: kwseval_text(row["text"], settings.text_filters)
-            for row in archive.queries.select(["query", "text"]).to_pylist()
-        },
+        texts={query: kwseval_text(text, settings.text_filters) for query, text in _texts(archive.queries).items()},
     )
     return partial(write_kwseval_output, _with_texts(result, evaluation), evaluated)
+
+
+def _texts(queries: pa.Table) -> dict[str, str]:
+    """What was searched, by the ids of queries; an id where occurrences were given without texts."""
+    from swsdask.formats.reference.queries import texts_of
+
+    return {query: text or query for query, text in zip(queries["query"].to_pylist(), texts_of(queries), strict=True)}
 
 
 def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[Part]:
@@ -341,7 +345,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
         conditions={title: titles[title].name for title in blocks},
         trials={title: titles[title].n_trials for title in blocks},
         seconds={title: speech_seconds(part, settings.compat) for title, part in parts.items()},
-        texts=dict(zip(archive.queries["query"].to_pylist(), archive.queries["text"].to_pylist(), strict=True)),
+        texts=_texts(archive.queries),
         types={(row["document"], row["channel"]): row["source_type"] for row in places},
         times={system: _search_times(system, run["files"], archive) for system, run in result.manifest["runs"].items()},
     )

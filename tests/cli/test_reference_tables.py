@@ -107,6 +107,13 @@ def test_commands_take_them(folder: Path, printed: Callable[..., str]) -> None:
     assert "occurrences.csv: a table of occurrences: 3 occurrences, 2 queries, 1 rounded time" in checked
 
 
+def test_reports_of_official_tools_name_the_queries(folder: Path, printed: Callable[..., str]) -> None:
+    asked = ("--compat", "kwseval", "--kwseval-output", "--alignment", "--out", str(folder / "out"))
+    printed("score", str(folder), str(folder / "run.csv"), *asked)
+    rows = (folder / "out/run.bsum.txt").read_text().splitlines()
+    assert [row.split("|")[1].strip() for row in rows if row[9:12] in ("cat", "dog")] == ["cat", "dog"]
+
+
 def test_queries_without_occurrences_and_attributes(folder: Path, printed: Callable[..., str]) -> None:
     QUERIES.to_csv(folder / "queries.csv", index=False)
     shown = printed("score", str(folder), str(folder / "run.csv"), "--measures", "atwv,n_queries", "--by", "length")
