@@ -37,6 +37,12 @@ ALL, ODD = -1, -2
 
 _MAX_TICKS = 2**31 - 1
 _MAX_CHANNEL = 127
+_CHANNEL_DIGITS = 9
+"""Digits of a channel that are read at most."""
+
+_NEWLINE, _RETURN, _QUOTE = ord("\n"), ord("\r"), ord('"')
+_ZERO = ord("0")
+_YES, _NO = np.frombuffer(b"YES", np.uint8), np.frombuffer(b"NO", np.uint8)
 
 
 @njit()
@@ -48,6 +54,15 @@ def _is_again(text: NDArray[np.uint8], at: int, first: int, size: int, delimiter
     while same < size and text[at + same] == text[first + same]:
         same += 1
     return same == size
+
+
+@njit()
+def _is_word(text: NDArray[np.uint8], first: int, size: int, word: NDArray[np.uint8]) -> bool:
+    """Whether a value of `size` bytes at `first` is a word."""
+    same = size == len(word)
+    for at in range(len(word)):
+        same = same and text[first + at] == word[at]
+    return same
 
 
 @kernel(
@@ -137,7 +152,7 @@ def scan_lines(
             else:
                 key = HASH_SEED
                 number_of = np.int64(0)
-                while text[at] != delimiter and text[at] != 10 and text[at] != 13 and text[at] != 34:
+                while text[at] != delimiter and (text[at] > _QUOTE or text[at] not in (_NEWLINE, _RETURN, _QUOTE)):
                     key = (key ^ np.uint64(text[at])) * HASH_FACTOR
                     at += 1
                 size = at - first
@@ -173,10 +188,10 @@ def scan_lines(
                     before[kind, 2] = code
                     state[kind] = max(entries, code + 1)
                 elif kind == CHANNEL:
-                    if size == 0 or size > 9:
+                    if size == 0 or size > _CHANNEL_DIGITS:
                         return ODD
                     for digit_at in range(first, at):
-                        digit = np.int64(text[digit_at]) - 48
+                        digit = np.int64(text[digit_at]) - _ZERO
                         if digit < 0 or digit > 9:
                             return ODD
                         number_of = number_of * 10 + digit
@@ -186,9 +201,9 @@ def scan_lines(
                 elif kind == DECISION:
                     if size == 0:
                         decision[row] = -1
-                    elif size == 2 and text[first] == 78 and text[first + 1] == 79:
+                    elif _is_word(text, first, size, _NO):
                         decision[row] = 0
-                    elif size == 3 and text[first] == 89 and text[first + 1] == 69 and text[first + 2] == 83:
+                    elif _is_word(text, first, size, _YES):
                         decision[row] = 1
                     else:
                         return ODD
@@ -196,9 +211,9 @@ def scan_lines(
                 if text[at] != delimiter:
                     return ODD
             else:
-                if text[at] == 13:
+                if text[at] == _RETURN:
                     at += 1
-                if text[at] != 10:
+                if text[at] != _NEWLINE:
                     return ODD
             at += 1
         if end_tick >= 0:
