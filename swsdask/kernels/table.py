@@ -18,8 +18,14 @@ from swsdask.kernels.text import (
     DICTIONARY,
     HASH_FACTOR,
     HASH_SEED,
+    NEWLINE,
+    NO,
     NO_ROOM,
+    QUOTE,
+    RETURN,
     TEXT,
+    YES,
+    ZERO,
     encode,
     nearest_float,
     nearest_tick,
@@ -39,10 +45,6 @@ _MAX_TICKS = 2**31 - 1
 _MAX_CHANNEL = 127
 _CHANNEL_DIGITS = 9
 """Digits of a channel that are read at most."""
-
-_NEWLINE, _RETURN, _QUOTE = ord("\n"), ord("\r"), ord('"')
-_ZERO = ord("0")
-_YES, _NO = np.frombuffer(b"YES", np.uint8), np.frombuffer(b"NO", np.uint8)
 
 
 @njit()
@@ -152,7 +154,7 @@ def scan_lines(
             else:
                 key = HASH_SEED
                 number_of = np.int64(0)
-                while text[at] != delimiter and (text[at] > _QUOTE or text[at] not in (_NEWLINE, _RETURN, _QUOTE)):
+                while text[at] != delimiter and (text[at] > QUOTE or text[at] not in (NEWLINE, RETURN, QUOTE)):
                     key = (key ^ np.uint64(text[at])) * HASH_FACTOR
                     at += 1
                 size = at - first
@@ -191,7 +193,7 @@ def scan_lines(
                     if size == 0 or size > _CHANNEL_DIGITS:
                         return ODD
                     for digit_at in range(first, at):
-                        digit = np.int64(text[digit_at]) - _ZERO
+                        digit = np.int64(text[digit_at]) - ZERO
                         if digit < 0 or digit > 9:
                             return ODD
                         number_of = number_of * 10 + digit
@@ -201,9 +203,9 @@ def scan_lines(
                 elif kind == DECISION:
                     if size == 0:
                         decision[row] = -1
-                    elif _is_word(text, first, size, _NO):
+                    elif _is_word(text, first, size, NO):
                         decision[row] = 0
-                    elif _is_word(text, first, size, _YES):
+                    elif _is_word(text, first, size, YES):
                         decision[row] = 1
                     else:
                         return ODD
@@ -211,9 +213,9 @@ def scan_lines(
                 if text[at] != delimiter:
                     return ODD
             else:
-                if text[at] == _RETURN:
+                if text[at] == RETURN:
                     at += 1
-                if text[at] != _NEWLINE:
+                if text[at] != NEWLINE:
                     return ODD
             at += 1
         if end_tick >= 0:

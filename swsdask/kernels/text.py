@@ -38,6 +38,15 @@ MAX_DIGITS = 19
 TEXT = column(uint8)
 """The type of text: bytes that a kernel only reads."""
 
+TAB, NEWLINE, RETURN, BLANK = ord("\t"), ord("\n"), ord("\r"), ord(" ")
+QUOTE, APOSTROPHE, SLASH, LESS, EQUALS, GREATER = ord('"'), ord("'"), ord("/"), ord("<"), ord("="), ord(">")
+PLUS, MINUS, POINT, ZERO, NINE, UPPER_A = ord("+"), ord("-"), ord("."), ord("0"), ord("9"), ord("A")
+"""Bytes of text."""
+
+YES, NO = np.frombuffer(b"YES", np.uint8), np.frombuffer(b"NO", np.uint8)
+"""Decisions."""
+
+_EXPONENTS = np.frombuffer(b"eE", np.uint8)
 _POWERS = np.array([10**n for n in range(20)], np.uint64)
 _FLOAT_POWERS = np.array([float(10**n) for n in range(23)], np.float64)
 _MAX_TICKS = np.uint64(2**31 - 1)
@@ -72,29 +81,29 @@ def scan_number(text: NDArray[np.uint8], at: int) -> tuple[int, bool, np.uint64,
     Returns its end (-1 if no number begins there), whether it is negative, its mantissa (uint64; valid only for
     `digits <= MAX_DIGITS`), exponent and `digits`.
     """
-    negative = text[at] == 45
-    if negative or text[at] == 43:
+    negative = text[at] == MINUS
+    if negative or text[at] == PLUS:
         at += 1
     first = at
     at, mantissa, digits = _scan_digits(text, at, _NONE, 0)
     written = at - first
     exponent = 0
-    if text[at] == 46:
+    if text[at] == POINT:
         first = at + 1
         at, mantissa, digits = _scan_digits(text, first, mantissa, digits)
         exponent = first - at
         written += at - first
     if written == 0:
         return -1, False, _NONE, 0, 0
-    if text[at] == 101 or text[at] == 69:
+    if text[at] == _EXPONENTS[0] or text[at] == _EXPONENTS[1]:
         at += 1
-        down = text[at] == 45
-        if down or text[at] == 43:
+        down = text[at] == MINUS
+        if down or text[at] == PLUS:
             at += 1
         first = at
         power = 0
-        while text[at] >= 48 and text[at] <= 57:
-            power = min(power * 10 + text[at] - 48, 1_000_000)
+        while text[at] >= ZERO and text[at] <= NINE:
+            power = min(power * 10 + text[at] - ZERO, 1_000_000)
             at += 1
         if at == first:
             return -1, False, _NONE, 0, 0
@@ -297,7 +306,6 @@ def fill_slots(entries: int, hashes: NDArray[np.uint64], slots: NDArray[np.int32
         slots[slot] = code
 
 
-_PLUS, _ZERO = 43, 48
 _DIGIT, _LETTER = 4, 14
 _CODES = 15
 _CHARACTERS = 16
@@ -307,9 +315,9 @@ _CHARACTERS = 16
 @njit()
 def _code(character: int) -> int:
     """The place of a character: +, -, the point, digits, letters."""
-    if character < _ZERO:
-        return 1 if character == _PLUS else character - _PLUS
-    return min(_DIGIT + character - _ZERO, _LETTER)
+    if character < ZERO:
+        return 1 if character == PLUS else character - PLUS
+    return min(_DIGIT + character - ZERO, _LETTER)
 
 
 @kernel(float64[::1](TEXT, column(int32)))

@@ -24,11 +24,26 @@ from numpy.typing import NDArray
 
 from swsdask.kernels.compilation import kernel
 from swsdask.kernels.text import (
+    APOSTROPHE,
+    BLANK,
     DICTIONARY,
+    EQUALS,
+    GREATER,
     HASH_FACTOR,
     HASH_SEED,
+    LESS,
+    NEWLINE,
+    NINE,
+    NO,
     NO_ROOM,
+    QUOTE,
+    RETURN,
+    SLASH,
+    TAB,
     TEXT,
+    UPPER_A,
+    YES,
+    ZERO,
     encode,
     nearest_float,
     nearest_tick,
@@ -100,9 +115,9 @@ def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     lines = 0
     while True:
         byte = text[at]
-        if byte == 10:
+        if byte == NEWLINE:
             lines += 1
-        elif byte != 32 and byte != 9 and byte != 13:
+        elif byte != BLANK and byte != TAB and byte != RETURN:
             return at, lines
         at += 1
 
@@ -110,7 +125,7 @@ def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
 @njit()
 def _value_begin(text: NDArray[np.uint8], at: int) -> int:
     """Where the value begins if an equals sign and a quote stand at `at`, else STOP."""
-    if text[at] == 61 and (text[at + 1] == 34 or text[at + 1] == 39):
+    if text[at] == EQUALS and (text[at + 1] == QUOTE or text[at + 1] == APOSTROPHE):
         return at + 2
     return STOP
 
@@ -131,15 +146,15 @@ def _value_end(text: NDArray[np.uint8], begin: int) -> int:
 def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     """Which attribute of a row is named at `at`, and where its name ends (STOP: none)."""
     first = text[at]
-    if first == 102:
+    if first == _FILE_WORD[0]:
         return _FILE, _after(text, at, _FILE_WORD)
-    if first == 99:
+    if first == _CHANNEL_WORD[0]:
         return _CHANNEL, _after(text, at, _CHANNEL_WORD)
-    if first == 116:
+    if first == _START_WORD[0]:
         return _START, _after(text, at, _START_WORD)
-    if first == 115:
+    if first == _SCORE_WORD[0]:
         return _SCORE, _after(text, at, _SCORE_WORD)
-    if first == 100 and text[at + 1] == 117:
+    if first == _DURATION_WORD[0] and text[at + 1] == _DURATION_WORD[1]:
         return _DURATION, _after(text, at, _DURATION_WORD)
     return _DECISION, _after(text, at, _DECISION_WORD)
 
@@ -147,7 +162,7 @@ def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
 @njit()
 def _name_end(text: NDArray[np.uint8], begin: int) -> int:
     """Where the name at `begin` ends, STOP if none stands there."""
-    if text[begin] < 65:
+    if text[begin] < UPPER_A:
         return STOP
     at = begin
     while _IN_NAME[text[at]]:
@@ -184,12 +199,12 @@ def _after_odd(text: NDArray[np.uint8], tag: int, at: int, words: NDArray[np.uin
     """Where a row ends whose tag is closed at `at` and whose end tag is right behind it; or where an attribute ends
     that means nothing here (see `_after_other`); else STOP.
     """
-    if text[at] == 62:
-        if text[at + 1] != 60 or text[at + 2] != 47:
+    if text[at] == GREATER:
+        if text[at + 1] != LESS or text[at + 2] != SLASH:
             return STOP
         at = after_word(text, at + 3, words, ROW_WORD)
-        return at + 1 if at > 0 and text[at] == 62 else STOP
-    return _after_other(text, tag, at) if text[at - 1] <= 32 else STOP
+        return at + 1 if at > 0 and text[at] == GREATER else STOP
+    return _after_other(text, tag, at) if text[at - 1] <= BLANK else STOP
 
 
 @njit()
@@ -221,8 +236,8 @@ def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     """Where the channel at `begin` ends (STOP unless it is 0 to 127 in one to three digits), and the channel."""
     at = begin
     channel = 0
-    while at - begin < 3 and text[at] >= 48 and text[at] <= 57:
-        channel = channel * 10 + text[at] - 48
+    while at - begin < 3 and text[at] >= ZERO and text[at] <= NINE:
+        channel = channel * 10 + text[at] - ZERO
         at += 1
     if at == begin or channel > 127:
         return STOP, 0
@@ -232,9 +247,9 @@ def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
 @njit()
 def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     """Where the decision at `begin` ends (STOP unless it is YES or NO), and the decision."""
-    if text[begin] == 89 and text[begin + 1] == 69 and text[begin + 2] == 83:
+    if text[begin] == YES[0] and text[begin + 1] == YES[1] and text[begin + 2] == YES[2]:
         return begin + 3, 1
-    if text[begin] == 78 and text[begin + 1] == 79:
+    if text[begin] == NO[0] and text[begin + 1] == NO[1]:
         return begin + 2, 0
     return STOP, 0
 
@@ -253,7 +268,7 @@ def scan_list_tag(
         before = at
         at, more = after_blanks(text, at)
         lines += more
-        if text[at] == 62:
+        if text[at] == GREATER:
             return (at + 1 if spans[0] >= 0 else STOP), lines
         which = 0
         name_end = after_word(text, at, words, ID_WORD)
@@ -302,8 +317,8 @@ def scan_row_tag(
         before = at
         at, more = after_blanks(text, at)
         lines += more
-        if text[at] == 47:
-            complete = text[at + 1] == 62 and seen & _NEEDED == _NEEDED and start + duration <= MAX_TICKS
+        if text[at] == SLASH:
+            complete = text[at + 1] == GREATER and seen & _NEEDED == _NEEDED and start + duration <= MAX_TICKS
             at = at + 2 if complete else STOP
             break
         which, name_end = _row_attribute(text, at)
@@ -312,7 +327,7 @@ def scan_row_tag(
             at = _after_odd(text, tag, at, words)
             if at < 0:
                 break
-            if text[at - 1] == 62:
+            if text[at - 1] == GREATER:
                 at = at if seen & _NEEDED == _NEEDED and start + duration <= MAX_TICKS else STOP
                 break
             continue
@@ -380,7 +395,7 @@ _COLUMNS = (int32[::1], int32[::1], int8[::1], int32[::1], int32[::1], float64[:
 def _reason(text: NDArray[np.uint8], at: int, end: int) -> int:
     """MORE if the construct at `at` may go on beyond `end`, else ODD."""
     while at < end:
-        if text[at] == 62:
+        if text[at] == GREATER:
             return ODD
         at += 1
     return MORE
@@ -432,12 +447,12 @@ def scan_rows(
             break
         position, lines = after_blanks(text, position)
         line += lines
-        if text[position] != 60:
+        if text[position] != LESS:
             why = ODD if position < end else MORE
             break
-        if text[position + 1] == 47:
+        if text[position + 1] == SLASH:
             at = after_word(text, position + 2, words, LIST_WORD if inside else ROOT_WORD)
-            if at < 0 or text[at] != 62:
+            if at < 0 or text[at] != GREATER:
                 why = _reason(text, position, end)
                 break
             position = at + 1
