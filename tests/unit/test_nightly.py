@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import errno
 import json
 import math
@@ -537,8 +538,9 @@ def test_whose_a_file_is(tmp_path: Path) -> None:
 
 
 def test_links_and_pipes_in_an_inbox_are_passed_over_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(logging.getLogger("swsdask"), "propagate", True)  # an earlier command may have ended that
     inbox, outside = tmp_path / "inbox", tmp_path / "outside.tsv"
     (inbox / "folder").mkdir(parents=True)
     outside.write_text("secret")
