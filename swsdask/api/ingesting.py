@@ -126,8 +126,10 @@ def ingest(
     given = in_tables or reference is not None or any((ecf, rttm, queries))
     if not given and (lexicon is not None or vocabulary is not None):
         raise SettingsError("lexicon and vocabulary go with the files of a reference: they say more of its queries.")
-    judged = None if qrels is None else judged_files(qrels, runs, (reference, ecf, rttm, queries))
-    of_tables = table_files(documents, occurrences, queries, (reference, ecf, rttm)) if in_tables else None
+    other_files = (reference, ecf, rttm, lexicon, vocabulary)
+    of_tables = table_files(documents, occurrences, queries, other_files) if in_tables else None
+    others = (reference, ecf, rttm, queries, documents, occurrences)
+    judged = None if qrels is None else judged_files(qrels, runs, others)
     given_runs = named_runs(runs, judged=layers.judged)
     layout = Layout(buckets=buckets, codec=codec)
     encoding = read_encoding(frame_shift, negate_scores, segments)

@@ -303,13 +303,16 @@ def open(  # noqa: A001
     if source is not None and qrels is None and is_archive(os.fspath(source)):
         if lexicon is not None or vocabulary is not None:
             raise SettingsError("An archive keeps what a lexicon says: give lexicon and vocabulary when it is made.")
+        if any(each is not None for each in (ecf, rttm, queries, documents, occurrences)):
+            raise SettingsError(f"{os.fspath(source)} is an archive and has a reference: give no other one.")
         archive = open_archive(os.fspath(source), version, verify=verify)
         evaluation = Evaluation.of(archive, Settled.of_archive(layers, archive.kept))
         untold = (NO_HASHES,) if archive.verification == "no hashes" else ()
         return replace(evaluation, notes=(*evaluation.notes, *untold))
     settled = Settled.of_files(layers)
     if qrels is not None:
-        judged = judged_files(qrels, collection, (source, ecf, rttm, queries, lexicon, vocabulary, version))
+        others = (source, ecf, rttm, queries, documents, occurrences, lexicon, vocabulary, version)
+        judged = judged_files(qrels, collection, others)
         return Evaluation.of(MemoryArchive(read_reference(judged), (), {}), settled)
     if version is not None:
         raise SettingsError(f"version={version} needs an archive; {source} is not one.")

@@ -148,6 +148,27 @@ def test_a_missing_column_and_a_missing_table(folder: Path, failing: Callable[..
     assert "give no files of one beside them" in failing("score", *both, "--rttm", run, run)
 
 
+def test_nothing_beside_a_reference_in_tables_is_passed_over(folder: Path, failing: Callable[..., str]) -> None:
+    run = str(folder / "run.csv")
+    both = ("--documents", str(folder / "documents.csv"), "--occurrences", str(folder / "occurrences.csv"))
+    (folder / "words.txt").write_text("dog\n")
+    (folder / "judged.qrels").write_text("dog 0 a 1\n")
+    for command in (("score", *both, run), ("ingest", str(folder / "archive"), *both, "--run", run)):
+        for option in (("--vocabulary", str(folder / "words.txt")), ("--lexicon", str(folder / "words.txt"))):
+            assert "give no files of one beside them" in failing(*command, *option)
+        assert "do not give another one" in failing(*command, "--qrels", str(folder / "judged.qrels"))
+    sws.ingest(folder / "archive", folder)
+    with pytest.raises(sws.SettingsError, match="is an archive and has a reference"):
+        sws.open(folder / "archive", documents=DOCUMENTS, occurrences=OCCURRENCES)
+
+
+def test_an_occurrence_in_a_document_that_is_not_listed_is_counted(folder: Path, printed: Callable[..., str]) -> None:
+    with (folder / "occurrences.csv").open("a") as file:
+        file.write("dog,c,1,.5,ann\n")
+    shown = printed("score", str(folder), str(folder / "run.csv"), "--measures", "atwv")
+    assert "Not counted: 1 occurrence outside the evaluated excerpts" in shown
+
+
 def test_official_files_win_over_tables(folder: Path, failing: Callable[..., str]) -> None:
     (folder / "sim.rttm").write_text("LEXEME a 1 1.0 0.4 dog lex ann 0.5\n")
     found = failing("score", str(folder), str(folder / "run.csv"))
