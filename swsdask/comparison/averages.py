@@ -12,7 +12,15 @@ import pyarrow.compute as pc
 
 from swsdask.model.measures import BALANCED, better, named
 from swsdask.model.results import Result
-from swsdask.model.samples import AVERAGED, Among, Averages, Difference, Sample, SampleOfQueries
+from swsdask.model.samples import (
+    AVERAGED,
+    Among,
+    Averages,
+    AveragesByHighest,
+    Difference,
+    Sample,
+    SampleOfQueries,
+)
 from swsdask.model.trials import F64
 
 DIFFERENCES = {
@@ -85,7 +93,7 @@ class QueryNumbers:
         return {
             measure: {
                 system: sample.among(own[system])
-                if isinstance(sample, Averages)
+                if isinstance(sample, Averages | AveragesByHighest)
                 else Among(sample, own[system], own[system])
                 for system, sample in by_system.items()
                 if not math.isnan(self.overall.get((system, measure), math.nan))

@@ -33,7 +33,7 @@ from swsdask.comparison.significance import (
 )
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling
 from swsdask.model.errors import SettingsError, counted, listed
-from swsdask.model.samples import Averages, SampleOfQueries
+from swsdask.model.samples import SampleOfQueries
 from swsdask.model.trials import F64, I8, I32, Bool
 
 FEW_QUERIES = 10
@@ -99,9 +99,8 @@ class _Resampled:
     @cached_property
     def exchanged(self) -> Exchanged | None:
         """None for a measure that is no average over queries."""
-        if not isinstance(self.sample, Averages):
-            return None
-        return Exchanged.of(np.nan_to_num(self.sample.parts), self.draws.signs)
+        parts = self.sample.parts
+        return None if parts is None else Exchanged.of(np.nan_to_num(parts), self.draws.signs)
 
     def interval(self) -> tuple[float, float]:
         left_out = self.left_out if self.draws.how.interval == "bca" else None

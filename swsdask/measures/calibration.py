@@ -272,7 +272,7 @@ class QueryOffset:
                 misses, false_alarms = np.zeros((2, scored.reference.n_queries), np.int64)
                 misses[population.with_targets], false_alarms[population.with_targets] = _of_cuts(trials, beta)
             else:
-                own, best = query_sweep(scored, population), best_rows(scored, population, True)
+                own, best = query_sweep(scored, population), best_rows(scored, population, "none")
                 misses, false_alarms = population.targets - own.hits[best], own.false_alarms[best]
             yield population.overall({"twv_query_offset": twv(*population.rates_of(misses, false_alarms), beta)})
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from swsdask.kernels.ladder import find_own_rungs
 from swsdask.measures.averages import Population, Values, ratio
 from swsdask.measures.measure import Scored, kept
 from swsdask.measures.rates import has_trials, undefined_without
-from swsdask.measures.sweep import QUERY_NEEDS, QuerySweep, query_sweep, twv
+from swsdask.measures.sweep import QUERY_NEEDS, query_sweep, twv
 from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.statistics.counts import Counts, members
 from swsdask.statistics.ladder import AllScores, Hits
@@ -51,7 +51,7 @@ class OptimumTwv:
         reject_all = scored.settings.compat != "kwseval"
         for population in scored.populations:
             sweep = query_sweep(scored, population)
-            best = best_rows(scored, population, reject_all)
+            best = best_rows(scored, population, "none" if reject_all else "highest")
             misses, false_alarms = population.targets - sweep.hits[best], sweep.false_alarms[best]
             p_miss, p_fa = population.rates_of(misses, false_alarms)
             defined = undefined_without(reject_all or has_trials(scored, population))
@@ -70,29 +70,35 @@ class OptimumTwv:
             yield population.by_query({name: column * defined_of for name, column in columns.items()})
 
 
-def _replace_reject_all(candidates: Bool, sweep: QuerySweep, counts: Counts, population: Population) -> None:
-    """In queries that have the condition's highest score, take that score as rejecting everything."""
-    highest = counts.highest[:, population.condition.groups].max(axis=1, initial=-np.inf)
-    highest[~population.queries] = -np.inf
-    for query in np.flatnonzero(np.isfinite(highest) & (highest == highest.max(initial=-np.inf))).tolist():
-        rows = sweep.rows(query)
-        candidates[rows.stop - 1] = False
-        candidates[rows.start + int(np.searchsorted(sweep.thresholds[rows], highest[query]))] = True
+Accepting = Literal["none", "highest", "every"]
+"""The queries that accept at least their highest score: those that have the highest of the condition, or every one."""
 
 
 @kept
-def best_rows(scored: Scored, population: Population, reject_all: bool) -> I64:
+def highest_scores(scored: Scored, population: Population) -> F64:
+    """The highest score of every query that averages count: float64 [n_queries], -inf where there is none."""
+    highest: F64 = scored[Counts].highest[:, population.condition.groups].max(axis=1, initial=-np.inf)
+    return np.where(population.queries, highest, -np.inf)
+
+
+@kept
+def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I64:
     """The row of every query's sweep with the least loss P_miss(q) + beta P_fa(q), the first of equal ones.
 
     Only the scores of hits are looked at, for only there the TWV of a query alone can peak, and rejecting everything;
-    without `reject_all` what `_replace_reject_all` says in its place. Without targets misses weigh nothing, without
+    in its place, for queries that are `accepting`, their highest score. Without targets misses weigh nothing, without
     non-targets false alarms do not.
     """
     sweep, point = query_sweep(scored, population), scored.weights
     candidates = sweep.new_hits > 0
     candidates[sweep.offsets[1:] - 1] = True
-    if not reject_all:
-        _replace_reject_all(candidates, sweep, scored[Counts], population)
+    if accepting != "none":
+        highest = highest_scores(scored, population)
+        least_highest = highest.max(initial=-np.inf) if accepting == "highest" else -np.inf
+        for accepts in np.flatnonzero(np.isfinite(highest) & (highest >= least_highest)).tolist():
+            own = sweep.rows(accepts)
+            candidates[own.stop - 1] = False
+            candidates[own.start + int(np.searchsorted(sweep.thresholds[own], highest[accepts]))] = True
     begin, query = sweep.offsets[:-1], sweep.query
     targets, nontargets = np.maximum(population.targets, 0), np.maximum(population.nontargets, 0)
     misses = population.targets[query] - sweep.hits

@@ -47,6 +47,11 @@ class SampleOfQueries(Sample, Protocol):
         """Those that count: bool [n_queries]."""
         ...
 
+    @property
+    def parts(self) -> F64 | None:
+        """Return the addend of each query, NaN for one that takes no part: [n_queries]; None for no sum of addends."""
+        ...
+
     def of(self, queries: Bool) -> SampleOfQueries:
         """The same measure of some of the queries only, bool [n_queries]; the others have no part in it."""
         ...
@@ -72,6 +77,10 @@ class Among:
         n_queries = len(self.own)
         of_queries = np.where(self.queries[:, np.newaxis], weights[:n_queries], np.int32(0))[self.own]
         return self.sample.replicates(np.concatenate([of_queries, weights[n_queries:]]))
+
+    @property
+    def parts(self) -> None:
+        """A measure that is no average over queries has no addends."""
 
     def of(self, queries: Bool) -> Among:
         """The same of some of the queries only: the others are never drawn."""
@@ -99,6 +108,10 @@ class Difference:
     def queries(self) -> Bool:
         """The queries that count for both."""
         return self.after.queries if self.before is None else self.before.queries & self.after.queries
+
+    @property
+    def parts(self) -> None:
+        """Differences are not tested query by query: their two measures may average over different queries."""
 
     def of(self, queries: Bool) -> Difference:
         """The same of some of the queries only."""
@@ -154,3 +167,61 @@ class Averages:
     def of(self, queries: Bool) -> Averages:
         """The same of some of the queries only, bool [n_queries]; the others have no part in it."""
         return replace(self, columns=np.where(queries, self.columns, np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class AveragesByHighest:
+    """A measure of averages in which the queries that have the highest score of all queries drawn have other values.
+
+    `others` and `highest` are the measure with the values that a query has without and with the highest score; `scores`
+    float64 [n_queries] are the highest score of each query, -inf where it has none.
+    """
+
+    others: Averages
+    highest: Averages
+    scores: F64
+
+    @property
+    def value(self) -> float:
+        """The measure; NaN where no query has a score."""
+        return float(self.replicates(np.ones((len(self.scores), 1), np.int32))[0])
+
+    @property
+    def queries(self) -> Bool:
+        """The queries that some average counts."""
+        return self.others.queries
+
+    @property
+    def parts(self) -> F64:
+        """Return the addend of each query where all are drawn, NaN for a query that takes no part: [n_queries]."""
+        return self._with_highest(self._scores.max(initial=-np.inf)).parts
+
+    def replicates(self, weights: I32) -> F64:
+        """The measure with the weights of each replicate; NaN where no query that was drawn has a score."""
+        values = np.full(weights.shape[1], np.nan)
+        left = np.arange(weights.shape[1])
+        for score in np.unique(self._scores[np.isfinite(self._scores)])[::-1]:
+            drawn = weights[np.ix_(self._scores == score, left)].any(axis=0)
+            values[left[drawn]] = self._with_highest(score).replicates(weights[:, left[drawn]])
+            left = left[~drawn]
+            if not len(left):  # few scores are looked at: one more misses about a third of the replicates
+                break
+        return values
+
+    def among(self, own: Bool) -> AveragesByHighest:
+        """The same with weights of more queries, of which its `own`, bool [n_queries], take part."""
+        scores = np.full(len(own), -np.inf)
+        scores[own] = self.scores
+        return AveragesByHighest(self.others.among(own), self.highest.among(own), scores)
+
+    def of(self, queries: Bool) -> AveragesByHighest:
+        """The same of some of the queries only, bool [n_queries]; the others have no part in it."""
+        return replace(self, others=self.others.of(queries), highest=self.highest.of(queries))
+
+    @property
+    def _scores(self) -> F64:
+        """The scores of the queries that count."""
+        return np.where(self.queries, self.scores, -np.inf)
+
+    def _with_highest(self, score: float) -> Averages:
+        return replace(self.others, columns=np.where(self.scores == score, self.highest.columns, self.others.columns))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import random
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from scipy import stats
 
@@ -102,6 +104,41 @@ def test_a_replicate_has_the_numbers_of_scoring_it(
             if row["query"] is None and row["measure"] in every:
                 number = found[row["measure"], row["system"]][replicate]
                 assert number == pytest.approx(row["value"], rel=1e-12, abs=1e-12), row
+
+
+def test_otwv_of_a_replicate_under_compat_kwseval_has_the_highest_score_of_the_queries_drawn(
+    files: Path, tmp_path: Path
+) -> None:
+    """KWSEval cannot reject the highest score of all: here those of six queries are false alarms, each higher still."""
+    asked = {"evaluation": {"operating_point": {"beta": 3000.0}, "compat": "kwseval"}}
+    shutil.copytree(files, tmp_path / "files")
+    evaluation = sws.open(tmp_path / "files", settings=asked)
+    for path in sorted((tmp_path / "files" / "runs").iterdir()):
+        head, *lists = path.read_text().split("<detected_kwlist ")
+        for number in range(6):
+            lists[number] = re.sub(
+                r'tbeg="[^"]*" dur="[^"]*" score="[^"]*"',
+                f'tbeg="0" dur="0.01" score="{30 + number}"',
+                lists[number],
+                count=1,
+            )
+        path.write_text("<detected_kwlist ".join([head, *lists]))
+    runs = str(tmp_path / "files" / "runs")
+    result, by_condition, *_ = sample_evaluation(evaluation, ["otwv", "loss_within_query"], runs)
+    queries = query_numbers(result, "all", ["n_target"]).queries
+    weights = bootstrap_weights(4, 8, len(queries))
+    highest = set()
+    for replicate in range(8):
+        times = dict(zip(queries, weights[:, replicate].tolist(), strict=True))
+        highest.add(max(query for query in queries[:6] if times[query]))
+        target = tmp_path / str(replicate)
+        write_replicate(tmp_path / "files", target, times)
+        again = sws.score(sws.open(target, settings=asked), ["otwv", "loss_within_query"], runs=str(target / "runs"))
+        for row in again.table.filter(pc.is_null(again.table["query"])).to_pylist():
+            if row["measure"] in by_condition["all"]:
+                sample = by_condition["all"][row["measure"]][row["system"]]
+                assert sample.replicates(weights)[replicate] == pytest.approx(row["value"], rel=1e-12, abs=1e-12)
+    assert len(highest) > 1
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,10 @@ import numpy as np
 from swsdask.kernels.resampling import best_twv
 from swsdask.measures.averages import Population, ratio
 from swsdask.measures.measure import Scored
-from swsdask.measures.optimum import best_rows
-from swsdask.measures.rates import has_trials
+from swsdask.measures.optimum import Accepting, best_rows, highest_scores
 from swsdask.measures.resampling.queries import SIDE_BY_SIDE, TrialPool, drawn_queries, places
 from swsdask.measures.sweep import QUERY_NEEDS, query_sweep
-from swsdask.model.samples import Averages, Sample
+from swsdask.model.samples import Averages, AveragesByHighest, Sample
 from swsdask.model.trials import F64, I32, I64
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.ladder import Hits
@@ -262,8 +261,7 @@ def _at_threshold(scored: Scored, population: Population, threshold: float) -> A
 class ResampledOptimum:
     """otwv: under compat=kwseval its error rates of a query may be missing among the numbers by query.
 
-    Not covered: KWSEval cannot reject everything in the query with the highest score of all, and that query stays the
-    evaluation's, whichever are drawn.
+    There the queries that have the highest score of all that are drawn cannot reject everything (`measures.optimum`).
     """
 
     names: ClassVar[tuple[str, ...]] = ("otwv",)
@@ -271,12 +269,16 @@ class ResampledOptimum:
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
         """The measure of one condition."""
-        reject_all = scored.settings.compat != "kwseval"
-        if not (reject_all or has_trials(scored, population)):
-            return {}
-        sweep, best = query_sweep(scored, population), best_rows(scored, population, reject_all)
-        misses = population.targets - sweep.hits[best]
-        return {"otwv": _averages(scored, population, misses, sweep.false_alarms[best])}
+        if scored.settings.compat != "kwseval":
+            return {"otwv": _at_optima(scored, population, "none")}
+        others, highest = (_at_optima(scored, population, accepting) for accepting in ("none", "every"))
+        scores = highest_scores(scored, population)[drawn_queries(scored, population)]
+        return {"otwv": AveragesByHighest(others, highest, scores)}
+
+
+def _at_optima(scored: Scored, population: Population, accepting: Accepting) -> Averages:
+    sweep, best = query_sweep(scored, population), best_rows(scored, population, accepting)
+    return _averages(scored, population, population.targets - sweep.hits[best], sweep.false_alarms[best])
 
 
 def _averages(scored: Scored, population: Population, misses: I64, false_alarms: I64) -> Averages:
