@@ -13,10 +13,10 @@ from swsdask.cli.options import (
     Reference,
     encoding_options,
     engine_options,
-    format_option,
     measures_option,
     open_evaluation,
     out_option,
+    print_written,
     reference_and_runs,
     reference_options,
     settings_options,
@@ -57,7 +57,14 @@ if TYPE_CHECKING:
 @engine_options
 @verify_option
 @out_option("Write intervals.parquet, differences.parquet and comparison.json into a directory or URL.")
-@format_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "csv", "markdown", "latex", "json"]),
+    default="text",
+    help="What goes to stdout: tables and notes, the numbers with their intervals (markdown, latex), the differences "
+    "(csv), or both (json).",
+)
 def compare(
     paths: tuple[str, ...],
     reference: Reference,
@@ -83,14 +90,14 @@ def compare(
     WHERE is a directory that `swsdask score --out` wrote, or an archive: then A and B are two of its systems, and
     without them every two are compared. Or it is a reference directory, or --ecf, --rttm and --queries, or --qrels, are
     given: then RUNs are files, as for `swsdask score`. Of more than 100 pairs, those with the best system are printed;
-    --out and --format json have all.
+    --out and the other formats have all.
 
     Exit code 3: a gate of --fail-if failed; stderr names the systems, the measure and the numbers.
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
     from swsdask.model.errors import GateError
-    from swsdask.render.comparison import comparison_json, print_comparison
+    from swsdask.render.comparison import comparison_as, print_comparison
     from swsdask.render.outputs import is_result as found_result
 
     where, names = reference_and_runs(paths, given=bool(reference))
@@ -124,14 +131,14 @@ def compare(
             fail_if=gates,
             progress=shown,
         )
-    if form == "json":
-        click.echo(comparison_json(found), nl=False)
-    else:
+    if form == "text":
         print_comparison(found)
+    else:
+        click.echo(comparison_as(form, found), nl=False)
     if out is not None:
         written = sws.write_comparison(found, out)
         if form == "text":
-            click.echo(f"\nWritten to {out}: {', '.join(written)}")
+            print_written(out, written)
     if found.failures:
         raise GateError("\n".join(map(str, found.failures)))
 
@@ -146,8 +153,14 @@ def compare(
 @encoding_options
 @engine_options
 @verify_option
-@out_option("Write tables, Audacity labels, Praat TextGrids and CTM-like text into a local directory.")
-@format_option
+@out_option("Write tables, Audacity labels, Praat TextGrids and CTM-like text into a directory or URL.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "csv", "json"]),
+    default="text",
+    help="What goes to stdout: the queries of each system (text, csv), or these and their events (json).",
+)
 def errors(
     paths: tuple[str, ...],
     reference: Reference,
@@ -168,7 +181,7 @@ def errors(
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
-    from swsdask.render.listening import errors_json, print_errors, write_errors
+    from swsdask.render.listening import errors_as, print_errors, write_errors
 
     where, runs = reference_and_runs(paths, given=bool(reference))
     evaluation, given = open_evaluation(where, runs, reference, chosen, engine, verify)
@@ -182,11 +195,11 @@ def errors(
             **encoded.arguments(),
             progress=shown,
         )
-    if form == "json":
-        click.echo(errors_json(found), nl=False)
-    else:
+    if form == "text":
         print_errors(found)
+    else:
+        click.echo(errors_as(form, found), nl=False)
     if out is not None:
         written = write_errors(found, out)
         if form == "text":
-            click.echo(f"Written to {out}: {', '.join(written)}")
+            print_written(out, written)

@@ -18,7 +18,7 @@ from swsdask.cli.options import (
     measures_option,
     out_option,
     outputs_option,
-    print_written,
+    print_outputs,
     verify_option,
 )
 
@@ -116,7 +116,7 @@ def discover(
 
         print_discovery(result)
         if out is not None:
-            print_written(out, written, result, outputs)
+            print_outputs(out, written, result, outputs)
 
 
 def _ingest(

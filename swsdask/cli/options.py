@@ -370,11 +370,16 @@ def outputs_option(command: Command) -> Command:
     )(command)
 
 
-def print_written(out: str, written: Sequence[str], result: Result, outputs: Collection[str] | None) -> None:
-    """Print the files that were written, and which one was not for its size."""
+def print_written(out: str, written: Sequence[str]) -> None:
+    """Print the files that were written."""
+    click.echo(f"\nWritten to {out}: {', '.join(written)}")
+
+
+def print_outputs(out: str, written: Sequence[str], result: Result, outputs: Collection[str] | None) -> None:
+    """Print the files of a result that were written, and which one was not for its size."""
     from swsdask.render.outputs import OUTPUTS, written_by_default
 
-    click.echo(f"\nWritten to {out}: {', '.join(written)}")
+    print_written(out, written)
     if outputs is None and "json" not in written_by_default(result):
         click.echo(f"No scores.json, for {result.table.num_rows:,} numbers: --outputs {','.join(OUTPUTS)} writes it.")
 

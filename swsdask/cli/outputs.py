@@ -7,7 +7,7 @@ import os
 import click
 
 from swsdask.api.writing import FIGURES
-from swsdask.cli.options import measures_option, names, out_option, records_format_option
+from swsdask.cli.options import measures_option, names, out_option, print_written, records_format_option
 
 
 @click.command("report")
@@ -77,4 +77,4 @@ def correlate(results: str, measures: list[str] | None, condition: str, out: str
     if out is not None:
         write_rank_correlation(found, scores, out, signature)
         if form == "text":
-            click.echo(f"\nWritten to {out}: rank_correlation.parquet, rank_correlation.html")
+            print_written(out, ["rank_correlation.parquet", "rank_correlation.html"])

@@ -17,7 +17,7 @@ from swsdask.cli.options import (
     open_evaluation,
     out_option,
     outputs_option,
-    print_written,
+    print_outputs,
     reference_and_runs,
     reference_options,
     result_format_option,
@@ -151,4 +151,4 @@ def score(
 
         print_leaderboard(result, top=top, wide=wide)
         if out is not None:
-            print_written(out, written, result, outputs)
+            print_outputs(out, written, result, outputs)

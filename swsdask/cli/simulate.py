@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdask.cli.options import Engine, engine_options, format_option, writable_directory, writable_place
+from swsdask.cli.options import Engine, engine_options, format_option, print_written, writable_directory, writable_place
 
 if TYPE_CHECKING:
     from swsdask.execution.executor import Executor
@@ -132,7 +132,7 @@ def compare(
 def _print_end(signature: str, out: str | None, written: list[str]) -> None:
     click.echo(f"\nSignature: {signature}")
     if out is not None:
-        click.echo(f"Written to {out}: {', '.join(written)}")
+        print_written(out, written)
 
 
 @contextmanager

@@ -90,7 +90,14 @@ class _Resampled:
 
     @cached_property
     def replicates(self) -> F64:
+        if self.is_alone:
+            return np.full(self.draws.how.replicates, np.nan)
         return self.sample.replicates(self.draws.weights)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether one query is all that is drawn: it is the same each time, which says nothing."""
+        return not self.draws.n_documents and int(self.queries.sum()) < 2
 
     @cached_property
     def left_out(self) -> F64:
@@ -191,6 +198,7 @@ def compare(
                 row = (system, condition, measure, each.value, low, high, standard_error(each.replicates))
                 intervals.append(row)
             told += _undefined_notes(condition, measure, resampled)
+            told += _alone_notes(condition, measure, resampled)
             told += _without_notes(condition, measure, [system for system in systems if system not in resampled])
             if n_queries[condition] >= FEW_QUERIES:
                 told += _few_notes(condition, measure, resampled)
@@ -275,7 +283,7 @@ def _undefined_notes(condition: str, measure: str, resampled: Mapping[str, _Resa
     """Note in how many replicates a measure is not defined; systems with equally many are named together."""
     by_number: dict[int, list[str]] = defaultdict(list)
     for system, each in resampled.items():
-        if not math.isnan(each.value):
+        if not math.isnan(each.value) and not each.is_alone:
             by_number[int(np.isnan(each.replicates).sum())].append(system)
     return [
         f"{condition}, {measure}: not defined in {counted(number, 'replicates')} of {listed(systems, NAMED)}, "
@@ -299,6 +307,12 @@ def _few_notes(condition: str, measure: str, resampled: Mapping[str, _Resampled]
         f"{condition}, {measure}: fewer than {FEW_QUERIES} queries of {listed(few, NAMED)}; intervals and tests of so "
         "few say little."
     ]
+
+
+def _alone_notes(condition: str, measure: str, resampled: Mapping[str, _Resampled]) -> list[str]:
+    """Note the systems that have a single query: one that is drawn again and again does not vary."""
+    alone = [system for system, each in resampled.items() if each.is_alone]
+    return [f"{condition}, {measure}: one query of {listed(alone, NAMED)}: no interval and no test."] if alone else []
 
 
 def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair]) -> list[str]:

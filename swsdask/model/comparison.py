@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
+from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.late_import import LateImport
-from swsdask.model.measures import better, written
+from swsdask.model.markup import HTML, LATEX, MARKDOWN, Markup
+from swsdask.model.measures import better, distinct_headings, written
 from swsdask.model.tables import Tables
 from swsdask.model.trials import Bool
 
@@ -136,6 +140,10 @@ class Comparison(Tables):
     signature: str = ""
     failures: tuple[Failure, ...] = ()
 
+    def __repr__(self) -> str:
+        pairs = counted(self.difference_table.num_rows, "differences")
+        return f"<Comparison: {counted(self.interval_table.num_rows, 'intervals')}, {pairs}; {self.signature}>"
+
     @property
     def measures(self) -> list[tuple[str, str]]:
         """The (condition, measure) that were compared, in their order."""
@@ -161,6 +169,47 @@ class Comparison(Tables):
         if any(pair not in p for pair in with_best.values()):
             return None
         return Tied(best, tuple(system for system, pair in with_best.items() if not p[pair] < 1 - self.how.level))
+
+    def to_markdown(self, condition: str | None = "all") -> str:
+        """The numbers of a condition with their intervals as a Markdown table; with None, a table for each.
+
+        Rows are systems, the best by the first measure first. Of each measure the best number is bold, and where it was
+        compared with all others, those that are tied with it.
+        """
+        return "\n\n".join(self._tables(MARKDOWN, condition))
+
+    def to_latex(self, condition: str | None = "all") -> str:
+        """The same as a LaTeX table, which needs the package booktabs."""
+        return "\n\n".join(self._tables(LATEX, condition))
+
+    def _repr_html_(self) -> str:
+        """The numbers of every condition with their intervals, and the notes, as notebooks show them."""
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return f"{''.join(self._tables(HTML, None))}<ul>{notes}</ul><p><code>{escape(self.signature)}</code></p>"
+
+    def _tables(self, markup: Markup, condition: str | None) -> Iterator[str]:
+        conditions = list(dict.fromkeys(name for name, _ in self.measures))
+        if condition is not None and condition not in conditions:
+            raise SettingsError(f"no condition {condition!r} was compared. There are: {listed(conditions)}.")
+        for name in conditions if condition is None else [condition]:
+            caption = name if condition is None and len(conditions) > 1 else ""
+            yield markup.table(self._rows(markup, name), markup.plain(caption))
+
+    def _rows(self, markup: Markup, condition: str) -> list[list[str]]:
+        """The heading and a row for every system: each number and its interval."""
+        measures = [measure for name, measure in self.measures if name == condition]
+        cells: dict[str, dict[str, str]] = {}
+        for measure in measures:
+            rows = sorted(self.intervals_of(condition, measure), key=lambda row: _order(measure, row["value"]))
+            tied = self.tied(condition, measure)
+            bold = rows[:1] if tied is None else [row for row in rows if row["system"] in (tied.best, *tied.others)]
+            for row in rows:
+                value, low, high = (written(measure, row[name]) for name in ("value", "low", "high"))
+                text = markup.plain(value if math.isnan(row["low"]) else f"{value} [{low}, {high}]")
+                emphasised = bool(better(measure)) and row in bold
+                cells.setdefault(row["system"], {})[measure] = markup.bold(text) if emphasised else text
+        headings = ["System", *map(markup.plain, distinct_headings(measures))]
+        return [headings, *([markup.plain(s), *(own.get(m, "") for m in measures)] for s, own in cells.items())]
 
     @cached_property
     def _intervals(self) -> dict[tuple[str, str], list[Row]]:
@@ -215,6 +264,11 @@ class CoverageStudy:
             ends = {"low": middle - half, "high": middle + half, "expected": expected}
             rows.append({"measure": measure, "name": name, "share": share, **ends})
         return rows
+
+
+def _order(measure: str, value: float) -> tuple[bool, float]:
+    """A key by which the better of two values comes first, one that is not defined last."""
+    return math.isnan(value), -(better(measure) or 1) * value
 
 
 def _by_measure(table: pa.Table) -> dict[tuple[str, str], list[Row]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from swsdask.model.errors import counted
 from swsdask.model.late_import import LateImport
 from swsdask.model.tables import Tables
 
@@ -71,6 +72,10 @@ class Errors(Tables):
     notes: tuple[str, ...] = ()
     signature: str = ""
     beta: float = math.nan
+
+    def __repr__(self) -> str:
+        rows = f"{counted(self.query_table.num_rows, 'queries')}, {counted(self.event_table.num_rows, 'events')}"
+        return f"<Errors: {rows}; {self.signature}>"
 
     @property
     def tables(self) -> dict[str, pa.Table]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +16,7 @@ from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.late_import import LateImport
 from swsdask.model.leaderboard import Board, board
+from swsdask.model.markup import HTML, LATEX, MARKDOWN, Markup
 from swsdask.model.measures import better, distinct_headings, named, written
 from swsdask.model.plots import Figures
 from swsdask.model.tables import Tables
@@ -247,33 +247,35 @@ class Result(Figures, Tables):
         rows = [[found.value(condition, system, name) for name in names] for system in systems]
         return pd.DataFrame(rows, index=pd.Index(systems, name="system"), columns=names)
 
-    def to_markdown(self, measures: str | Iterable[str] | None = None, condition: str = "all") -> str:
-        """The leaderboard as a Markdown table, the best number of each column bold; parameters of `leaderboard`."""
-        heading, *lines = self._written(measures, condition, "**{}**".format, _in_markdown)
-        rule = ["---", *["---:"] * (len(heading) - 1)]
-        return "\n".join(f"| {' | '.join(line)} |" for line in (heading, rule, *lines))
+    def to_markdown(self, measures: str | Iterable[str] | None = None, condition: str | None = "all") -> str:
+        """The leaderboard as a Markdown table, the best number of each column bold; parameters of `leaderboard`.
 
-    def to_latex(self, measures: str | Iterable[str] | None = None, condition: str = "all") -> str:
+        With None for the condition, a table for each, under its name.
+        """
+        return "\n\n".join(self._tables(MARKDOWN, measures, condition))
+
+    def to_latex(self, measures: str | Iterable[str] | None = None, condition: str | None = "all") -> str:
         """The leaderboard as a LaTeX table, the best number of each column bold; parameters of `leaderboard`.
 
-        The table needs the package booktabs.
+        The table needs the package booktabs. With None for the condition, a table for each, under its name.
         """
-        heading, *lines = self._written(measures, condition, r"\textbf{{{}}}".format, _in_latex)
-        rows = [" & ".join(line) + r" \\" for line in (heading, *lines)]
-        body = [rf"\begin{{tabular}}{{l{'r' * (len(heading) - 1)}}}", r"\toprule", rows[0], r"\midrule", *rows[1:]]
-        return "\n".join([*body, r"\bottomrule", r"\end{tabular}"])
+        return "\n\n".join(self._tables(LATEX, measures, condition))
 
     def _repr_html_(self) -> str:
         """The leaderboard of every condition as tables of HTML, as notebooks show it."""
         found = board(self.table, self.asked)
-        tables = []
-        for condition in found.conditions:
-            heading, *lines = self._written(found.columns or found.measures, condition, "<b>{}</b>".format, escape)
-            cells = ["".join(f"<th>{text}</th>" for text in heading)]
-            cells += [f"<th>{line[0]}</th>" + "".join(f"<td>{text}</td>" for text in line[1:]) for line in lines]
-            rows = "".join(f"<tr>{row}</tr>" for row in cells)
-            tables.append(f"<table><caption>{escape(condition)}</caption>{rows}</table>")
+        names = found.columns or found.measures
+        tables = (HTML.table(self._rows(HTML, names, each), escape(each)) for each in found.conditions)
         return f"{''.join(tables)}<p><code>{escape(str(self.manifest.get('signature')))}</code></p>"
+
+    def _tables(self, markup: Markup, measures: str | Iterable[str] | None, condition: str | None) -> Iterator[str]:
+        """The leaderboard of a condition in a markup, or those of all, under their names if there are several."""
+        if condition is not None:
+            yield markup.table(self._rows(markup, measures, condition), "")
+            return
+        conditions = board(self.table, self.asked).conditions
+        for name in conditions:
+            yield markup.table(self._rows(markup, measures, name), markup.plain(name) if len(conditions) > 1 else "")
 
     def _columns(self, measures: str | Iterable[str] | None, condition: str) -> tuple[list[str], Board]:
         found = board(self.table, self.asked)
@@ -289,48 +291,23 @@ class Result(Figures, Tables):
             )
         return list(named(names, found.measures)), found
 
-    def _written(
-        self,
-        measures: str | Iterable[str] | None,
-        condition: str,
-        bold: Callable[[str], str],
-        plain: Callable[[str], str],
-    ) -> list[list[str]]:
-        """The heading and the rows of the leaderboard as text: names made `plain`, the best numbers `bold`."""
+    def _rows(self, markup: Markup, measures: str | Iterable[str] | None, condition: str) -> list[list[str]]:
+        """The heading and the rows of a leaderboard, the best numbers bold."""
         names, found = self._columns(measures, condition)
         systems = found.ranked(condition)
         best = {
             name: max((better(name) * found.value(condition, system, name) for system in systems), default=math.nan)
             for name in names
         }
-        rows = [["System", *map(plain, distinct_headings(names))]]
+        rows = [["System", *map(markup.plain, distinct_headings(names))]]
         for system in systems:
-            row = [plain(system)]
+            row = [markup.plain(system)]
             for name in names:
                 value = found.value(condition, system, name)
-                text = plain(written(name, value))
-                row.append(bold(text) if better(name) and better(name) * value == best[name] else text)
+                text = markup.plain(written(name, value))
+                row.append(markup.bold(text) if better(name) and better(name) * value == best[name] else text)
             rows.append(row)
         return rows
-
-
-_LATEX = str.maketrans(
-    {each: "\\" + each for each in "&%$#_{}"}
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-)
-
-
-_MARKDOWN = re.compile(r"[\\`*~<&|\[]|(?<![^\W_])_|_(?![^\W_])")
-"""What Markdown takes for a sign; a _ between letters is none."""
-
-
-def _in_markdown(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\g<0>", text)
-
-
-def _in_latex(text: str) -> str:
-    return text.translate(_LATEX)
 
 
 RANK_CORRELATION = pa.schema(

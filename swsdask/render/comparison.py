@@ -24,7 +24,7 @@ from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampl
 from swsdask.model.errors import counted
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, written
-from swsdask.render.records import as_json
+from swsdask.render.records import as_json, tables_as
 from swsdask.render.tables import mark
 
 _P = ("p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon", "p_adjusted")
@@ -113,10 +113,15 @@ def _p(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4f}"
 
 
-def comparison_json(found: Comparison) -> str:
-    """Return one JSON object with the lists `intervals` and `differences`; null where a number is undefined."""
-    tables = {"intervals": found.interval_table, "differences": found.difference_table}
-    return as_json({name: table.to_pylist() for name, table in tables.items()}, indent=1) + "\n"
+def comparison_as(form: str, found: Comparison) -> str:
+    """A comparison as text.
+
+    "json" is one object with the lists `intervals` and `differences`, null where a number is undefined; "csv" has the
+    differences; "markdown" and "latex" the systems with their numbers and intervals, a table for every condition.
+    """
+    if form in ("markdown", "latex"):
+        return (found.to_markdown(None) if form == "markdown" else found.to_latex(None)) + "\n"
+    return tables_as(form, found.tables, "differences")
 
 
 def comparison_files(found: Comparison, folder: Path) -> list[str]:

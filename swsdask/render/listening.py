@@ -23,7 +23,7 @@ from rich.text import Text
 from swsdask.model.listening import Errors
 from swsdask.places.reading import Place
 from swsdask.places.writing import together
-from swsdask.render.records import as_json
+from swsdask.render.records import tables_as
 
 Event = Mapping[str, Any]
 
@@ -52,10 +52,9 @@ def print_errors(found: Errors, console: Console | None = None) -> None:
         console.print(Text(line), soft_wrap=not console.is_terminal)
 
 
-def errors_json(found: Errors) -> str:
-    """Return one JSON object with the lists `queries` and `events`."""
-    tables = {"queries": found.query_table, "events": found.event_table}
-    return as_json({name: table.to_pylist() for name, table in tables.items()}, indent=1) + "\n"
+def errors_as(form: str, found: Errors) -> str:
+    """Errors as text: "json" is one object with the lists `queries` and `events`, "csv" has the queries."""
+    return tables_as(form, found.tables, "queries")
 
 
 def write_errors(found: Errors, directory: Place) -> list[str]:

@@ -208,10 +208,8 @@ def result_as(form: str, result: Result) -> str:
     if form == "csv":
         return result.to_csv() or ""
     found = board(result.table, result.asked)
-    write, heading = {"markdown": (result.to_markdown, "**{}**\n\n"), "latex": (result.to_latex, "% {}\n")}[form]
-    titles = ["" if len(found.conditions) == 1 else heading.format(name) for name in found.conditions]
-    tables = (write(found.columns or found.measures, condition=name) for name in found.conditions)
-    return "\n".join(f"{title}{table}\n" for title, table in zip(titles, tables, strict=True))
+    write = result.to_markdown if form == "markdown" else result.to_latex
+    return write(found.columns or found.measures, condition=None) + "\n"
 
 
 def scores_json(result: Result) -> str:

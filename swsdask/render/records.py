@@ -1,7 +1,8 @@
 """Tables for programs: JSON that every reader takes, and CSV.
 
 JSON has no numbers for NaN and infinities: NaN is null, infinities are the strings "inf" and "-inf". In CSV they are
-empty, `inf` and `-inf`. Numbers have the shortest digits that give the same float back.
+empty, `inf` and `-inf`, and semicolons part what is in a list. Numbers have the shortest digits that give the same
+float back.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import math
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import Any
+
+import pyarrow as pa
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -45,8 +48,15 @@ def records_as(form: str, records: Records) -> str:
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
     writer.writeheader()
     for record in records:
-        writer.writerow({name: "" if _is_nan(value) else value for name, value in record.items()})
+        writer.writerow({name: _in_csv(value) for name, value in record.items()})
     return text.getvalue().rstrip("\n")
+
+
+def tables_as(form: str, tables: Mapping[str, pa.Table], of_csv: str) -> str:
+    """Tables by name as "json", one object with a list of records for each, or one of them as "csv"."""
+    if form == "json":
+        return as_json({name: table.to_pylist() for name, table in tables.items()}, indent=1) + "\n"
+    return records_as("csv", tables[of_csv].to_pylist()) + "\n"
 
 
 def _finite(value: Any) -> Any:
@@ -59,5 +69,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+def _in_csv(value: Any) -> Any:
+    if isinstance(value, list):
+        return ";".join(map(str, value))
+    return "" if isinstance(value, float) and math.isnan(value) else value

@@ -6,11 +6,13 @@ import json
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+import swsdask as sws
+from swsdask.model.results import Result
 from swsdask.render.html import page
 from tests.results import three_systems
 
@@ -64,9 +66,9 @@ def open_page(text: str, folder: Path, *options: str) -> Opened:
     return Opened(done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line])
 
 
-def after(script: str, folder: Path) -> str:
+def after(script: str, folder: Path, result: Result | None = None) -> str:
     """What a script that plays the reader finds, as it writes it into the page's title."""
-    acted = POLICY.sub("", page(three_systems())).replace(
+    acted = POLICY.sub("", page(three_systems() if result is None else result)).replace(
         "</body>", f"<script>document.title = String((() => {{ {script} }})())</script></body>"
     )
     opened = open_page(acted, folder)
@@ -143,6 +145,42 @@ def test_a_heading_sorts_its_table_both_ways(tmp_path: Path) -> None:
         tmp_path,
     )
     assert found == "descending,true,true,true"
+
+
+def test_differences_sort_by_any_system(tmp_path: Path) -> None:
+    """A click on a column's system orders rows by their difference from it; its own, which has none, comes last."""
+    result = three_systems()
+    compared = replace(result, comparison=sws.compare(result, ["atwv", "p_fa"], replicates=50))
+    found = after(
+        """
+        const ofColumn = (table, heading, at) => {
+          const name = (row) => row.cells[0].lastElementChild.textContent;
+          const rows = () => [...table.tBodies[0].rows].map((row) => [name(row), row.cells[at + 1].dataset.value]);
+          const button = heading.querySelector("button");
+          button.click(); const down = rows();
+          button.click();
+          return [heading.title, down, rows(), heading.getAttribute("aria-sort")];
+        };
+        return JSON.stringify([...document.querySelectorAll("table.matrix")].map((table) =>
+          [...table.querySelectorAll("thead th")].slice(1).map((heading, at) => ofColumn(table, heading, at))));
+        """,
+        tmp_path,
+        compared,
+    )
+    matrices = json.loads(found)
+    assert compared.comparison is not None
+    assert len(matrices) == 2
+    for measure, columns in zip(("atwv", "p_fa"), matrices, strict=True):
+        pairs = {(row["a"], row["b"]): row["difference"] for row in compared.comparison.differences_of("all", measure)}
+        pairs |= {(b, a): 0.0 - difference for (a, b), difference in pairs.items()}
+        assert len(columns) == 3
+        for system, down, up, said in columns:
+            own = {other: difference for (other, than), difference in pairs.items() if than == system}
+            ascending = sorted(own, key=lambda other: own[other])
+            assert [name for name, _ in down] == [*ascending[::-1], system]
+            assert [name for name, _ in up] == [*ascending, system]
+            assert [float(value) for _, value in up[:-1]] == [own[other] for other in ascending]
+            assert said == "ascending"
 
 
 def test_numbers_that_are_not_defined_sort_last_both_ways(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from collections.abc import Callable
@@ -67,6 +68,23 @@ def test_json_is_one_object_with_two_lists(swsdask: Callable[..., Outcome], resu
     (row,) = found["differences"]
     assert list(row) == DIFFERENCES.names
     assert (row["a"], row["b"], row["measure"]) == (B, A, "atwv")
+
+
+def test_other_formats(swsdask: Callable[..., Outcome], folder: Path, tmp_path: Path) -> None:
+    """CSV has the differences; Markdown and LaTeX the systems by condition. Notes are not among them."""
+    by = ("--by", "query_pattern:[1-6]$", "--measures", "atwv,map")
+    run = (folder, folder / "runs", *FEW, *by)
+    rows = json.loads(swsdask("compare", *run, "--format", "json").out)["differences"]
+    lines = list(csv.DictReader(swsdask("compare", *run, "--format", "csv").out.splitlines()))
+    assert [list(line) for line in lines] == [DIFFERENCES.names] * len(rows)
+    assert [float(line["difference"]) for line in lines] == [row["difference"] for row in rows]
+    markdown = swsdask("compare", *run, "--format", "markdown").out
+    assert markdown.startswith("**all**\n\n| System | ATWV | MAP |\n")
+    assert "\n\n**query\\~\\[1-6]$**\n\n| System |" in markdown
+    latex = swsdask("compare", *run, "--format", "latex", "--out", tmp_path / "out").out
+    assert latex.startswith("% all\n\\begin{tabular}{lrr}")
+    assert latex.endswith("\\end{tabular}\n")
+    assert (tmp_path / "out" / "intervals.parquet").exists()
 
 
 def test_an_archive_and_files_give_the_numbers_of_a_result(

@@ -422,6 +422,39 @@ def test_few_queries_are_noted() -> None:
     assert found.notes[0] == "all: 3 queries; intervals and tests of so few say little."
 
 
+def test_one_query_has_no_interval_and_no_test() -> None:
+    """It would be drawn again and again, and any difference would seem certain; so would one query of both systems."""
+    found = sws.compare(averaged({"a": [0.1], "b": [0.4]}), replicates=50, interval="bca", adjust="max-t")
+    assert found.intervals["value"].tolist() == [0.1, 0.4]
+    assert found.intervals[["low", "high", "standard_error"]].isna().all(axis=None)
+    assert found.differences[["low", "high", "p_bootstrap", "p_adjusted"]].isna().all(axis=None)
+    assert "all, map: one query of a, b: no interval and no test." in found.notes
+    assert "all, map: best is b; tied with it at level 0.95: a." in found.notes
+    of_one = sws.compare(averaged({"a": [0.1, 0.2, math.nan], "b": [0.9, math.nan, 0.8]}), replicates=50)
+    assert of_one.intervals["low"].notna().all()
+    assert of_one.differences[["low", "high", "p_bootstrap", "p_adjusted"]].isna().all(axis=None)
+
+
+def test_tables_for_papers_and_notebooks() -> None:
+    """The best is bold, and so is what is tied with it."""
+    found = sws.compare(averaged({"x_1": THREE["c"], **THREE}), replicates=300)
+    lines = found.to_markdown().splitlines()
+    low, high = found.intervals.set_index("system").loc["b", ["low", "high"]]
+    assert lines[:2] == ["| System | MAP |", "| --- | ---: |"]
+    assert lines[2] == f"| b | **{np.mean(THREE['b']):.4f} \\[{low:.4f}, {high:.4f}]** |"
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| b", "| a", "| c", "| x_1"]
+    assert ["**" in line for line in lines[2:]] == [True, True, False, False]
+    latex = found.to_latex()
+    assert rf"b & \textbf{{{np.mean(THREE['b']):.4f} [{low:.4f}, {high:.4f}]}} \\" in latex
+    assert r"x\_1 & " in latex
+    shown = found._repr_html_()
+    assert shown.count("<b>") == 2
+    assert all(note in shown for note in found.notes)
+    assert repr(found) == f"<Comparison: 4 intervals, 6 differences; {found.signature}>"
+    with pytest.raises(sws.SettingsError, match="no condition 'oov' was compared"):
+        found.to_markdown("oov")
+
+
 def test_averages_over_different_queries() -> None:
     """P_miss averages over q0 and q1, P_fa over all three; the values by query of ATWV alone would not do."""
     p_miss, p_fa, beta = [0.2, 0.4, math.nan], [0.01, 0.0, 0.05], 2.0
