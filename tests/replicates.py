@@ -35,6 +35,17 @@ def write_drawn_documents(source: Path, target: Path, times: Mapping[str, int]) 
         (target / name).write_text("".join(copy for line in lines for copy in _lines(line, times)), encoding="utf-8")
 
 
+def write_turned(source: Path, target: Path) -> None:
+    """The same files with their queries in the opposite order."""
+    (target / "runs").mkdir(parents=True)
+    for path in (path for path in source.rglob("*") if path.is_file()):
+        text = path.read_text(encoding="utf-8")
+        for pattern in (_QUERY, _DETECTED):
+            turned = reversed([found[0] for found in pattern.finditer(text)])
+            text = pattern.sub(lambda _, turned=turned: next(turned), text)
+        (target / path.relative_to(source)).write_text(text, encoding="utf-8")
+
+
 def _lines(line: str, times: Mapping[str, int]) -> list[str]:
     found = next((document for document in times if re.search(rf"\b{re.escape(document)}\b", line)), None)
     if found is None:

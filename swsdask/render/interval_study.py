@@ -16,11 +16,12 @@ from swsdask.places.writing import together
 from swsdask.render.pages import environment, style
 from swsdask.render.records import as_json
 
-WIDTH, ROW, LEFT, TOP = 760, 30, 240, 26
+WIDTH, ROW, LEFT, TOP = 760, 30, 280, 26
 _SCALES = {"interval": (0.85, 1.0, 0.05), "test": (0.0, 0.15, 0.05)}
 """The ends of the scales of intervals and tests, and the distance of their ticks."""
 
 _WORDS = {
+    "bca interval": "BCa interval",
     "p_bootstrap": "bootstrap test",
     "p_randomization": "approximate randomization",
     "p_sign": "sign test",

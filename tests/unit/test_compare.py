@@ -26,7 +26,7 @@ from swsdask.model.results import SCORES, Result
 from swsdask.simulate.evaluation import simulate
 from swsdask.simulate.files import write
 from swsdask.simulate.systems import SYSTEMS
-from tests.replicates import write_drawn_documents, write_replicate
+from tests.replicates import write_drawn_documents, write_replicate, write_turned
 from tests.results import MANIFEST
 
 SETTINGS = {"evaluation": {"operating_point": {"beta": 20.0}}}
@@ -246,6 +246,23 @@ def test_intervals_are_those_of_scipy_on_numbers_by_query(files: Path) -> None:
                 assert own == pytest.approx(tuple(found.confidence_interval), rel=1e-9, abs=1e-12)
 
 
+def test_wilcoxon_is_that_of_scipy_on_numbers_by_query(files: Path) -> None:
+    measures = {"atwv": "atwv", "map": "ap", "stwv": "stwv"}
+    evaluation, runs = sws.open(files, settings=SETTINGS), str(files / "runs")
+    result, *_ = sample_evaluation(evaluation, list(measures), runs)
+    found = sws.compare(evaluation, list(measures), runs=runs, replicates=20)
+    for measure, by_query in measures.items():
+        columns = query_numbers(result, "all", [by_query]).columns
+        for row in found.differences_of("all", measure):
+            difference = columns[row["a"], by_query] - columns[row["b"], by_query]
+            moved = difference[difference != 0]
+            # Of a permutation test, scipy has the exact distribution with ties too.
+            alone = len(np.unique(abs(moved))) == len(moved)
+            method = "exact" if alone else stats.PermutationMethod(n_resamples=2**18)
+            expected = stats.wilcoxon(moved, method=method).pvalue if len(moved) else 1.0
+            assert row["p_wilcoxon"] == pytest.approx(expected, rel=1e-9), (measure, row["a"], row["b"])
+
+
 def made(rows: list[tuple[str, str | None, str, float]], condition: str = "all") -> Result:
     columns = [list(column) for column in zip(*((s, condition, q, m, v) for s, q, m, v in rows), strict=True)]
     table = pa.table(columns, schema=SCORES)
@@ -295,14 +312,7 @@ def test_the_order_of_systems_and_queries_never_shows() -> None:
 
 
 def test_the_order_of_queries_in_files_never_shows(files: Path, tmp_path: Path) -> None:
-    (tmp_path / "runs").mkdir()
-    for path in (path for path in files.rglob("*") if path.is_file()):
-        text = path.read_text(encoding="utf-8")
-        for element in ("kw ", "detected_kwlist "):
-            parts = re.findall(rf"<{element}.*?</{element.strip()}>\n", text, re.DOTALL)
-            turned = iter(reversed(parts))
-            text = re.sub(rf"<{element}.*?</{element.strip()}>\n", lambda _, t=turned: next(t), text, flags=re.DOTALL)
-        (tmp_path / path.relative_to(files)).write_text(text, encoding="utf-8")
+    write_turned(files, tmp_path)
     assert (tmp_path / "sim.kwlist.xml").read_text() != (files / "sim.kwlist.xml").read_text()
     one, other = (
         sws.compare(sws.open(folder, settings=SETTINGS), EVERY, runs=str(folder / "runs"), replicates=20)
