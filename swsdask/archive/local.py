@@ -197,9 +197,14 @@ def remove(path: str) -> None:
 def modified(root: str, below: str) -> Iterator[tuple[str, float]]:
     """Yield the files of a folder `below` the root by their paths from there, with the times of their last change.
 
-    Links are not followed.
+    Links are not followed. Raises `OSError` for a folder that cannot be listed, but not for one that is not there.
     """
-    for folder, folders, files in os.walk(os.path.join(root, below)):
+
+    def report(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise error
+
+    for folder, folders, files in os.walk(os.path.join(root, below), onerror=report):
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         for name in (*files, *links):
             path = os.path.join(folder, name)

@@ -18,6 +18,7 @@ from swsdask.cli.options import (
     settings_options,
 )
 from swsdask.model.errors import counted
+from swsdask.model.shown_text import one_line
 
 if TYPE_CHECKING:
     from swsdask.calibration.applying import Applied
@@ -123,7 +124,7 @@ def _print_fitted(fitted: Calibration, path: str) -> None:
         f"  non-targets: {on.n_given_nontarget:,} given, {on.n_imputed_nontarget:,} imputed at {on.impute_score:g}"
     )
     click.echo(f"  Bayes threshold: {fitted.bayes_threshold:.4f}")
-    click.echo(f"Written: {path}")
+    click.echo(f"Written: {one_line(str(path))}")
 
 
 def _print_applied(held: Calibration, done: list[Applied]) -> None:

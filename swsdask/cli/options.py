@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from swsdask.model.errors import SettingsError, cut
+from swsdask.model.shown_text import one_line
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation
@@ -372,7 +373,7 @@ def outputs_option(command: Command) -> Command:
 
 def print_written(out: str, written: Sequence[str]) -> None:
     """Print the files that were written."""
-    click.echo(f"\nWritten to {out}: {', '.join(written)}")
+    click.echo(f"\nWritten to {one_line(out)}: {', '.join(written)}")
 
 
 def print_outputs(out: str, written: Sequence[str], result: Result, outputs: Collection[str] | None) -> None:

@@ -8,6 +8,7 @@ import click
 
 from swsdask.api.writing import FIGURES
 from swsdask.cli.options import measures_option, names, out_option, print_written, records_format_option
+from swsdask.model.shown_text import one_line
 
 
 @click.command("report")
@@ -24,7 +25,7 @@ def report(results: str, page: str | None) -> None:
         sws.renew_report(results)
     else:
         sws.report(read_outputs(results), page)
-    click.echo(f"Written: {page or own}")
+    click.echo(f"Written: {one_line(str(page or own))}")
 
 
 @click.command("plot")
@@ -43,7 +44,7 @@ def plot(results: str, figure: str, kind: str, systems: list[str] | None, condit
     from swsdask.render.outputs import read_outputs
 
     sws.plot(read_outputs(results), figure, kind, systems=systems, condition=condition, measure=measure)
-    click.echo(f"Written: {figure}")
+    click.echo(f"Written: {one_line(str(figure))}")
 
 
 @click.command("correlate")

@@ -15,7 +15,7 @@ from functools import partial
 from ipaddress import ip_address
 from multiprocessing import active_children, resource_tracker
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 from uuid import uuid4
@@ -24,7 +24,7 @@ import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
 from distributed.security import Security
-from pydantic import BaseModel, ConfigDict, Field, FilePath
+from pydantic import BaseModel, ConfigDict, Field, FilePath, model_validator
 
 from swsdask.execution.checks import check_answers, looking
 from swsdask.execution.dask import ANSWER_S
@@ -212,10 +212,10 @@ class _Running(Workers):
             tell_dashboard(client, tell)
             yield client
 
-    def _security(self, address: str) -> Security:
+    def _keys(self, address: str) -> Security:
         """The keys to connect with: those of the cluster file, else those of Dask's own configuration.
 
-        Warns of a connection over a network without any.
+        Raises `SettingsError` for an address that they do not go with.
         """
         given = {"tls_ca_file": self.tls_ca_file, "tls_client_cert": self.tls_cert, "tls_client_key": self.tls_key}
         keys = {name: str(path) for name, path in given.items() if path is not None}
@@ -229,7 +229,12 @@ class _Running(Workers):
                 )
         elif keys:
             raise SettingsError(f"{address}: TLS keys are given, but this address is without TLS. Give tls://.")
-        elif not _is_loopback(address):
+        return security
+
+    def _security(self, address: str) -> Security:
+        """The keys to connect with. Warns of a connection over a network without any."""
+        security = self._keys(address)
+        if not address.startswith("tls://") and not _is_loopback(address):
             warnings.warn(
                 f"the connection to {address} is not encrypted: whoever reaches that port can run code on the workers, "
                 "and read and change what they compute. Start the scheduler with TLS, and give keys in a cluster file.",
@@ -269,6 +274,11 @@ class RunningAt(_Running):
 
     kind: Literal["address"] = "address"
     address: str
+
+    @model_validator(mode="after")
+    def _keys_fit(self) -> Self:
+        self._keys(self.address)
+        return self
 
     @contextmanager
     def connected(self, tell: Tell) -> Iterator[Client]:

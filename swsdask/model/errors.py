@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from swsdask.model.shown_text import without_secrets
+from swsdask.model.shown_text import one_line, without_secrets
 
 NO_MEMORY = "Give the process more memory, or set a smaller rows_per_task or fewer workers."
 """What to do where memory is not enough."""
@@ -65,8 +65,7 @@ class Problem:
 
     def __str__(self) -> str:
         where = self.file if self.line is None else f"{self.file}:{self.line}"
-        said = f"{where}: expected {cut(self.expected)}; found {cut(self.found)}. {cut(self.remedy)}"
-        return said.replace("\n", "\\n")
+        return one_line(f"{where}: expected {cut(self.expected)}; found {cut(self.found)}. {cut(self.remedy)}")
 
 
 def cut(text: str) -> str:
@@ -132,6 +131,9 @@ class ArchiveError(SwsdaskError):
     """An archive cannot be read or written as requested: no archive there, a run of that name differs, a lost race."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class ExecutionError(SwsdaskError):

@@ -492,4 +492,5 @@ def settings_of(content: bytes, file: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{file}: not a TOML file: {error}") from None
+        told = "a number of more digits than can be read" if "digits" in str(error) else error
+        raise SettingsError(f"{file}: not a TOML file: {told}") from None

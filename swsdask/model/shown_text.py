@@ -70,6 +70,11 @@ def visible(text: str) -> str:
     return _ACTS.sub(lambda found: _escaped(found[0]), text) if _ACTS.search(text) else text
 
 
+def one_line(text: str) -> str:
+    r"""The text in one line, each newline as ``\n``: names of files may have some."""
+    return text.replace("\n", "\\n")
+
+
 def styled(text: str) -> str:
     """The same, but for sequences that set colour and weight of text."""
     return _STYLE.sub(lambda found: found[1] or _escaped(found[2]), text) if _ACTS.search(text) else text

@@ -191,14 +191,17 @@ def remove_unfinished(storage: Storage) -> None:
 def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Night:
     where = f"{storage.url}/{name}"
     try:
-        table = pq.ParquetFile(pa.BufferReader(contents[name]), pre_buffer=False).read(use_threads=False)
+        content = contents.get(name) or storage.read(name)
+        table = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
         metadata = table.schema.metadata
         bare = table.replace_schema_metadata(None)
         if not bare.schema.equals(HISTORY) or metadata[_HASH] != _hash(bare, metadata[_RECORD]):
             raise ValueError("its hash differs")
         return Night(Record.from_json(metadata[_RECORD].decode()), bare)
-    except Exception as error:  # Whatever damaged bytes make a reader raise.
-        found = "none" if name not in contents else f"one that is not what was written ({error})"
+    except Exception as error:  # Whatever a store or damaged bytes make a reader raise.
+        found = "none" if isinstance(error, FileNotFoundError) else f"one that is not what was written ({error})"
+        if isinstance(error, PermissionError):
+            raise ArchiveError(f"{where}: no permission to read this night. Change the permissions.") from None
         raise ArchiveError(
             f"{where}: expected a night of the history; found {found}. Restore it from a copy of the archive."
         ) from None

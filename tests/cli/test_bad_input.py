@@ -147,7 +147,18 @@ def test_settings_files_without_end(swsdask: Call, files: Files, content: str) -
     bad = files.write("bad.toml", f"[evaluation]\n{content}\n")
     refused(swsdask("score", files.reference, files.run, "--settings", bad), "bad.toml: not a TOML file")
     refused(swsdask("calibrate", "--apply", bad, files.run, "--out", files.folder / "out"), "bad.toml: expected")
-    refused(swsdask("score", files.reference, files.run, "--cluster", bad), "bad.toml: not a TOML file")
+    ended = swsdask("score", files.reference, files.run, "--cluster", bad)
+    refused(ended, "bad.toml: not a TOML file")
+    assert "set_int_max_str_digits" not in ended.err
+
+
+def test_names_with_newlines_are_told_in_one_line(swsdask: Call, files: Files) -> None:
+    ended = swsdask("show", "no\nsuch")
+    refused(ended, r"swsdask: no\nsuch: expected an archive")
+    assert len(ended.err.splitlines()) == 1
+    written = swsdask("score", files.reference, files.run, "--out", files.folder / "a\nb")
+    assert rf"Written to {files.folder / 'a'}\nb: scores.parquet" in written.out
+    assert rf"Written: {files.folder / 'a'}\nb" in swsdask("report", files.folder / "a\nb").out
 
 
 def test_settings_are_read_from_a_small_file_or_a_pipe_only(swsdask: Call, files: Files) -> None:

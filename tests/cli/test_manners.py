@@ -159,10 +159,16 @@ def test_a_cluster_that_is_waited_for_is_named(swsdask: Call, files: Files) -> N
 
 
 def test_a_cluster_that_is_not_there_is_told_before_the_work(swsdask: Call, files: Files) -> None:
-    outcome = swsdask("score", files.reference, files.run, "--cluster", "nosuch", "--dry-run")
-    assert outcome.code == 2
-    assert "'nosuch' is neither" in outcome.err
-    assert outcome.out == ""
+    place = files.write("keys.toml", f'kind = "address"\naddress = "tcp://127.0.0.1:9"\ntls_key = "{files.run}"\n')
+    for cluster, message in (
+        ("nosuch", "'nosuch' is neither"),
+        ("tls://10.0.0.1:8786", "a scheduler with TLS needs keys"),
+        (str(place), "this address is without TLS"),
+    ):
+        outcome = swsdask("score", files.reference, files.run, "--cluster", cluster, "--dry-run")
+        assert outcome.code == 2
+        assert message in outcome.err
+        assert outcome.out == ""
 
 
 def test_a_run_can_be_renamed_when_two_have_one_name(swsdask: Call, files: Files) -> None:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -419,6 +419,26 @@ def test_a_damaged_or_missing_night_is_named(three_nights: Path) -> None:
         sws.history(three_nights / "archive")
     file.unlink()
     with pytest.raises(ArchiveError, match="expected a night of the history"):
+        sws.history(three_nights / "archive")
+
+
+@pytest.mark.parametrize("what", ["history", "history/00000002.parquet"])
+def test_a_history_without_permission_is_no_empty_one(
+    three_nights: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = str(three_nights / "archive" / what)
+
+    def refusing(inner: Callable[..., Any]) -> Callable[..., Any]:
+        def opened(path: Any, *more: Any, **named: Any) -> Any:
+            if isinstance(path, str | Path) and there.endswith(str(path)):
+                raise PermissionError(13, "Permission denied", str(path))
+            return inner(path, *more, **named)
+
+        return opened
+
+    for name in ("open", "scandir"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name)))
+    with pytest.raises(ArchiveError, match=r"[Pp]ermission"):
         sws.history(three_nights / "archive")
 
 
