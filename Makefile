@@ -78,7 +78,7 @@ faults: $(VENV)/.installed  ## try damage, hostile archives, interruptions, race
 services: $(VENV)/.services  ## the tests with real servers, which they install and start: object stores
 	timeout --kill-after=30 900 $(BIN)/python -m pytest -m services --timeout 700 -rs tests/services
 
-docs: $(VENV)/.docs  ## build the documentation: site/index.html; `mkdocs serve` shows it with search
+docs: $(VENV)/.docs  ## build the documentation: site/index.html, which a browser opens from the disk; `mkdocs serve` shows changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 docs-check: $(VENV)/.docs  ## build it strictly, follow its links, run every code block of its pages

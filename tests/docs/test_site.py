@@ -69,6 +69,49 @@ def test_pages_fetch_nothing(site: Path) -> None:
     assert not re.search(r"url\([\"']?https?:", "".join(p.read_text("utf-8") for p in site.rglob("*.css")))
 
 
+def test_search_finds_pages_from_the_disk(site: Path, tmp_path: Path) -> None:
+    """A query is typed as a reader would, in a browser that reaches no network."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("no Chromium on this machine: the site is not searched")
+    typed = """<script>
+      const later = (ms) => new Promise((done) => setTimeout(done, ms));
+      (async () => {
+        await later(2000);
+        const query = document.querySelector("[data-md-component=search-query]");
+        query.focus();
+        query.value = "Wilcoxon";
+        query.dispatchEvent(new Event("input", { bubbles: true }));
+        query.dispatchEvent(new KeyboardEvent("keyup", { bubbles: true }));
+        await later(4000);
+        const found = [...document.querySelectorAll("a.md-search-result__link")];
+        document.title = found.map((link) => new URL(link.href).pathname.split("/site/").at(-1)).join();
+      })();
+    </script></body>"""
+    shutil.copytree(site, tmp_path / "site")
+    page = tmp_path / "site" / "index.html"
+    page.write_text(page.read_text(encoding="utf-8").replace("</body>", typed), encoding="utf-8")
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--proxy-server=http://127.0.0.1:9"]
+    done = subprocess.run(
+        [
+            browser,
+            "--headless",
+            *quiet,
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--virtual-time-budget=15000",
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    title = re.search("<title>(.*?)</title>", done.stdout)
+    assert title is not None
+    assert "howto/compare.html" in title[1].split(",")
+
+
 def test_every_measure_and_setting_has_its_place(site: Path) -> None:
     pages = dict(html(site))
     for row in (*TABLE, *DISCOVERY):
