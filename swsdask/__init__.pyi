@@ -11,6 +11,7 @@ from swsdask.api.catalogue import define_measure as define_measure
 from swsdask.api.catalogue import list_measures as list_measures
 from swsdask.api.catalogue import list_settings as list_settings
 from swsdask.api.comparing import compare as compare
+from swsdask.api.comparing import errors as errors
 from swsdask.api.comparing import rank_correlation as rank_correlation
 from swsdask.api.discovering import discover as discover
 from swsdask.api.discovering import plan_discovery as plan_discovery
@@ -20,7 +21,6 @@ from swsdask.api.ingesting import ingest as ingest
 from swsdask.api.integrity import expire as expire
 from swsdask.api.integrity import vacuum as vacuum
 from swsdask.api.integrity import verify as verify
-from swsdask.api.listening import errors as errors
 from swsdask.api.opening import Evaluation as Evaluation
 from swsdask.api.opening import open as open  # noqa: A004
 from swsdask.api.scoring import Measures as Measures
@@ -33,8 +33,8 @@ from swsdask.api.writing import renew_report as renew_report
 from swsdask.api.writing import report as report
 from swsdask.api.writing import write as write
 from swsdask.api.writing import write_comparison as write_comparison
+from swsdask.archive.cleaning import Expired as Expired
 from swsdask.archive.discovery import StoredDiscovery as StoredDiscovery
-from swsdask.archive.expiry import Expired as Expired
 from swsdask.archive.protocols import Archive as Archive
 from swsdask.archive.store import StoredArchive as StoredArchive
 from swsdask.archive.validate import Report as Report

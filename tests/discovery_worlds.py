@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.fragments import build_fragments
-from swsdask.formats.discovery.classes import ClassFile
-from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables
+from swsdask.formats.discovery.corpus import ClassFile, CorpusFiles, CorpusTables
 from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES, Corpus, Definition, Fragments
 
 Token = tuple[str, int, int, str]

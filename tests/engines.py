@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from swsdask.archive.protocols import Run
-from swsdask.execution.executor import Executor, Tree, Unseen
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import Executor, SerialExecutor, Tree, Unseen
 from swsdask.measures import select
 from swsdask.model.settings import EngineSettings, EvaluationSettings, Settings, asked_thresholds, weights
 from swsdask.model.trials import Condition, Detections, Reference

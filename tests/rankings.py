@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.reference import build_reference
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.schemas import WORDS
 from swsdask.model.settings import EvaluationSettings, Settings

@@ -11,7 +11,7 @@ _DETECTED = re.compile(r'<detected_kwlist kwid="([^"]*)".*?</detected_kwlist>\n'
 
 
 def write_replicate(source: Path, target: Path, times: Mapping[str, int]) -> None:
-    """From the files of `simulate.files`: `times` says how often a query stands there, none for those it lacks."""
+    """From the files of `simulate.evaluation`: `times` says how often a query stands there, none for those it lacks."""
     (target / "runs").mkdir(parents=True)
     (target / "sim.ecf.xml").write_bytes((source / "sim.ecf.xml").read_bytes())
     words = (source / "sim.rttm").read_text(encoding="utf-8").splitlines(keepends=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from swsdask.comparison.interval_study import EVALUATIONS, N_QUERIES, REPLICATES, study
-from swsdask.execution.local import ThreadExecutor
+from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.comparison import CoverageStudy
 
 COVERS, REJECTS = (0.92, 0.98), (0.03, 0.07)

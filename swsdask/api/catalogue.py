@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from swsdask.discovery.measures import home_of
 from swsdask.measures import MEASURES, select
-from swsdask.model.discovery_measures import DISCOVERY
+from swsdask.model.discovery import DISCOVERY
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import TABLE, Description, parted
 from swsdask.model.settings import Settings, conf_directory, preset_names

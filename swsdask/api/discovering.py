@@ -15,13 +15,12 @@ from swsdask.archive.tables import NO_HASHES
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.looks import Exemplars
 from swsdask.discovery.measures import select
-from swsdask.discovery.notes import fragment_notes, meaning, word_notes
 from swsdask.discovery.placing import locate
-from swsdask.discovery.score import CountedDiscovery, FragmentSource, needed
+from swsdask.discovery.score import CountedDiscovery, FragmentSource, fragment_notes, meaning, needed, word_notes
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.formats.discovery.corpus import CorpusTables
 from swsdask.model.corpus import Corpus, Definition, Discovered
-from swsdask.model.discovery_settings import DiscoverySettings
+from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Result, joined
 from swsdask.scoring.rounds import Found, score_systems

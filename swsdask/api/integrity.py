@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 
 from swsdask.api.arguments import Location
-from swsdask.archive import expiry
-from swsdask.archive import vacuum as cleaning
+from swsdask.archive import cleaning
 from swsdask.archive import verify as verification
-from swsdask.archive.expiry import Expired
+from swsdask.archive.cleaning import Expired
 from swsdask.archive.verify import Verified
 from swsdask.execution.executor import Executor, Progress
 
@@ -140,4 +139,4 @@ def expire(
     >>> sws.expire("demo/archive", keep=10, dry_run=True)
     Expired(versions=(), files=())
     """
-    return expiry.expire(os.fspath(archive), keep=keep, older_than_s=older_than_s, dry_run=dry_run)
+    return cleaning.expire(os.fspath(archive), keep=keep, older_than_s=older_than_s, dry_run=dry_run)

@@ -19,7 +19,7 @@ from swsdask import __version__
 from swsdask.archive.protocols import Archive, Run
 from swsdask.execution.executor import Executor
 from swsdask.model.corpus import Corpus, Discovered, Fragments, Stretches, Tokens
-from swsdask.model.discovery_settings import DiscoverySettings
+from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.layers import Override
 from swsdask.model.results import Note
 from swsdask.model.settings import Settings

@@ -19,8 +19,7 @@ from swsdask.archive.conditions import OF_RUNS
 from swsdask.archive.kept_statistics import KeptStatistics, Tally, kept_statistics
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_references
-from swsdask.execution.executor import Executor, Progress
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import Executor, Progress, SerialExecutor
 from swsdask.formats.runs.encoding import Encoding, read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
 from swsdask.measures.measure import Measure
@@ -30,7 +29,7 @@ from swsdask.model.resources import ProcessingLoadSettings, Resources
 from swsdask.model.results import QUERY_TEXTS, Note, Result, joined
 from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
-from swsdask.scoring.kept_results import KeptResults, kept_results
+from swsdask.scoring.result_tables import KeptResults, kept_results
 from swsdask.scoring.rounds import Tables, one_table
 from swsdask.scoring.score import Observer, score_archive
 

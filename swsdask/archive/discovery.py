@@ -28,8 +28,7 @@ from swsdask.archive.tables import (
     write_table,
 )
 from swsdask.archive.versions import DiscoveryManifest, kind_of, opened, table_name
-from swsdask.formats.discovery.classes import ClassFile, read_classes
-from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables
+from swsdask.formats.discovery.corpus import ClassFile, CorpusFiles, CorpusTables, read_classes
 from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import ArchiveError, Problems, counted
 from swsdask.model.layers import Layers

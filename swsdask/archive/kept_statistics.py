@@ -7,7 +7,7 @@ the content hash of the run; KEY the hash of all else that the file depends on (
 bytes, an Arrow file of one row. So what is equal has equal names, writers cannot conflict, and a file that is damaged
 or was cut off is known by its name: it is computed again, and written again.
 
-Merged statistics and the results of systems (`scoring.kept_results`) are kept.
+Merged statistics and the results of systems (`scoring.result_tables`) are kept.
 
 A statistic depends on the rows of a run, the reference, and what it was prepared with. The rules of a reference
 (`model.trials.RULES`) shape only the statistics that follow them; everything else in a reference shapes all. Only
@@ -38,15 +38,14 @@ from swsdask.archive.tables import digest
 from swsdask.archive.versions import KEPT
 from swsdask.model.errors import ArchiveError
 from swsdask.model.trials import RULES, Reference
-from swsdask.statistics.as_arrow import from_arrow, to_arrow
-from swsdask.statistics.statistic import Statistic
+from swsdask.statistics.statistic import Statistic, from_arrow, to_arrow
 
 PACKAGE = Path(__file__).resolve().parents[1]
 OF_READING = ("archive", "formats", "kernels", "model", "places")
 OF_STATISTICS = ("model", "kernels", "alignment", "statistics", "archive")
 OF_RESULTS = (*OF_STATISTICS, "measures", "scoring")
 SOURCES = f"{KEPT}/sources.json"
-"""The file of `archive.known_sources`."""
+"""The file of `archive.sources`."""
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 

@@ -2,7 +2,7 @@
 
     kept/sources.json
 
-For each file that was ingested it has the stamp (`places.listing`), of the resources beside it too, and which systems
+For each file that was ingested it has the stamp (`places.reading`), of the resources beside it too, and which systems
 of which content the file had; for each reference its stamps and its inputs. A file is known if its stamp is the same,
 the archive still has its systems with that content, and whatever else decides what is stored is the same: how the file
 is named and encoded, the settings that shape rows or refuse them, and the sources of the readers. It is no part of a
@@ -36,8 +36,7 @@ from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.resources import resource_places
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.settings import EvaluationSettings
-from swsdask.places.listing import stamps_of
-from swsdask.places.reading import local_path
+from swsdask.places.reading import local_path, stamps_of
 
 _HASH = "hash"
 _ABSENT = "none"

@@ -1,4 +1,4 @@
-"""Leases of writers: how files of a writer at work are distinguished from abandoned ones (`archive.vacuum`).
+"""Leases of writers: how files of a writer at work are distinguished from abandoned ones (`archive.cleaning`).
 
 Every writer has a name, which is part of the names of the files that it writes, and a lease: a file in a folder of its
 own below `temporary`, made before anything else and removed at the end, after the commit. Whoever cleans lists the
@@ -77,7 +77,7 @@ def leased(storage: Storage) -> Iterator[Lease]:
         lease.withdraw()
         raise
     finally:
-        with suppress(ArchiveError):  # After a commit this is no failure; `archive.vacuum` removes what is left.
+        with suppress(ArchiveError):  # After a commit this is no failure; `archive.cleaning` removes what is left.
             storage.remove(lease.folder)
 
 

@@ -116,7 +116,7 @@ def write_whole(path: str, content: pa.Buffer | bytes) -> None:
                 file.write(content)
             return
         except FileNotFoundError:
-            continue  # An empty folder may be removed by `archive.vacuum` before its first file is there.
+            continue  # An empty folder may be removed by `archive.cleaning` before its first file is there.
     raise FileNotFoundError(path)
 
 
@@ -140,7 +140,7 @@ def link_new(path: str, content: bytes) -> bool:
             f"{path}: this file system cannot create a file only if it does not exist: {error}."
         ) from None
     finally:
-        with suppress(OSError):  # The file may be there by its name already; `archive.vacuum` removes this one.
+        with suppress(OSError):  # The file may be there by its name already; `archive.cleaning` removes this one.
             aside.unlink()
     sync(os.path.dirname(path))
     return True

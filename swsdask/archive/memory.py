@@ -20,10 +20,9 @@ from swsdask.formats.files import file_size, noted
 from swsdask.formats.in_memory import Table, TableRun
 from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import ReferenceFiles
-from swsdask.formats.reference.queries import read_queries, spoken_encoding, texts_of
+from swsdask.formats.reference.queries import described, read_queries, spoken_encoding, texts_of
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.tables import read_documents, read_occurrences
-from swsdask.formats.reference.vocabulary import described
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import read_run, split_run
 from swsdask.formats.runs.resources import resources_of_runs

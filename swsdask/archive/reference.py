@@ -6,7 +6,7 @@ Which occurrences are evaluated: those whose first word lies inside one excerpt 
 inclusive (KWSEval). Under `compat = "stdeval"` all occurrences, even in documents that the ECF does not have, or with
 `outside = "drop"` (STDEval -E) those that lie entirely inside one excerpt; under `compat = "mediaeval"` all, on any
 channel and at any time. For document trials only documents of the ECF count. Segment trials under `compat = "kwseval"`:
-`alignment.kwseval_segments`.
+`alignment.segment`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.alignment.document import document_targets
-from swsdask.alignment.kwseval_segments import Spoken, kwseval_segments
-from swsdask.alignment.segment import Spans, segment_targets, tile
+from swsdask.alignment.segment import Spans, Spoken, kwseval_segments, segment_targets, tile
 from swsdask.archive.conditions import OF_RUNS, Divides, Evaluated, available, grouped, is_of_runs, parts
 from swsdask.archive.encode import Codes
 from swsdask.archive.protocols import Archive, FindRule, Run

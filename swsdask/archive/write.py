@@ -2,7 +2,7 @@
 
 Two phases, in memory that does not grow with the runs: rows are read, coded and spilled by bucket of their query; then
 each share of buckets is sorted and written. Free space of about 30 bytes per detection is needed beside the archive
-while it runs. A writer that stops at any moment leaves the version that was there; `archive.vacuum` removes the files
+while it runs. A writer that stops at any moment leaves the version that was there; `archive.cleaning` removes the files
 it left.
 """
 

@@ -21,7 +21,7 @@ from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError
 from swsdask.model.shown_text import styled, visible, without_secrets
 
 COMMANDS = {
-    "demo": ("demo", "Make a synthetic evaluation, score it, write a report."),
+    "demo": ("simulate", "Make a synthetic evaluation, score it, write a report."),
     "score": ("score", "Score runs against a reference, or an archive's own runs."),
     "discover": ("discover", "Score term discovery: classes of fragments."),
     "ingest": ("archives", "Write a reference and runs into an archive."),
@@ -40,12 +40,12 @@ COMMANDS = {
     "history": ("nightly", "Print how the numbers of an archive changed, night by night."),
     "report": ("outputs", "Write report.html from the results of a score."),
     "plot": ("outputs", "Draw DET and other curves as SVG, PDF or PNG."),
-    "measures": ("catalogue", "List the measures, or define one."),
-    "settings": ("catalogue", "List the settings, or explain some."),
-    "presets": ("catalogue", "List the presets, or print one."),
-    "completion": ("catalogue", "Print a script that completes words in bash, zsh or fish."),
+    "measures": ("show", "List the measures, or define one."),
+    "settings": ("show", "List the settings, or explain some."),
+    "presets": ("show", "List the presets, or print one."),
+    "completion": ("show", "Print a script that completes words in bash, zsh or fish."),
     "simulate": ("simulate", "Simulate systems: how measures behave."),
-    "warm-up": ("demo", "Compile the kernels, so that no later command has to."),
+    "warm-up": ("simulate", "Compile the kernels, so that no later command has to."),
 }
 """Every command: the module that holds it, and its short help, so that `--help` need not import it."""
 

@@ -112,7 +112,7 @@ def discover(
 
         click.echo(scores_json(result), nl=False)
     else:
-        from swsdask.render.discovery_text import print_discovery
+        from swsdask.render.text import print_discovery
 
         print_discovery(result)
         if out is not None:

@@ -18,17 +18,20 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.comparison.gates import Gate, failures
-from swsdask.comparison.resampling import DOCUMENTS, bootstrap_weights, left_out_weights, random_signs
 from swsdask.comparison.significance import (
+    DOCUMENTS,
     Exchanged,
     bca_interval,
+    bootstrap_weights,
     holm,
+    left_out_weights,
     max_t,
     p_bootstrap,
     p_randomization,
     p_sign,
     p_wilcoxon,
     percentile_interval,
+    random_signs,
     standard_error,
 )
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling

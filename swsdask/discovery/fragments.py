@@ -24,8 +24,7 @@ import pyarrow as pa
 
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.placing import UNKNOWN, note_unknown, numbers_of, rounding_note, rows_in_order
-from swsdask.formats.discovery.classes import ClassFile, read_classes
-from swsdask.formats.discovery.corpus import CorpusFiles, read_corpus_files
+from swsdask.formats.discovery.corpus import ClassFile, CorpusFiles, read_classes, read_corpus_files
 from swsdask.formats.files import noted
 from swsdask.model.corpus import Corpus, Definition, Fragments
 from swsdask.model.errors import MOST_KEPT, Problems

@@ -2,6 +2,8 @@
 
 One call asks all workers at once. What they run is sent by value, so that it also runs, and reports, where swsdask is
 not installed.
+
+A call with a time limit (`within`) that does not return is left in its own thread.
 """
 
 from __future__ import annotations
@@ -9,7 +11,9 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
 
 from swsdask.model.errors import ClusterError
 
@@ -25,7 +29,7 @@ def looking(places: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> 
     places : sequence of str
         Files, by path or URL, that the worker must see.
     options : mapping
-        The options of stores (`places.options.options`) to reach them with.
+        The options of stores (`places.reading.options`) to reach them with.
 
     Returns
     -------
@@ -42,8 +46,7 @@ def looking(places: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> 
 
         try:
             import swsdask
-            from swsdask.places.options import set_options
-            from swsdask.places.reading import is_file
+            from swsdask.places.reading import is_file, set_options
         except ImportError as error:
             return {"import": str(error)}
         folder = Path(swsdask.__file__).parent
@@ -122,3 +125,41 @@ def _unseen(place: str, reason: str) -> str:
     else:
         remedy = "Put it where all workers see it under the same path, or into a store."
     return f"does not see {place}: {reason}. {remedy}"
+
+
+Returned = TypeVar("Returned")
+
+
+def within(limit_s: float, call: Callable[[], Returned]) -> Returned:
+    """Return what `call` returns.
+
+    A scheduler or worker that is stopped keeps its connections open, so a call to it waits without end.
+
+    Raises
+    ------
+    TimeoutError
+        If the call has not returned after `limit_s` seconds.
+    Exception
+        What the call raises.
+
+    Examples
+    --------
+    >>> within(60, lambda: 2 + 2)
+    4
+    """
+    ended: SimpleQueue[tuple[bool, Returned | Exception]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            ended.put((True, call()))
+        except Exception as error:
+            ended.put((False, error))
+
+    Thread(target=run, daemon=True, name="swsdask call").start()
+    try:
+        returned, value = ended.get(timeout=limit_s)
+    except Empty:
+        raise TimeoutError from None
+    if not returned:
+        raise value  # type: ignore[misc]
+    return value  # type: ignore[return-value]

@@ -26,9 +26,8 @@ from distributed import Client, LocalCluster
 from distributed.security import Security
 from pydantic import BaseModel, ConfigDict, Field, FilePath, model_validator
 
-from swsdask.execution.checks import check_answers, looking
+from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.dask import ANSWER_S
-from swsdask.execution.limits import within
 from swsdask.kernels.compilation import load_kernels
 from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
 from swsdask.places.writing import temporary_folder

@@ -20,11 +20,10 @@ from uuid import uuid4
 import dask
 from distributed import CancelledError, Client, Future, KilledWorker, Worker, WorkerPlugin
 
-from swsdask.execution.checks import check_answers, looking
+from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Tree, execution_error
-from swsdask.execution.limits import within
 from swsdask.model.errors import ClusterError, SwsdaskError, counted
-from swsdask.places.options import options, set_options
+from swsdask.places.reading import options, set_options
 
 RETRIES = 2
 """How often a task that raised is tried again: storage on a network fails now and then."""

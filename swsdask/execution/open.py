@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from swsdask.execution.executor import Executor, Progress, Unseen
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.model.settings import EngineSettings
 
 SMALL = 2_000_000
@@ -35,7 +34,7 @@ def open_executor(
     if name == "serial":
         yield SerialExecutor()
     elif name == "threads":
-        from swsdask.execution.local import ThreadExecutor
+        from swsdask.execution.executor import ThreadExecutor
 
         threads = ThreadExecutor(workers)
         try:

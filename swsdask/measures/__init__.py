@@ -5,24 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 
-from swsdask.measures import ape, det, ece, precision_recall
+from swsdask.measures import prior_curves, threshold_curves
 from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
 from swsdask.measures.calibration import AffineCalibration, PavCalibration, QueryOffset
 from swsdask.measures.cross_entropy import CrossEntropy
-from swsdask.measures.det import DetectionErrorTradeoff
 from swsdask.measures.gap import GeneralisedAveragePrecision
-from swsdask.measures.judged_retrieval import GradedRetrieval, JudgedRetrieval
-from swsdask.measures.losses import TwvLosses
 from swsdask.measures.measure import Curve, Measure, Scored
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.names import with_points
 from swsdask.measures.notes import interpretation, system_notes
 from swsdask.measures.optimum import OptimumTwv
-from swsdask.measures.precision_recall import PrecisionRecall
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.measures.ranked_retrieval import RankedRetrieval
 from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeightedValue, Totals
-from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, SupremumTwv, ThresholdTwv
+from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval, RankedRetrieval
+from swsdask.measures.threshold_curves import DetectionErrorTradeoff, PrecisionRecall
+from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, SupremumTwv, ThresholdTwv, TwvLosses
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import parted
 from swsdask.model.trials import Reference
@@ -103,6 +100,6 @@ def require_judgments(names: Sequence[str] | None, reference: Reference) -> None
 
 def curves(scored: Scored) -> Iterator[Curve]:
     """The curves whose statistics are there: error trade-off, precision and recall, cost and errors over priors."""
-    for kind in (det, precision_recall, ece, ape):
+    for kind in (threshold_curves, prior_curves):
         if scored.has(kind.NEEDS):
             yield from kind.curves(scored)

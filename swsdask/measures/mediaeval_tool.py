@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from swsdask.kernels.trial_list import best_threshold, pooled_shares, summed_cost
+from swsdask.kernels.trials import best_threshold, pooled_shares, summed_cost
 from swsdask.measures.averages import Values
 from swsdask.measures.file_order import NEEDS, TrialList, ascending, trial_list
 from swsdask.measures.measure import Scored

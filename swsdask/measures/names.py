@@ -15,8 +15,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
-from swsdask.measures.judged_retrieval import JudgedRetrieval
-from swsdask.measures.ranked_retrieval import RankedRetrieval
+from swsdask.measures.retrieval import JudgedRetrieval, RankedRetrieval
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import at_level, names_in, parted
 from swsdask.model.retrieval import RELEVANT

@@ -8,8 +8,8 @@ everything.
 
 The sweep of a condition in which imputed trials are accepted too, where the threshold is at their score or below.
 
-Where scores are log-likelihood ratios of all trials, as for error rates over priors (`measures.ape`), an imputed trial
-is decided for like any other.
+Where scores are log-likelihood ratios of all trials, as for error rates over priors (`measures.prior_curves`), an
+imputed trial is decided for like any other.
 
 QUIRK, for TWV under `compat = "mediaeval"` only: MediaEval's tool gives a missing trial the default score and moves the
 threshold over it. Elsewhere TWV accepts a trial that was not given at no threshold.

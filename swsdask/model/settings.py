@@ -29,7 +29,7 @@ from pydantic import (
     model_validator,
 )
 
-from swsdask.model.discovery_settings import DiscoverySettings
+from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.errors import SettingsError, cut
 from swsdask.model.resources import ProcessingLoadSettings
 from swsdask.model.retrieval import AveragePrecisionSettings, GapSettings

@@ -17,7 +17,7 @@ from fsspec.core import url_to_fs
 from swsdask.formats.find import is_glob
 from swsdask.formats.values import system_of_file
 from swsdask.model.errors import InputError, Problem
-from swsdask.places.listing import stamp_of
+from swsdask.places.reading import stamp_of
 
 LOG = logging.getLogger("swsdask.nightly")
 

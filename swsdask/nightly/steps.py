@@ -30,8 +30,7 @@ from swsdask.api.runs import with_runs
 from swsdask.api.scoring import requested
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
-from swsdask.execution.executor import Executor, Progress, Unseen
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import open_executor
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.nights import NEW, REPLACED, SETTINGS, VERSION, Record, Refused

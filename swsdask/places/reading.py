@@ -1,16 +1,34 @@
-"""Files and folders at a path or a URL. Only what lies at a URL needs fsspec, which is imported then.
+"""Files and folders at a path or a URL: reading, lists, stamps, and options of stores.
+
+Only what lies at a URL needs fsspec, which is imported then.
 
 What a storage raises is raised, unless a function says that it is explained.
+
+A stamp says, without a file being read, that it is the one that was read before. It is the size and the ETag of a file,
+or the size and the time of its last change; of a local file also the time at which its state changed, which copying
+with times (`cp -p`, `rsync -t`) does not set back. The time of a change says nothing of a file that was changed just
+before it was listed, for it may be changed again within the same tick of the clock; git's index has the same
+difficulty. Nor does a weak ETag (`W/...`) say that the bytes are the same. `stamps_of` gives such files, and those of
+storages that tell neither, a stamp that is never repeated.
+
+Options of stores, such as an endpoint or credentials, are in fsspec's own configuration, so that one place holds them
+all. fsspec reads it from the environment (`FSSPEC_S3_ENDPOINT_URL=...`, or `FSSPEC_S3` with all as JSON) and from files
+in `~/.config/fsspec`; in Python it is `fsspec.config.conf["s3"]`. Client libraries read their own environment besides,
+such as `AWS_ACCESS_KEY_ID` and `AZURE_STORAGE_CONNECTION_STRING`. Worker processes get this process's
+(`execution.dask`).
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
-from swsdask.model.errors import InputError, Problem
-from swsdask.places.options import remember_all
+from swsdask.model.errors import InputError, Problem, SettingsError
+from swsdask.model.shown_text import remember, without_secrets
 
 Place = str | os.PathLike[str]
 """A path or a URL."""
@@ -137,3 +155,139 @@ def storage_fault(url: str, error: Exception) -> InputError:
         return InputError(Problem(url, None, "a storage that is installed", f"{error}", "Install what that names."))
     found = f"{type(error).__name__}: {error}"
     return InputError(Problem(url, None, "a readable file or folder", found, "Check the path and the access to it."))
+
+
+SETTLED_S = 2.0
+"""The age from which on the time of the last change is trusted: no file system's clock has longer ticks."""
+
+_TAGS = ("ETag", "etag")
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
+_WITHOUT_LISTS = ("http", "https")
+_FEW = 3
+"""So many files of a folder in a store are looked at one by one: the folder may be large."""
+
+
+def stamps_of(files: Iterable[str]) -> dict[str, str]:
+    """Return the stamps of files: of local ones by their state, of a folder in a store by one list.
+
+    Parameters
+    ----------
+    files : iterable of str
+        Paths and URLs.
+
+    Returns
+    -------
+    dict of str to str
+        The stamp of every file that is there.
+
+    Raises
+    ------
+    InputError
+        If a storage cannot be listed.
+    """
+    found: dict[str, str] = {}
+    folders: dict[str, list[str]] = {}
+    for file in dict.fromkeys(files):
+        path = local_path(file)
+        if path is None:
+            folders.setdefault(parted(file)[0], []).append(file)
+        elif os.path.isfile(path):
+            state = os.stat(path)
+            info = {"size": state.st_size, "mtime": state.st_mtime}
+            found[file] = f"{_once_if_young(info)} {state.st_ctime_ns}"
+    for folder, inside in folders.items():
+        try:
+            found.update(_in_store(folder, inside))
+        except Exception as error:
+            raise storage_fault(without_secrets(folder), error) from None
+    return found
+
+
+def _in_store(folder: str, files: list[str]) -> Iterator[tuple[str, str]]:
+    filesystem, _ = file_system(files[0])
+    filesystem.invalidate_cache()
+    protocol, has_folder, _ = folder.partition("://")
+    listed = len(files) > _FEW and bool(has_folder) and "::" not in folder and protocol not in _WITHOUT_LISTS
+    infos = {info["name"].rstrip("/"): info for info in filesystem.ls(file_system(folder)[1])} if listed else {}
+    for file in files:
+        path = file_system(file)[1]
+        try:
+            info = infos.get(path) if listed else filesystem.info(path)
+        except FileNotFoundError:
+            continue
+        if info is not None and info.get("type", "file") == "file":
+            yield file, _once_if_young({} if "::" in file else info)
+
+
+def stamp_of(info: Mapping[str, Any]) -> str:
+    """Return the stamp of a file by what its fsspec file system says of it, however young it is."""
+    tag = _tag(info)
+    changed = _changed(info) if tag is None else tag
+    return f"{info.get('size')} {changed.isoformat() if isinstance(changed, datetime) else changed}"
+
+
+def _once_if_young(info: Mapping[str, Any]) -> str:
+    """The stamp of a file, or one that is never repeated."""
+    changed = _changed(info)
+    at = changed.timestamp() if isinstance(changed, datetime) else changed
+    is_known = isinstance(at, int | float) and at <= time.time() - SETTLED_S
+    return stamp_of(info) if _tag(info) or is_known else f"{stamp_of(info)} at {time.time_ns()}"
+
+
+def _tag(info: Mapping[str, Any]) -> str | None:
+    tag = next((f"{info[name]}" for name in _TAGS if info.get(name)), None)
+    return None if tag is None or tag.startswith("W/") else tag
+
+
+def _changed(info: Mapping[str, Any]) -> Any:
+    return next((info[name] for name in _TIMES if info.get(name) is not None), None)
+
+
+OBJECT_STORES = ("s3", "gs", "abfs")
+"""The protocols of whose stores an option is that names none: Amazon's, Google's, Azure's, under any name."""
+
+
+def set_option(key: str, value: Any) -> None:
+    """Set an option of all object stores, or, where the key begins with a protocol and a dot, of that one's.
+
+    Further dots lead into dictionaries, as in `s3.client_kwargs.region_name`. Raises `SettingsError` where a value is
+    in the place of such a dictionary.
+    """
+    from fsspec import available_protocols
+    from fsspec.config import conf
+
+    first, dot, rest = key.partition(".")
+    names, key = ((first,), rest) if dot and first in available_protocols() else (OBJECT_STORES, key)
+    *parents, last = key.split(".")
+    for name in names:
+        table = conf.setdefault(name, {})
+        for parent in parents:
+            table = table.setdefault(parent, {})
+            if not isinstance(table, dict):
+                raise SettingsError(f"storage option {key}: {parent} holds a value, not further keys.")
+        table[last] = value
+    remember_all()
+
+
+def remember_all() -> None:
+    """Remember the secrets of all options, so that they are struck out of whatever is shown."""
+    from fsspec.config import conf
+
+    remember(conf)
+
+
+def options() -> dict[str, dict[str, Any]]:
+    """The options of all stores, to set them in another process."""
+    from fsspec.config import conf
+
+    return {name: dict(each) for name, each in conf.items() if isinstance(each, Mapping)}
+
+
+def set_options(given: Mapping[str, Mapping[str, Any]]) -> None:
+    """Set what `options` gave in another process; options that are here stay where they are not in it."""
+    if given:
+        from fsspec.config import conf
+
+        for name, each in given.items():
+            conf.setdefault(name, {}).update(each)
+        remember(given)

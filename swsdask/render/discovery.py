@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
-from swsdask.model.discovery_measures import ABOUT, COUNTS, ENDINGS, FAMILIES, SINGLE, WORDS
+from swsdask.model.discovery import ABOUT, COUNTS, ENDINGS, FAMILIES, SINGLE, WORDS
 from swsdask.model.errors import counted
 from swsdask.model.results import Result
 from swsdask.render.pages import TEMPLATES, environment, provenance, script, style

@@ -10,7 +10,7 @@ differ.
 
 Sums go over queries in the order of their ids, the tool's in that of a hash, which the version of Perl gives: with more
 than two queries the last of 15 digits may differ, as may the order of the parameters in the heading. Scores have as
-many decimals as the longest, see `render.nist_alignment`. QUIRK: a standard error is the sample standard deviation over
+many decimals as the longest, see `render.f4de_tables`. QUIRK: a standard error is the sample standard deviation over
 sqrt(n), where the heading says sqrt(n-1); n is the number of all queries, with -inc too. QUIRK: normal deviates are
 those of a rational approximation (Beasley and Springer 1977, algorithm AS 111), 0 and 1 taken as 2.2204e-16 from there.
 """
@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.trials import F64
-from swsdask.render.nist_alignment import decimals, fixed
+from swsdask.render.f4de_tables import decimals, fixed
 
 _COLUMNS = (
     "# 1:score 2:ppndf(PMiss) 3:ppndf(PFA) 4:PMiss 5:PFA 6:TWV 7:ppndf(-2SE(PMiss)) 8:ppndf(-2SE(PFA)) "

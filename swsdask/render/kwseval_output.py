@@ -2,7 +2,7 @@
 
 SYSTEM.sum.txt and .csv have one row over all queries (its -o), SYSTEM.bsum.txt and .csv a row for each query, in the
 order of their ids (-b). Of a result with an alignment, SYSTEM.alignment.csv has a row for each trial and each missed
-target (-c, `render.nist_alignment`), SYSTEM.det.dat the points of the error tradeoff (-d,
+target (-c, `render.f4de_tables`), SYSTEM.det.dat the points of the error tradeoff (-d,
 `render.kwseval_det`), and SYSTEM.cond.sum and .cond.bsum the conditions that the tool has: types of source (-O -B -Y),
 attributes of queries (-q) and patterns of their ids (-T).
 
@@ -25,9 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.results import Result
+from swsdask.render.f4de_tables import Name, TextTable, kwseval_alignment
 from swsdask.render.kwseval_det import kwseval_det
-from swsdask.render.nist_alignment import kwseval_alignment
-from swsdask.render.text_table import Name, TextTable
 
 NEEDED = (
     *("n_queries", "n_target", "n_nontarget", "n_detections", "n_hit", "n_correct_nondetection", "n_false_alarm"),

@@ -2,7 +2,7 @@
 
 SYSTEM.occ.txt is the occurrence report (-A -o, with the summary of -d): a row for each term in the order of their ids,
 totals, means and maxima, of each type of source and of all. SYSTEM.ali.csv is its CSV report (-C,
-`render.nist_alignment`). The numbers are STDEval's under `compat = "stdeval"`.
+`render.f4de_tables`). The numbers are STDEval's under `compat = "stdeval"`.
 
 QUIRK: a term without occurrences has no rates, but its false alarms are listed and totalled.
 """
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.results import Result
-from swsdask.render.nist_alignment import stdeval_alignment
+from swsdask.render.f4de_tables import stdeval_alignment
 
 NEEDED = (
     *("n_queries", "n_target", "n_hit", "n_false_alarm", "n_miss", "occurrence_weighted_value", "p_fa", "p_miss"),

@@ -12,8 +12,7 @@ import pyarrow as pa
 from swsdask.archive.kept_statistics import KeptStatistics, Tally
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
-from swsdask.execution.executor import Executor, Progress, Unseen
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.measures.averages import counts_present_only
 from swsdask.measures.measure import Measure, Scored
 from swsdask.measures.processing_load import ProcessingLoad
@@ -25,8 +24,7 @@ from swsdask.model.trials import Reference
 from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems, check_complete
 from swsdask.scoring.detections import Cells, DetectionSource, some
-from swsdask.scoring.kept_results import KeptResults
-from swsdask.scoring.result_tables import CountedRun
+from swsdask.scoring.result_tables import CountedRun, KeptResults
 from swsdask.scoring.rounds import Found, Tables, count_systems, one_table, score_systems
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic

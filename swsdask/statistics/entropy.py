@@ -106,7 +106,7 @@ class Entropy:
 
     With eta = `Reference.prior_log_odds`: `target` sums softplus(-(s + eta)) over the trials that are mapped to a
     target, whatever their decision, `nontarget` softplus(s + eta) over all others. Every cost is a float64 (see
-    `kernels.softplus`), its sum is exact.
+    `kernels.entropy`), its sum is exact.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()

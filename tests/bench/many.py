@@ -14,8 +14,7 @@ from typing import NamedTuple
 import swsdask as sws
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
-from swsdask.execution.executor import Unseen
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor, Unseen
 from swsdask.execution.open import open_executor
 from swsdask.measures import MEASURES
 from swsdask.model.settings import EngineSettings

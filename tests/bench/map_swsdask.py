@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.settings import build_settings
 from swsdask.scoring.score import score_archive

@@ -23,8 +23,7 @@ from swsdask.nightly.board import board_page
 from swsdask.nightly.history import HISTORY, commit_night, read_history
 from swsdask.nightly.settings import load_nightly
 from swsdask.render.nightly import feed, index, metrics
-from swsdask.simulate.evaluation import SimulatedEvaluation
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import SimulatedEvaluation, write
 from tests.bench.cost import cost
 from tests.bench.data import Data, Shape, SimulatedRun
 from tests.bench.scoring import settings

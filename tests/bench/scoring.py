@@ -9,7 +9,7 @@ from swsdask.alignment.trials import trial_columns
 from swsdask.archive import cells
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.settings import Settings, build_settings, load_preset
 from swsdask.scoring.score import score_archive

@@ -29,8 +29,7 @@ from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
 from swsdask.execution.clusters import QUIET
 from swsdask.execution.dask import DaskExecutor
-from swsdask.execution.executor import Executor
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import Executor, SerialExecutor
 from swsdask.execution.open import open_executor
 from swsdask.measures import select
 from swsdask.model.settings import EngineSettings

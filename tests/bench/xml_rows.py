@@ -9,8 +9,7 @@ from swsdask.archive.fragments import as_table
 from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS
-from swsdask.simulate.evaluation import SimulatedEvaluation
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import SimulatedEvaluation, write
 from tests.bench.cost import cost
 from tests.bench.data import SEED, Data
 from tests.bench.in_lxml import read_with_lxml

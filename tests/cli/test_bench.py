@@ -11,8 +11,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.api.benchmarking import PHASES
-from swsdask.simulate.evaluation import simulate
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.systems import SYSTEMS
 from tests.cli.conftest import Outcome
 

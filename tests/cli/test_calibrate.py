@@ -14,8 +14,7 @@ import pytest
 import swsdask as sws
 from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import Problems
-from swsdask.simulate.evaluation import simulate
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import simulate, write
 from tests.cli.conftest import RUN, Files, Outcome, long_form
 
 Call = Callable[..., Outcome]

@@ -10,7 +10,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.measures import MEASURES
-from swsdask.model.discovery_measures import DISCOVERY
+from swsdask.model.discovery import DISCOVERY
 from swsdask.model.settings import Settings
 from tests.cli.conftest import Outcome
 

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from swsdask.model.comparison import DIFFERENCES, INTERVALS
-from swsdask.simulate.evaluation import simulate
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.systems import SYSTEMS
 from tests.cli.conftest import Outcome
 

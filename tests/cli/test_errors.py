@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from swsdask.simulate.evaluation import simulate
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.systems import SYSTEMS
 from tests.cli.conftest import Outcome
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor
 from swsdask.model.results import GapStudy
 from swsdask.render.gap_study import numbers, page
 from swsdask.simulate.gap_study import study

@@ -11,7 +11,7 @@ import pytest
 
 from swsdask.cli.simulate import compare
 from swsdask.comparison import interval_study
-from swsdask.execution.local import SerialExecutor, ThreadExecutor
+from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.model.comparison import CoverageStudy
 from swsdask.render.interval_study import page, study_json
 from tests.cli.conftest import Outcome

@@ -11,7 +11,7 @@ import fsspec.config
 import pytest
 
 from swsdask.model.errors import SettingsError
-from swsdask.places.options import options, set_option, set_options
+from swsdask.places.reading import options, set_option, set_options
 from tests.cli.conftest import Files, Outcome
 from tests.whole_flow import content, flow, names, put
 

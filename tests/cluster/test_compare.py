@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import swsdask as sws
-from swsdask.simulate.evaluation import simulate
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.systems import SYSTEMS
 from tests.replicates import write_turned
 

@@ -10,7 +10,7 @@ import pytest
 
 from swsdask.discovery.score import FragmentSource
 from swsdask.execution.dask import DaskExecutor
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor
 from swsdask.model.corpus import DEFAULT_READINGS, Definition, Readings
 from swsdask.model.errors import ExecutionError
 from tests.cluster import cells

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swsdask.execution.dask import DaskExecutor
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor
 from swsdask.simulate.gap_study import study
 
 pytestmark = pytest.mark.cluster

@@ -12,7 +12,7 @@ import fsspec
 import pytest
 
 from swsdask.execution.dask import DaskExecutor
-from swsdask.execution.local import SerialExecutor, ThreadExecutor
+from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.measures import select
 from swsdask.measures.averages import Values
 from swsdask.measures.measure import Scored

@@ -17,7 +17,7 @@ import pytest
 import swsdask as sws
 from swsdask.api.writing import measures_of_tool
 from swsdask.cli import main
-from swsdask.execution.local import ThreadExecutor
+from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import SettingsError
 from tests.conformance.test_kwseval_cases import CASES
 

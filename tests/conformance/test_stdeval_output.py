@@ -15,7 +15,7 @@ import pytest
 import swsdask as sws
 from swsdask.api.writing import measures_of_tool
 from swsdask.cli import main
-from swsdask.execution.local import ThreadExecutor
+from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import SettingsError
 from swsdask.model.results import ALIGNMENT
 from swsdask.render.stdeval_output import Evaluated, occurrence_report

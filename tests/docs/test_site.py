@@ -13,7 +13,7 @@ from xml.dom.minidom import parseString
 import pytest
 
 import swsdask as sws
-from swsdask.model.discovery_measures import DISCOVERY
+from swsdask.model.discovery import DISCOVERY
 from swsdask.model.measures import TABLE
 from swsdask.model.settings import preset_names
 from tests.documented import ROOT, run, run_page

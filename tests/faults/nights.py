@@ -31,8 +31,7 @@ from swsdask.archive.store import open_archive
 from swsdask.nightly.lease import BusyError
 from swsdask.nightly.settings import load_nightly
 from swsdask.nightly.steps import run_night
-from swsdask.simulate.evaluation import NIGHTLY_SETTINGS, nights, simulate
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import NIGHTLY_SETTINGS, nights, simulate, write
 
 ON_DISK = ("write_whole", "link_new", "replace", "sync", "remove")
 IN_STORE = ("write_temporary", "write_all", "write_new", "replace", "remove")

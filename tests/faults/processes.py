@@ -27,8 +27,7 @@ import psutil
 
 import swsdask as sws
 from swsdask.render.outputs import read_outputs
-from swsdask.simulate.evaluation import simulate
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import simulate, write
 from tests.faults.samples import HUNG, IDENTICAL, LEFT, MISSED, ORPHANED, REFUSED, SILENT, UNCLEAR
 from tests.faults.slowed import ROUNDS as ROUNDS_SET
 

@@ -86,14 +86,14 @@ MUTANTS = (
     ),
     Mutant(
         "tasks that wait are not cancelled after a failure",
-        "swsdask/execution/local.py",
+        "swsdask/execution/executor.py",
         "                future.cancel()",
         "                pass",
         ("tests/unit/test_execution.py",),
     ),
     Mutant(
         "APE takes the lower of two equally near rungs",
-        "swsdask/measures/ape.py",
+        "swsdask/measures/prior_curves.py",
         "lower = inside & (wanted - below < ",
         "lower = inside & (wanted - below <= ",
         ("tests/unit/test_measures_cross_entropy.py", "-k", "ape_takes"),

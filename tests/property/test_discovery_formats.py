@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.formats.discovery import timed_text
-from swsdask.formats.discovery.classes import read_classes
-from swsdask.formats.discovery.corpus import read_folds
+from swsdask.formats.discovery.corpus import read_classes, read_folds
 from swsdask.formats.files import Lines, tidy
 from swsdask.formats.runs import text as run_text
 from swsdask.formats.values import FormatError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.execution.local import SerialExecutor, ThreadExecutor
+from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.model.corpus import Definition, Readings
 from swsdask.scoring import rounds
 from tests.conftest import examples

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.measures.ece import costs_over_priors
 from swsdask.measures.logistic_fit import ScoreShares, Shares
+from swsdask.measures.prior_curves import costs_over_priors
 
 PRIORS = np.union1d(np.arange(-40, 41) / 4, [-6.906754778648554])
 

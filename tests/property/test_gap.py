@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.execution.executor import Executor, Unseen
-from swsdask.execution.local import SerialExecutor, ThreadExecutor
+from swsdask.execution.executor import Executor, SerialExecutor, ThreadExecutor, Unseen
 from swsdask.measures import interpretation
 from swsdask.measures.gap import GeneralisedAveragePrecision
 from swsdask.measures.measure import Scored

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.execution.local import SerialExecutor, ThreadExecutor
+from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.kernels.onsets import gap_of_lists, ranked_lists
 from swsdask.model.penalty import Penalty, gaussian, rectangular, table, triangular
 from swsdask.model.results import GapStudy

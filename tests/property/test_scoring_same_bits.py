@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.execution.local import SerialExecutor, ThreadExecutor
+from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.model.retrieval import RankRule
 from swsdask.model.trials import Reference
 from swsdask.scoring import detections, rounds

@@ -10,7 +10,7 @@ import pytest
 
 from swsdask.execution.cluster_files import describe
 from swsdask.execution.dask import DaskExecutor
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor
 from swsdask.execution.slurm import SlurmJobs
 from swsdask.scoring import detections
 from tests import engines

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import swsdask as sws
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor
 from tests.cli.conftest import Files, files
 
 __all__ = ["files"]

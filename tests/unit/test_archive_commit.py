@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from swsdask.archive.cleaning import named_files, vacuum
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
-from swsdask.archive.vacuum import named_files, vacuum
 from swsdask.archive.versions import Layout, versions
 from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from swsdask.archive import change
+from swsdask.archive.cleaning import vacuum
 from swsdask.archive.discovery import content_of, ingest_discovery, open_discovery
 from swsdask.archive.store import open_archive
-from swsdask.archive.vacuum import vacuum
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.fragments import build_fragments, read_fragments
 from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_corpus_files

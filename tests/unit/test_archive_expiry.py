@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 import swsdask as sws
-from swsdask.archive.expiry import Version, difference, expire, list_versions
+from swsdask.archive.cleaning import Version, difference, expire, list_versions, vacuum
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
-from swsdask.archive.vacuum import vacuum
 from swsdask.archive.versions import manifest_name, versions
 from swsdask.cli import main
 from swsdask.model.errors import ArchiveError, SettingsError

@@ -19,12 +19,16 @@ import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.comparison.averages import needed_for, query_numbers
 from swsdask.comparison.compare import compare
-from swsdask.comparison.resampling import DOCUMENTS, bootstrap_weights, left_out_weights
-from swsdask.comparison.significance import bca_interval, percentile_interval
+from swsdask.comparison.significance import (
+    DOCUMENTS,
+    bca_interval,
+    bootstrap_weights,
+    left_out_weights,
+    percentile_interval,
+)
 from swsdask.model.comparison import Resampling
 from swsdask.model.results import SCORES, Result
-from swsdask.simulate.evaluation import simulate
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.systems import SYSTEMS
 from tests.replicates import write_drawn_documents, write_replicate, write_turned
 from tests.results import MANIFEST

@@ -10,7 +10,7 @@ import pytest
 
 from swsdask.cli import cli
 from swsdask.cli.options import explicit_settings
-from swsdask.model.discovery_settings import DiscoverySettings
+from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.settings import build_settings, load_preset
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")

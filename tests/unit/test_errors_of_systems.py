@@ -16,8 +16,7 @@ import pytest
 import swsdask as sws
 from swsdask.model.listening import EVENTS, WORST_QUERIES
 from swsdask.render.listening import audacity_labels, textgrid, write_errors
-from swsdask.simulate.evaluation import simulate
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.systems import SYSTEMS
 from swsdask.statistics.errors import KEPT, HighestFalseAlarms
 

@@ -10,8 +10,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from swsdask.execution.executor import TASKS_AHEAD, Executor, execution_error
-from swsdask.execution.local import SerialExecutor, ThreadExecutor
+from swsdask.execution.executor import TASKS_AHEAD, Executor, SerialExecutor, ThreadExecutor, execution_error
 from swsdask.model.errors import ExecutionError, InputError, Problem
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.execution.checks import check_answers, looking
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor
 from swsdask.model.errors import ClusterError
 
 OWN = looking((), {})()

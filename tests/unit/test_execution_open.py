@@ -5,7 +5,7 @@ import pytest
 from swsdask.execution import open as opening
 from swsdask.execution.cluster_files import describe
 from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
-from swsdask.execution.local import SerialExecutor, ThreadExecutor
+from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.execution.open import SMALL, open_executor
 from swsdask.model.errors import ClusterError, SettingsError
 from swsdask.model.settings import EngineSettings, conf_directory

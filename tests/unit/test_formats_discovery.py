@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from swsdask.formats.discovery.classes import read_classes
 from swsdask.formats.discovery.corpus import (
     CorpusFiles,
     read_alignment,
+    read_classes,
     read_corpus_files,
     read_folds,
     read_speakers,

@@ -15,8 +15,8 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.tables import digest
 from swsdask.archive.versions import KEPT
 from swsdask.model.errors import ArchiveError
-from swsdask.scoring import kept_results, score
-from swsdask.scoring.kept_results import MOST
+from swsdask.scoring import result_tables, score
+from swsdask.scoring.result_tables import MOST
 from swsdask.statistics.counts import Counts
 from tests.engines import Apart
 from tests.unit.test_kept_statistics import DAMAGES, damage_all, forget_results, results, sample
@@ -176,7 +176,7 @@ def test_a_row_that_is_no_result_is_computed_again(archive: Path, row: dict[str,
 
 
 def test_results_of_other_sources_are_not_used(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_results, "version", lambda packages: "0123456789abcdef")
+    monkeypatch.setattr(result_tables, "version", lambda packages: "0123456789abcdef")
     assert taken(sws.score(archive)) == (0, 2)
 
 

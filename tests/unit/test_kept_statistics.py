@@ -24,8 +24,8 @@ from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import RULES, Reference, Trials
 from swsdask.scoring.detections import rounds
-from swsdask.statistics.as_arrow import from_arrow, to_arrow
 from swsdask.statistics.counts import Counts
+from swsdask.statistics.statistic import from_arrow, to_arrow
 from tests.archives import excerpt, queries, source, tables, words
 from tests.engines import parquet, plain
 from tests.faults.samples import rows

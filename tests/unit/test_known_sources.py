@@ -19,7 +19,7 @@ from swsdask.archive.kept_statistics import SOURCES
 from swsdask.archive.storage import Storage
 from swsdask.formats import files as opening
 from swsdask.model.errors import ArchiveError, InputError
-from swsdask.places import listing
+from swsdask.places import reading
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 
 LONG_AGO = 1_600_000_000
@@ -103,7 +103,7 @@ def test_a_file_that_changes_within_a_tick_of_the_clock_is_read(
     ingest: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch, opened: list[str]
 ) -> None:
     now = LONG_AGO + 1000
-    monkeypatch.setattr(listing.time, "time", lambda: now + 0.5)
+    monkeypatch.setattr(reading.time, "time", lambda: now + 0.5)
     run = folder / "runs/second.kwslist.xml"
     put(run, run_of("second"), now)
     ingest()
@@ -111,7 +111,7 @@ def test_a_file_that_changes_within_a_tick_of_the_clock_is_read(
     opened.clear()
     ingest(replace_runs=True)
     assert {*opened} == {"second.kwslist.xml"}
-    monkeypatch.setattr(listing.time, "time", lambda: now + listing.SETTLED_S)
+    monkeypatch.setattr(reading.time, "time", lambda: now + reading.SETTLED_S)
     ingest()
     opened.clear()
     ingest()
@@ -240,7 +240,7 @@ def test_a_stamp_is_repeated_where_it_says_something(info: dict[str, Any], is_st
     filesystem.pipe_file("/stamped", b"abc")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(filesystem), "info", lambda _, path, **__: {"name": path, "type": "file", **info})
-        one, other = (listing.stamps_of(["memory://stamped"]) for _ in range(2))
+        one, other = (reading.stamps_of(["memory://stamped"]) for _ in range(2))
     assert (one == other) == is_stable
     filesystem.store.clear()
 

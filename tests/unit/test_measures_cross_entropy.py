@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from swsdask.measures import interpretation, system_notes
-from swsdask.measures.ape import Decisions
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy
 from swsdask.measures.logistic_fit import sigmoid
 from swsdask.measures.measure import Scored
+from swsdask.measures.prior_curves import Decisions
 from swsdask.model.settings import weights
 from swsdask.model.trials import Reference
 from swsdask.statistics.moments import Overlap, ZoomedMoments

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from swsdask.measures import MEASURES, curves
-from swsdask.measures.losses import TwvLosses
 from swsdask.measures.measure import Measure, Scored
 from swsdask.measures.sweep import threshold_sweep
+from swsdask.measures.twv import TwvLosses
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Reference
 from tests.worlds import Row, make_reference, numbers, settings, statistics, with_thresholds

@@ -28,7 +28,7 @@ from swsdask.archive import local
 from swsdask.archive import write as write_archive
 from swsdask.archive.storage import Storage
 from swsdask.cli import main
-from swsdask.execution.local import ThreadExecutor
+from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.model.nights import NEW, REPLACED, SETTINGS
 from swsdask.nightly import lease as leases
@@ -38,11 +38,9 @@ from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import BusyError, night_lease
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
-from swsdask.render.history import plot
-from swsdask.render.nightly import feed, index, metrics
+from swsdask.render.nightly import feed, index, metrics, plot
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS as FILE
-from swsdask.simulate.evaluation import nights, simulate
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import nights, simulate, write
 
 DAY = date(2020, 1, 1)
 

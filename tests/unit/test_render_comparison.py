@@ -15,8 +15,7 @@ from swsdask.model.comparison import Comparison
 from swsdask.model.results import SCORES, Result
 from swsdask.render import comparison
 from swsdask.render.comparison import LEVELS, print_comparison
-from swsdask.render.html import page
-from swsdask.render.losses import LISTED
+from swsdask.render.html import LISTED, page
 from swsdask.render.outputs import read_outputs
 from tests.results import made_up, made_up_result, three_systems
 

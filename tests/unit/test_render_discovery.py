@@ -15,8 +15,8 @@ from rich.console import Console
 
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render.discovery import Scores, page, spread_panels
-from swsdask.render.discovery_text import print_discovery
 from swsdask.render.html import page as report
+from swsdask.render.text import print_discovery
 
 FOLDS = (0.2, 0.4)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from swsdask.measures.logistic_fit import ScoreShares, Separation, Shares, fit, sigmoid
-from swsdask.measures.resampling.expansion import TrialCosts, least_costs
+from swsdask.measures.resampling.calibration import TrialCosts, least_costs
 
 ETA = -1.5
 

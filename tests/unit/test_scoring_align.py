@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdask.execution.executor import Unseen
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor, Unseen
 from swsdask.model.errors import ExecutionError
 from swsdask.model.results import ALIGNMENT
 from swsdask.model.trials import Reference, Segments

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from swsdask.execution.executor import Unseen
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor, Unseen
 from swsdask.model.trials import Detections, Reference, Trials
 from swsdask.scoring.score import count_archive
 from swsdask.statistics.ladder import Hits

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.errors import ArchiveError, ExecutionError, InputError
 from swsdask.scoring.detections import CellTask, Round, rounds

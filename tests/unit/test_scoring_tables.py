@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdask.execution.executor import Unseen
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor, Unseen
 from swsdask.measures import MEASURES, select
 from swsdask.measures.averages import Values
-from swsdask.measures.judged_retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.measures.measure import Scored
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
+from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.model.results import CURVES, SCORES, Note, Result, joined
 from swsdask.model.tables import NAMES, coded, places_of, rows_with
 from swsdask.scoring.result_tables import curve_table, named, score_table

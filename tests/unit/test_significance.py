@@ -10,17 +10,19 @@ import pytest
 from scipy import stats
 
 from swsdask.comparison.compare import compare
-from swsdask.comparison.resampling import bootstrap_weights, left_out_weights, random_signs
 from swsdask.comparison.significance import (
     Exchanged,
     bca_interval,
+    bootstrap_weights,
     holm,
+    left_out_weights,
     max_t,
     p_bootstrap,
     p_randomization,
     p_sign,
     p_wilcoxon,
     percentile_interval,
+    random_signs,
     standard_error,
 )
 from swsdask.model.comparison import Resampling

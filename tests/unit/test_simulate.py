@@ -13,8 +13,7 @@ from lxml import etree
 import swsdask as sws
 from swsdask.model import schemas
 from swsdask.model.units import ticks
-from swsdask.simulate.evaluation import SimulatedEvaluation, simulate
-from swsdask.simulate.files import write
+from swsdask.simulate.evaluation import SimulatedEvaluation, simulate, write
 from swsdask.simulate.systems import SYSTEMS
 from tests.detections import DetectionBlocks, detections
 

@@ -21,7 +21,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import write_runs
-from swsdask.execution.local import SerialExecutor
+from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import Settings

@@ -24,7 +24,7 @@ class ReferenceFiles:
 
     They are NIST's files, or `tables` of documents, of occurrences and, if need be, of queries
     (`formats.reference.tables`). A `lexicon` and a `vocabulary` say more of the queries
-    (`formats.reference.vocabulary`).
+    (`formats.reference.queries`).
     """
 
     ecf: str
