@@ -21,6 +21,9 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.measures import TABLE, Description, parted
 from swsdask.model.settings import Settings, conf_directory, preset_names
 
+_SECTION = re.compile(r"^(.+)\n---+\n", re.MULTILINE)
+"""A title with a line below it, in the docstring of a module with measures of several kinds."""
+
 
 @dataclass(frozen=True)
 class SettingDescription:
@@ -76,7 +79,7 @@ def define_measure(name: str) -> str:
     Returns
     -------
     str
-        The definition of its family of measures.
+        The definition of its family of measures, which is a section of the docstring of its module, or all of that.
 
     Raises
     ------
@@ -89,11 +92,15 @@ def define_measure(name: str) -> str:
     >>> "AP = (1/R) sum" in sws.define_measure("map")
     True
     """
-    home = home_of(name)
+    home, own = home_of(name), name
     if not home:
         (family,) = select([name])
-        home = type(family).__module__
-    return inspect.cleandoc(import_module(home).__doc__ or "")
+        home, own = type(family).__module__, parted(name).family
+    whole = inspect.cleandoc(import_module(home).__doc__ or "")
+    _, *parts = _SECTION.split(whole)
+    named = f"`{own}" if own.endswith("@") else f"`{own}`"
+    sections = zip(parts[::2], parts[1::2], strict=True)
+    return next((f"{title}.\n\n{text.strip()}" for title, text in sections if named in text), whole)
 
 
 def describe_measure(name: str) -> Description:
@@ -107,12 +114,11 @@ def describe_measure(name: str) -> Description:
 def families() -> Iterator[tuple[Description, ...]]:
     """The measures that share a definition, in canonical order; those of term discovery come last."""
     rows = {row.name: row for row in TABLE}
-    by_home: dict[str, list[Description]] = {}
-    for family in MEASURES:
-        by_home.setdefault(type(family).__module__, []).extend(rows[name] for name in family.names if name in rows)
-    for row in DISCOVERY:
-        by_home.setdefault(home_of(row.name), []).append(row)
-    yield from (tuple(family) for family in by_home.values() if family)
+    own = [rows[name] for family in MEASURES for name in family.names if name in rows]
+    by_definition: dict[str, list[Description]] = {}
+    for row in (*own, *DISCOVERY):
+        by_definition.setdefault(define_measure(row.name), []).append(row)
+    yield from map(tuple, by_definition.values())
 
 
 def list_settings(name: str = "") -> tuple[SettingDescription, ...]:

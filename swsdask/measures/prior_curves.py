@@ -1,7 +1,7 @@
 """Curves over priors: empirical cross entropy (ECE) and applied probability of error (APE).
 
-Empirical cross entropy over priors (ECE): the information in scores at operating points other than the evaluation's.
-
+Empirical cross entropy (ECE): the information in scores at operating points other than the evaluation's
+--------------------------------------------------------------------------------------------------------
 C_xe (`measures.cross_entropy`, Eq. 43 of the 2013 measures document) in bits as a function of x = logit(P_tar), for
 x = -10, -9.75 .. 10 and for the evaluation's operating point. The threshold of a point is the Bayes threshold -x.
 
@@ -13,8 +13,8 @@ x = -10, -9.75 .. 10 and for the evaluation's operating point. The threshold of 
 Where "ece_actual" lies above "ece_default" the scores do harm. A condition without trials of both classes has no
 curves. (Ramos and Gonzalez-Rodriguez 2013, "Reliable support: measuring calibration of likelihood ratios".)
 
-Applied probability of error over priors (APE): how often decisions at the Bayes threshold are wrong.
-
+Applied probability of error (APE): how often decisions at the Bayes threshold are wrong
+----------------------------------------------------------------------------------------
 At the prior log-odds x = logit(P_tar), with costs of 1, the Bayes threshold for log-likelihood ratios is -x, and the
 error rate there is P_tar P_miss + (1 - P_tar) P_fa. The rates pool the trials of a condition, imputed ones too
 (`measures.cross_entropy`), as C_xe does. x runs over the grid of `measures.prior_curves`.

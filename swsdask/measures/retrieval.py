@@ -1,7 +1,7 @@
 """Measures of ranked retrieval beside precision: those of trec_eval and ir_measures, for binary and graded judgments.
 
-For binary judgments.
-
+Measures of ranked retrieval for binary judgments
+-------------------------------------------------
 Of the ranking of each query, with R targets of which n are retrieved among N trials; t_i is the rank of the i-th target
 that is retrieved. Averaged over the queries that MAP averages (`no_relevant`, `missing` of
 `measures.average_precision`); equal scores are ordered as there. Where that rule gives no order ("group", "expected"),
@@ -28,8 +28,8 @@ num_ret, num_rel, num_rel_ret. Those of ir_measures are read as well (`measures.
 
 Sources: trec_eval 9; Moffat and Zobel, ACM TOIS 2008, for RBP.
 
-Measures of judged documents: graded relevance, judged non-relevance, and what else trec_eval has of judgments.
-
+Measures of judged documents: graded relevance, judged non-relevance, and what else trec_eval has of judgments
+--------------------------------------------------------------------------------------------------------------
 They have numbers where documents are judged (qrels, or occurrences with grades), of the ranking of each query. A
 judgment has a grade g: from 1 on the document is relevant, at 0 it is not, and below 0 it is of the pool that was to be
 judged, but was not. A document without judgment is not of the pool. The measures that take a document as relevant or

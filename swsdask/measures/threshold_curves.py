@@ -1,7 +1,7 @@
 """Curves of a threshold: the detection error trade-off (DET), and precision and recall.
 
-The detection error trade-off: P_miss against P_fa as one threshold moves over all queries.
-
+The detection error trade-off: P_miss against P_fa as one threshold moves over all queries
+------------------------------------------------------------------------------------------
 The vertices of a curve are rejecting everything, accepting the scores >= that of each hit, and accepting everything;
 from one to the next it runs straight. Between two of them only false alarms are added, which a straight line takes as
 spread evenly; every vertex itself is exact. Curves:
@@ -18,8 +18,8 @@ Read off the averaged curve, linearly between vertices:
 - `eer`: the rate at which P_miss = P_fa. NaN if the system never accepts enough for the two to meet.
 - `p_miss@P_FA`: P_miss at each of the settings' `p_fa_points`, the lowest one there; NaN beyond the curve's end.
 
-Precision and recall at thresholds, F1 and its best threshold, and the precision-recall curve.
-
+Precision and recall at thresholds, F1 and its best threshold, and the precision-recall curve
+---------------------------------------------------------------------------------------------
 With H hits among A accepted trials and R targets: precision = H / A, recall = H / R (Eq. 5.1-5.4 of the thesis), and
 F1 = 2 H / (A + R), their harmonic mean. Over all queries the counts are added up first (Eq. 5.5-5.6). Precision is not
 defined (NaN) where nothing is accepted, recall and F1 without targets; F1 of accepting nothing is 0.

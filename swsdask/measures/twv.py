@@ -1,7 +1,7 @@
 """Term-weighted value: actual, maximum, supremum, and at chosen thresholds; and where a system loses.
 
-ATWV: the TWV of the system's own decisions.
-
+ATWV: the TWV of the system's own decisions
+-------------------------------------------
 - `atwv`: Eq. 6 of the 2013 measures document with the errors that the YES/NO decisions make; no threshold is applied,
   so thresholds of the system's own for each query are fine. Per query: 1 - (P_miss(q) + beta P_fa(q)).
 - `actual_threshold`: where one threshold explains the decisions, the middle of the lowest YES and the highest NO score
@@ -13,18 +13,20 @@ QUIRK, under `compat = "kwseval"`: `actual_threshold` is what KWSEval prints as 
 Over all queries it covers those that averages leave out, and is the highest NO score if nothing is YES. Where no
 threshold explains the decisions, KWSEval prints no report at all.
 
-TWV at given thresholds: Eq. 6 of the 2013 measures document with the errors of accepting scores >= theta.
+TWV at given thresholds
+-----------------------
+Eq. 6 of the 2013 measures document with the errors of accepting scores >= theta.
 
 - `twv_bayes`: at the Bayes threshold log(beta) (Eq. 31): what the system reaches if its scores are used as
   log-likelihood ratios, without a threshold of its own. (Eq. 30 accepts scores above it only; here, as everywhere, a
   score equal to the threshold is accepted.)
 - `twv@THETA`: at each of the settings' `thresholds`.
 
-MTWV: the highest TWV that one threshold over all queries gives (2013 measures document, section 2.3).
-
-The maximum is over all distinct scores and over rejecting everything, which has TWV = 0. Lowering the threshold between
-the scores of two hits only adds false alarms, so only the scores of hits are looked at. Of thresholds with exactly
-the same TWV (decided in exact arithmetic) the lowest counts.
+MTWV: the highest TWV that one threshold over all queries gives
+---------------------------------------------------------------
+2013 measures document, section 2.3. The maximum is over all distinct scores and over rejecting everything, which has
+TWV = 0. Lowering the threshold between the scores of two hits only adds false alarms, so only the scores of hits are
+looked at. Of thresholds with exactly the same TWV (decided in exact arithmetic) the lowest counts.
 
 - `mtwv`, and `mtwv_p_miss`, `mtwv_p_fa` at its threshold.
 - `mtwv_threshold`: the smallest accepted score (NIST's convention); inf where rejecting everything is best.
@@ -40,22 +42,23 @@ QUIRK, under `compat = "stdeval"`: where rejecting everything is best, the thres
 QUIRK, under `compat = "mediaeval"`: imputed trials are accepted too where the threshold is low enough, so their score
 is a threshold (`measures.sweep`). Ties are decided in floating point.
 
-STWV: the TWV that would be left if every false alarm and every wrong NO could be avoided (NIST's supremum TWV).
-
-`stwv_p_miss` averages (Eq. 4 of the 2013 measures document) the share of a query's targets that no detection is mapped
-to, whatever its decision; `stwv` = 1 - `stwv_p_miss`. It bounds MTWV and OTWV from above.
+STWV: the TWV that would be left if every false alarm and every wrong NO could be avoided
+-----------------------------------------------------------------------------------------
+NIST's supremum TWV. `stwv_p_miss` averages (Eq. 4 of the 2013 measures document) the share of a query's targets that no
+detection is mapped to, whatever its decision; `stwv` = 1 - `stwv_p_miss`. It bounds MTWV and OTWV from above.
 
 QUIRK, under `compat = "kwseval"`: without trials it is not defined.
 
-The operating point as single numbers.
-
+The operating point as single numbers
+-------------------------------------
 - `beta`: the weight of P_fa in TWV (2013 measures document, Eq. 7; from the data: Eq. 18).
 - `effective_prior`: P_tar = 1 / (1 + beta), the prior that with equal costs is the same application (Eq. 23).
 - `bayes_threshold`: -logit(P_tar) = log(beta), the best threshold for scores that are log-likelihood ratios (Eq. 31).
 
-Where a system loses: the parts of 1 - ATWV, over all queries of a condition.
-
-Each of 1, STWV, OTWV, MTWV and ATWV takes one freedom away from the one before; a part is what that costs.
+Where a system loses: the parts of 1 - ATWV
+-------------------------------------------
+Over all queries of a condition. Each of 1, STWV, OTWV, MTWV and ATWV takes one freedom away from the one before; a part
+is what that costs.
 
 - `loss_not_found` = 1 - STWV: targets that no detection is mapped to.
 - `loss_within_query` = STWV - OTWV: false alarms that score like hits of their own query.
