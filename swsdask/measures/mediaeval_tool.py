@@ -7,10 +7,10 @@ tool's do: a maximum that is 0 can be -1.3322676E-15, and of equal maxima roundi
 - `mediaeval_atwv`: TWV of the decisions. NaN where a query has no non-targets, as the tool divides by their number.
 - `mediaeval_mtwv`, `mediaeval_threshold`: the highest TWV of one threshold, and the largest score that it rejects.
 - `mediaeval_cnxe`; `mediaeval_cnxe_min`: the same after PAV of the whole list, equal scores not pooled.
-- `mediaeval_offset_atwv`, `_mtwv`, `_threshold`: the tool's upper bound of TWV. Each query's scores are moved by minus
-  its best threshold and decided at 0. The scores are those that PAV of the whole list has overwritten, not the
-  system's, and a threshold of -inf or inf can leave NaN, which ranks above all others. Trials are then in the order of
-  queries.
+- `mediaeval_offset_atwv`, `mediaeval_offset_mtwv`, `mediaeval_offset_threshold`: the tool's upper bound of TWV. Each
+  query's scores are moved by minus its best threshold and decided at 0. The scores are those that PAV of the whole list
+  has overwritten, not the system's, and a threshold of -inf or inf can leave NaN, which ranks above all others. Trials
+  are then in the order of queries.
 - `mediaeval_pav_cnxe`: the tool's lower bound of C_nxe, by PAV of each query's list with the prior of all; again of the
   overwritten scores, so those of one block are in file order. `mediaeval_pav_cnxe_min`: after PAV of what comes out.
 - `mediaeval_min_score`, `mediaeval_max_score`: of the scores given for queries with targets. The tool passes over a
