@@ -39,7 +39,8 @@ Settings, in `[evaluation.average_precision]`:
 - `score_dtype`: "float32" rounds scores before they are compared, as tools written in C do.
 - `score_floor`: scores below it count as equal to it (0 in kws-assessment; without it, default, none does).
 - `score_order`: "number" (default), or "text": scores are compared character by character, as in their shortest decimal
-  form, of which 16 characters count (QUIRK): 9.5 precedes 10, and -2 precedes -1.
+  form, of which 16 characters count (QUIRK): 9.5 precedes 10, and -2 precedes -1. QUIRK, with "text": the terms of a
+  query's AP are added one by one, from the first rank, as KWSEval does, not rounded once.
 - `no_relevant`: queries of the condition without targets are left out of MAP ("exclude", default), count as AP = 0
   ("zero"; without trials, as `missing` says), count as AP = 0 if they have trials and are left out if not
   ("zero-if-retrieved"), or make it NaN ("nan"). Whether their trials are in the ranking of all queries is said by the
@@ -53,7 +54,7 @@ refuses a document that a query has twice, and so do we in TREC's files; SimpleK
 event and each of another (not imitated); the others are given events. `compat = "kwseval"` implies the last preset's
 rule: scores are compared as text, of equal ones false alarms come first; with `no_targets = "false_alarms_only"` (its
 -inc) also `no_relevant = "zero"`. Not imitated: the tool compares the texts of the file, so that 0.50 precedes 0.5, and
-1e-1 is greater than 0.5.
+1e-1 is greater than 0.5; it adds the percentages up apart, which decides a decimal that would be a half.
 
 Sources: thesis chapter 5.2 (Eq. 5.1-5.7); McSherry and Najork, ECIR 2008, for expected AP.
 
@@ -90,7 +91,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from swsdask.kernels.sums import highest_behind, rounded_sums
+from swsdask.kernels.sums import highest_behind, rounded_sums, running_sums
 from swsdask.measures.averages import Population, Values
 from swsdask.measures.measure import Scored, kept
 from swsdask.measures.rankings import (
@@ -252,9 +253,10 @@ def expected_area(rankings: Rankings, number: int, options: AveragePrecisionSett
 
 
 def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple[F64, float]:
-    """The sums of hits times precision of every ranking, each rounded once, and the highest precision of the first.
+    """The sums of hits times precision of every ranking, and the highest precision of the first.
 
-    `behind` is the highest precision behind the steps.
+    Each sum is rounded once, but where scores are compared as text (the QUIRK above). `behind` is the highest precision
+    behind the steps.
     """
     precision, before = of.precision, of.before
     if options.interpolation == "max" and len(precision):
@@ -264,7 +266,11 @@ def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple
     height = precision
     if options.integration == "trapezoid":
         height = np.where(np.isnan(before), precision, (before + precision) / 2)
-    return rounded_sums(of.hits * height, of.offsets), behind
+    terms = of.hits * height
+    if options.score_order == "text":
+        ends = np.append(0.0, running_sums(terms, of.offsets))[of.offsets[1:]]
+        return np.where(np.diff(of.offsets) > 0, ends, 0.0), behind
+    return rounded_sums(terms, of.offsets), behind
 
 
 class RankedPrecision:

@@ -5,8 +5,9 @@ and P_fa; P_miss, P_fa and TWV where what scores at least so much is accepted, a
 deviates of P_miss and P_fa two standard errors below and above; then P_miss and P_fa, and TWV, two standard errors
 below and above. With one query there are no standard errors.
 
-With -inc P_fa is averaged over all queries, P_miss over those with targets, and TWV has no standard errors where these
-differ.
+P_miss is averaged over the queries with targets (-inc counts the others too), P_fa over those with a non-target (-g
+may have queries without), and TWV has no standard errors where these are not all. If no query counts there are no
+lines.
 
 Sums go over queries in the order of their ids, the tool's in that of a hash, which the version of Perl gives: with more
 than two queries the last of 15 digits may differ, as may the order of the parameters in the heading. Scores have as
@@ -69,15 +70,17 @@ def kwseval_det(
     order = np.lexsort((score, is_target, query))
     bounds = np.searchsorted((2 * query + is_target)[order], np.arange(2 * len(queries) + 1))
     of_kinds = [score[order[first:last]] for first, last in pairwise(bounds.tolist())]
-    n_target = np.array([[targets[name]] for name in queries])
-    with_targets = n_target[:, 0] > 0
+    n_target = np.array([targets[name] for name in queries], np.float64)[:, np.newaxis]
+    n_nontarget = trials - n_target
+    with_targets, with_nontargets = n_target[:, 0] > 0, n_nontarget[:, 0] != 0
+    every = (with_targets & with_nontargets).all()
     places = decimals(scored["score"])
     for chunk in np.split(thresholds, range(_LINES_AT_ONCE, len(thresholds), _LINES_AT_ONCE)):
         accepted = np.array([len(scores) - np.searchsorted(scores, chunk) for scores in of_kinds], np.float64)
         accepted = accepted.reshape(len(of_kinds), len(chunk))
-        p_fa = accepted[0::2] / (trials - n_target)
+        p_fa = accepted[0::2][with_nontargets] / n_nontarget[with_nontargets]
         p_miss = (n_target - accepted[1::2])[with_targets] / n_target[with_targets]
-        value = 1 - (p_miss + beta * p_fa) if with_targets.all() else np.empty((0, len(chunk)))
+        value = 1 - (p_miss + beta * p_fa) if every else np.empty((0, len(chunk)))
         for number, threshold in enumerate(chunk.tolist()):
             miss, false_alarm, twv = (_Averaged.of(values[:, number], len(queries)) for values in (p_miss, p_fa, value))
             yield _line(fixed(threshold, places), miss, false_alarm, twv, beta)
@@ -108,13 +111,16 @@ class _Averaged:
 def _line(score: str, miss: _Averaged, false_alarm: _Averaged, twv: _Averaged, beta: float) -> str:
     """The line of a score, from P_miss, P_fa and TWV of the queries.
 
-    QUIRK: P_miss of no query has the deviate of 0; that without standard errors has a deviate above if P_fa has some.
+    QUIRK: P_miss of no query has the deviate of 0; its deviate above is that of the mean where it has no standard
+    errors, and none where P_fa has none.
     """
     value = 1 - (miss.mean + beta * false_alarm.mean)
     means = [miss.mean, false_alarm.mean]
     low, high = zip(miss.ends, false_alarm.ends, strict=True)
     rate = 0.0 if math.isnan(miss.mean) else miss.mean
-    above = rate if math.isnan(miss.errors) and not math.isnan(false_alarm.errors) else high[0]
+    above = rate if math.isnan(miss.errors) else high[0]
+    if math.isnan(false_alarm.errors):
+        above = math.nan
     deviates = map(normal_deviate, (rate, false_alarm.mean, *low, above, high[1]))
     of_value = (value - twv.errors, value + twv.errors)
     numbers = [next(deviates), next(deviates), *means, value, *deviates, *low, *high, *of_value]

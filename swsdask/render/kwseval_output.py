@@ -11,7 +11,8 @@ MAPpct). The numbers are KWSEval's under `compat = "kwseval"`.
 
 QUIRK: a query is listed in a condition where the system has a trial of it, and one without any trial in all
 conditions of patterns and sources. QUIRK: with -inc the tool's Optimum columns depend on the order of a hash, see
-`measures.optimum`. QUIRK: its title of the system is always NA.
+`measures.optimum`; without it they do where a query has a target in every segment (-g). QUIRK: such a query, which has
+no P_fa, has 0 there of its decisions, and no supremum. QUIRK: its title of the system is always NA.
 """
 
 from __future__ import annotations
@@ -264,7 +265,8 @@ def _blocks(evaluated: Evaluated, groups: Sequence[Group], *, whole: bool) -> Te
                 continue
             own = group.of_queries.get(query, _NOWHERE)
             of_decisions = _rates(own, "")
-            put(row, title, _counts(own, decided) | {"TWV": of_decisions["TWV"], "PFA": of_decisions["PFA"]})
+            p_fa = "0" if math.isnan(own["p_fa"]) else of_decisions["PFA"]
+            put(row, title, _counts(own, decided) | {"TWV": of_decisions["TWV"], "PFA": p_fa})
             put(row, title, {"PMISS": of_decisions["PMiss"]})
             for measure, heading in _BESTS.items():
                 if whole and measure in overall:
@@ -297,13 +299,16 @@ def _counts(numbers: Numbers, names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _rates(numbers: Numbers, measure: str) -> dict[str, str]:
-    """P_fa, P_miss and TWV of a measure, or of the decisions."""
+    """P_fa, P_miss and TWV of a measure, or of the decisions. Without non-targets no measure has P_fa and TWV."""
     before = f"{measure}_" if measure else ""
-    p_fa = 0.0 if measure == "stwv" else numbers.get(f"{before}p_fa", math.nan)
+    p_fa, value = numbers.get(f"{before}p_fa", math.nan), numbers.get(measure or "atwv", math.nan)
+    if measure == "stwv":
+        p_fa = 0.0 * numbers["p_fa"]
+        value += p_fa
     return {
         "PFA": _number(p_fa, ".5f"),
         "PMiss": _number(numbers.get(f"{before}p_miss", math.nan), "6.3f"),
-        "TWV": _number(numbers.get(measure or "atwv", math.nan), ".4f"),
+        "TWV": _number(value, ".4f"),
     }
 
 

@@ -24,6 +24,7 @@ CASES: dict[str, dict[str, Any]] = {
     "no-yes": {},
     "nothing-found": {},
     "optimum": {},
+    "rounded-precision": {},
     "segments": {"trials": "segment"},
     "segments-order": {"trials": "segment"},
     "text-order": {},

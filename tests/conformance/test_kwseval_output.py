@@ -209,3 +209,20 @@ def test_lines_of_the_error_tradeoff_with_few_targets(own_cases: Path, tmp_path:
     found, expected = (path.read_text().splitlines() for path in (tmp_path / "x.det.dat", folder / "expected.det.dat"))
     assert len(found) == len(expected)
     assert [line for line in found if line[0] != "#"] == [line for line in expected if line[0] != "#"]
+
+
+def test_a_query_is_in_every_segment(own_cases: Path, tmp_path: Path) -> None:
+    """It has no non-target. OTWV depends on the order of a hash in the tool."""
+    folder = own_cases / "kwseval/every-segment"
+    written(folder, {"trials": "segment"}, tmp_path, ["stwv", "map"])
+    for ending in (*BOTH, "det.dat"):
+        assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.{ending}").read_bytes()
+
+
+def test_no_query_has_targets(own_cases: Path, tmp_path: Path) -> None:
+    """The tool writes no lines of the error tradeoff, and stops where MAP is requested."""
+    folder = own_cases / "kwseval/no-targets"
+    written(folder, {}, tmp_path)
+    for ending in BOTH:
+        assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.{ending}").read_bytes()
+    assert {line[0] for line in (tmp_path / "x.det.dat").read_text().splitlines()} == {"#"}
