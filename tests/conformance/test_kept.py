@@ -33,6 +33,8 @@ OWN: dict[str, dict[str, Any]] = {
         f"kwseval/{case}": of_kwseval(OWN_CASES / "kwseval" / case, no_targets="false_alarms_only")
         for case in ("conditions", "inc-conditions", "inc-none", "inc-one")
     },
+    "kwseval/every-segment": of_kwseval(OWN_CASES / "kwseval/every-segment", trials="segment"),
+    "kwseval/no-targets": of_kwseval(OWN_CASES / "kwseval/no-targets"),
     **{
         f"stdeval/{case}": {**of_terms(OWN_CASES / "stdeval" / case, "s.stdlist.xml"), **STDEVAL}
         for case in ("ecf-filter", "source-types", "three-types", "words")
