@@ -271,6 +271,12 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
         all_queries=settings.no_targets == "false_alarms_only",
         language=(archive.queries.schema.metadata or {}).get(b"language", b"").decode(),
         texts={query: kwseval_text(text, settings.text_filters) for query, text in _texts(archive.queries).items()},
+        listed={}
+        if settings.unlisted_queries == "count"
+        else {
+            system: frozenset(_search_times(system, run["files"], archive))
+            for system, run in result.manifest["runs"].items()
+        },
     )
     return partial(write_kwseval_output, _with_texts(result, evaluation), evaluated)
 
@@ -290,14 +296,16 @@ def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[Part]:
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
     documents, ids = archive.documents, archive.queries["query"].to_pylist()
-    attributes = {name for pairs in archive.queries["attributes"].to_pylist() for name, _ in pairs}
+    pairs = {pair for of_query in archive.queries["attributes"].to_pylist() for pair in of_query}
+    attributes = {name for name, _ in pairs}
+    selected = attributes | {f"{name}:{value}" for name, value in pairs}
     whole = speech_seconds(documents, settings.compat)
     parts = {}
     for spec in by:
         keys = spec.split(",")
         of_sources = keys[0].partition(":")[0] == "source_type" not in attributes and len(keys) == 1
         pattern = spec.partition("query_pattern:")[2].removeprefix("^").removesuffix("$")
-        if not of_sources and not pattern and not attributes.issuperset(keys):
+        if not of_sources and not pattern and not selected.issuperset(keys):
             continue
         for condition in build_reference(archive, settings, [[spec] if pattern else keys]).conditions[1:]:
             value = condition.name.partition("=")[2]

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any, Literal
 
 import numpy as np
@@ -37,13 +38,27 @@ _NOT_COUNTED = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, eq=False)
 class _Spoken:
-    """The evaluated occurrences, their columns by name, and what is found on the way to them."""
+    """The evaluated occurrences, their columns by name, and what is found on the way to them.
+
+    `queries`, bool [n_queries], are those that count; all of a run's under `unlisted_queries = "exclude"`.
+    """
 
     codes: Codes
     found: Mapping[str, Any]
     speaker: Sequence[str]
     n_unevaluated: int
     segments: Segments | None
+    queries: Bool
+
+    def of(self, listed: frozenset[str] | None) -> _Spoken:
+        """The same of the queries that a run lists; None: of all."""
+        if listed is None:
+            return self
+        queries = np.array([query in listed for query in self.codes.query_ids], bool)
+        kept = queries[self.found["query"]]
+        found = {name: column[kept] for name, column in self.found.items()}
+        speaker = list(compress(self.speaker, kept.tolist()))
+        return replace(self, found=found, speaker=speaker, queries=queries)
 
 
 def build_reference(
@@ -67,19 +82,26 @@ def build_references(
     apart: bool = False,
 ) -> list[tuple[Reference, list[Run]]]:
     """The references of some runs, as `build_reference`, each with its runs: one for all, unless they say of queries
-    what conditions are made of.
+    what conditions are made of, or which count.
     """
-    if not is_of_runs(archive.queries, by):
+    by_counts, by_lists = is_of_runs(archive.queries, by), settings.unlisted_queries == "exclude"
+    if not (by_counts or by_lists):
         return [(build_reference(archive, settings, by, apart=apart), list(runs))]
     spoken = _spoken(archive, settings)
-    silent = [run.system for run in runs if not _oov_counts(run)]
-    if silent:
+    if by_counts and (silent := [run.system for run in runs if not _oov_counts(run)]):
         raise SettingsError(f"condition key {OF_RUNS!r}: no {OF_RUNS} in the runs of {', '.join(silent)}.")
-    alike: dict[tuple[tuple[str, str], ...], list[Run]] = {}
+    if by_lists and (silent := [run.system for run in runs if not listed_queries(run)]):
+        raise SettingsError(
+            f'unlisted_queries = "exclude": the runs of {", ".join(silent)} are no kwslist or stdlist with lists of '
+            "queries."
+        )
+    alike: dict[tuple[frozenset[tuple[str, str]], frozenset[str] | None], list[Run]] = {}
     for run in runs:
-        alike.setdefault(tuple(sorted(_oov_counts(run).items())), []).append(run)
+        counts = frozenset(_oov_counts(run).items()) if by_counts else frozenset[tuple[str, str]]()
+        alike.setdefault((counts, listed_queries(run) if by_lists else None), []).append(run)
     return [
-        (_reference(archive, spoken, settings, by, dict(counts), apart=apart), same) for counts, same in alike.items()
+        (_reference(archive, spoken.of(listed), settings, by, dict(counts), apart=apart), same)
+        for (counts, listed), same in alike.items()
     ]
 
 
@@ -96,6 +118,12 @@ def _oov_counts(run: Run) -> dict[str, str]:
     return {name.removeprefix(start): value for name, value in run.attributes.items() if name.startswith(start)}
 
 
+def listed_queries(run: Run) -> frozenset[str]:
+    """Return the queries that a run lists, with detections or without; empty where its format has no lists."""
+    of_lists = (name.partition(".") for name in run.attributes)
+    return frozenset(query for name, _, query in of_lists if query and name in ("search_time", OF_RUNS))
+
+
 def _spoken(archive: Archive, settings: EvaluationSettings) -> _Spoken:
     codes = Codes.of(archive.documents, archive.queries, archive.words)
     found, n_unevaluated = _evaluated_occurrences(archive, codes, settings)
@@ -105,13 +133,19 @@ def _spoken(archive: Archive, settings: EvaluationSettings) -> _Spoken:
         segments, segment = _segments(archive, codes, found, speaker, settings)
         if segment is not None:
             found = {name: column[segment >= 0] for name, column in (found | {"segment": segment}).items()}
-    return _Spoken(codes, found, speaker, n_unevaluated, segments)
+    every_query = np.ones(len(codes.query_ids), bool)
+    return _Spoken(codes, found, speaker, n_unevaluated, segments, every_query)
 
 
 def _evaluated(
     archive: Archive, spoken: _Spoken, settings: EvaluationSettings, oov_counts: Mapping[str, str]
 ) -> Evaluated:
-    """Gather what conditions are derived from."""
+    """Gather what conditions are derived from.
+
+    QUIRK, under `compat = "kwseval"`: of a query that a run does not list oov_count is 0.
+    """
+    if oov_counts and settings.compat == "kwseval":
+        oov_counts = dict.fromkeys(spoken.codes.query_ids, "0") | dict(oov_counts)
     n_queries = len(spoken.codes.query_ids)
     one_group = np.zeros(len(spoken.codes.document_ids), np.int16)
     targets = _targets(spoken.found, spoken.segments, one_group, None, (n_queries, 1), settings)
@@ -146,8 +180,8 @@ def _reference(
     conditions = tuple(
         Condition(
             name=part.name,
-            asked=_asked(part.queries, len(targets)),
-            queries=_averaged(part.queries, targets[:, within], settings),
+            asked=spoken.queries & _asked(part.queries, len(targets)),
+            queries=spoken.queries & _averaged(part.queries, targets[:, within], settings),
             groups=within,
             n_trials=trials(within),
             by_query_pattern=part.by_query_pattern,

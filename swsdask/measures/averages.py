@@ -187,7 +187,7 @@ def counts_present_only(settings: EvaluationSettings) -> bool:
 def populations_present(reference: Reference, counts: Counts) -> tuple[Population, ...]:
     """The queries of every condition without those that are absent there, from the counts of one system."""
     there = present(reference, counts)
-    anywhere = np.logical_or.reduce(there, axis=1)
+    anywhere = np.logical_or.reduce(there, axis=1) | ~reference.conditions[0].asked
     return tuple(
         population.of_present(np.logical_or.reduce(there[:, population.condition.groups], axis=1), anywhere)
         for population in populations(reference)

@@ -201,6 +201,9 @@ class EvaluationSettings(_Settings):
         Whether a detection in an unknown document is an error, or outside.
     unknown_queries : {"error", "drop"}
         Whether a detection of an unknown query is an error, or dropped.
+    unlisted_queries : {"count", "exclude"}
+        Whether queries for which a run has no list, not even an empty one, count. Only kwslist and stdlist files have
+        lists.
     no_targets : {"exclude", "false_alarms_only"}
         Whether queries without targets are left out of averages.
     impute : {"min", "error"} or float
@@ -243,6 +246,7 @@ class EvaluationSettings(_Settings):
     outside: Literal["drop", "false_alarm", "error"] = "drop"
     unknown_documents: Literal["error", "outside"] = "error"
     unknown_queries: Literal["error", "drop"] = "error"
+    unlisted_queries: Literal["count", "exclude"] = "count"
     no_targets: Literal["exclude", "false_alarms_only"] = "exclude"
     impute: Literal["min", "error"] | float = "min"
     nonnegative_gamma: bool = False

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -87,7 +87,7 @@ class Evaluated:
 
     `whole` is all of it, `parts` are the conditions that have reports, by title. `segments` says whether trials are
     segments, `all_queries` whether queries without targets count (-inc). `language` is the query list's, `texts` has
-    what was searched by the ids of queries.
+    what was searched by the ids of queries. `listed` are the queries of systems whose reports have only some (-j).
     """
 
     whole: Part
@@ -101,20 +101,28 @@ class Evaluated:
     all_queries: bool
     language: str
     texts: Mapping[str, str]
+    listed: Mapping[str, frozenset[str]]
+
+    def of(self, system: str) -> Evaluated:
+        """The same with the queries of a system's reports."""
+        listed = self.listed.get(system, self.texts)
+        return replace(self, texts={query: text for query, text in self.texts.items() if query in listed})
 
 
-def write_kwseval_output(result: Result, evaluated: Evaluated, directory: Path) -> list[Path]:
+def write_kwseval_output(result: Result, of_systems: Evaluated, directory: Path) -> list[Path]:
     """Write the reports of every system, and its alignment if the result has one; return the paths."""
     paths = []
     scores = result.table
     for system in result.manifest["runs"]:
+        evaluated = of_systems.of(system)
         own_scores = scores.filter(pc.equal(scores["system"], system))
         whole = Group(evaluated.whole, *_numbers(own_scores, evaluated.whole), sorted(evaluated.texts))
         texts = [(ending, iter([text])) for ending, text in kwseval_reports(evaluated, [whole])]
         if result.alignment_table is not None:
             own = result.alignment_table.filter(pc.equal(result.alignment_table["system"], system))
             listed = _listed(own, evaluated)
-            groups = [Group(part, *_numbers(own_scores, part), listed[part.title]) for part in evaluated.parts]
+            parts = [part for part in evaluated.parts if listed[part.title]]
+            groups = [Group(part, *_numbers(own_scores, part), listed[part.title]) for part in parts]
             if groups:
                 of_parts = kwseval_reports(evaluated, groups, whole=False)
                 texts += [(f"cond.{ending}", iter([text])) for ending, text in of_parts]

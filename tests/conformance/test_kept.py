@@ -35,6 +35,7 @@ OWN: dict[str, dict[str, Any]] = {
     },
     "kwseval/every-segment": of_kwseval(OWN_CASES / "kwseval/every-segment", trials="segment"),
     "kwseval/no-targets": of_kwseval(OWN_CASES / "kwseval/no-targets"),
+    "kwseval/unlisted": of_kwseval(OWN_CASES / "kwseval/unlisted", unlisted_queries="exclude"),
     **{
         f"stdeval/{case}": {**of_terms(OWN_CASES / "stdeval" / case, "s.stdlist.xml"), **STDEVAL}
         for case in ("ecf-filter", "source-types", "three-types", "words")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,11 @@ def compare(values: dict[str, float], names: list[str], cells: list[str], with_i
         if name != "-" and cell and not (with_inc and name.startswith("otwv")):
             value = values[name.rstrip("%")] * (100 if name.endswith("%") else 1)
             assert math.isnan(value) if cell in ("NA", "NaN") else as_printed(value, cell) == cell, (name, value, cell)
+
+
+def rows_of_csv(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))[1:]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -108,6 +114,43 @@ def test_inc_puts_a_query_without_trials_into_every_group_of_terms(own_cases: Pa
     for title, cells in expected.items():
         rows = frame[frame["condition"] == groups[title]]
         compare(dict(zip(rows["measure"], rows["value"], strict=True)), SUMMARY + MORE, cells, True)
+
+
+def test_a_query_that_a_run_does_not_list_has_an_oov_count_of_0(own_cases: Path) -> None:
+    """K2, which is spoken: in KWSEval's -w only. Otherwise its count is not known."""
+    folder = own_cases / "kwseval/unlisted"
+    frame = scored(folder, by=["oov_count:0/1"]).scores
+    frame = frame[frame["query"].isna()]
+    expected = {title: cells for title, *cells in rows_of_csv(folder / "expected.oov.cond.sum.csv")}
+    assert expected.keys() == {"IV", "OOV"}
+    for title, condition in (("IV", "oov_count=0"), ("OOV", "oov_count=1+")):
+        own = frame[frame["condition"] == condition]
+        cells = [cell.strip() or "1" for cell in expected[title]]
+        compare(dict(zip(own["measure"], own["value"], strict=True)), SUMMARY, cells, False)
+    files = {"ecf": folder / "ecf.xml", "rttm": folder / "ref.rttm", "queries": folder / "kwlist.xml"}
+    own = sws.score(sws.open(**files), "n_queries", runs=str(folder / "kwslist.xml"), by=["oov_count:0/1"]).scores
+    assert own["value"].tolist() == [3, 1, 1]
+
+
+def test_queries_that_a_run_does_not_list(own_cases: Path, tmp_path: Path) -> None:
+    """Of every run its own, also in an archive; a table has no lists."""
+    folder = own_cases / "kwseval/unlisted"
+    text = (folder / "kwslist.xml").read_text()
+    (tmp_path / "all.xml").write_text(text.replace('kwid="K6"', 'kwid="K2"'))
+    (tmp_path / "table.csv").write_text("query,document,start,duration,score,decision\nK1,a,1.0,0.4,0.9,YES\n")
+    files: dict[str, Any] = {"ecf": folder / "ecf.xml", "rttm": folder / "ref.rttm", "queries": folder / "kwlist.xml"}
+    asked: dict[str, Any] = {"settings": {"evaluation": {"unlisted_queries": "exclude"}}}
+    runs = {"some": str(folder / "kwslist.xml"), "more": str(tmp_path / "all.xml")}
+    wanted = {"some": [2, 4], "more": [3, 6]}
+    sws.ingest(tmp_path / "archive", **files, **asked, runs=runs)
+    for result in (
+        sws.score(sws.open(**files, **asked), ["n_queries", "n_target"], runs=runs),
+        sws.score(tmp_path / "archive", ["n_queries", "n_target"]),
+    ):
+        frame = result.scores[result.scores["query"].isna()]
+        assert {system: rows["value"].tolist() for system, rows in frame.groupby("system")} == wanted
+    with pytest.raises(sws.SettingsError, match="the runs of table are no kwslist or stdlist"):
+        sws.score(sws.open(**files, **asked), "atwv", runs={"table": str(tmp_path / "table.csv")})
 
 
 def test_what_the_reference_repeats_is_noted(own_cases: Path) -> None:

@@ -77,6 +77,26 @@ def test_files_of_conditions(own_cases: Path, tmp_path: Path, kind: str, setting
         assert (tmp_path / f"x.{ending}").read_bytes() == expected.read_bytes()
 
 
+def test_some_values_of_an_attribute(own_cases: Path, tmp_path: Path) -> None:
+    """What the tool selects by -q with a regular expression."""
+    folder = own_cases / "kwseval/conditions"
+    written(folder, {}, tmp_path, by=["L:q", "L:r"])
+    for ending in ("cond.sum.txt", "cond.bsum.txt"):
+        assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.regex.{ending}").read_bytes()
+
+
+@pytest.mark.parametrize("with_inc", [{}, WITH_INC], ids=["targets", "inc"])
+def test_only_the_queries_that_a_run_lists(own_cases: Path, tmp_path: Path, with_inc: dict[str, Any]) -> None:
+    """-j: K2 and K4 are not listed; L-q, which only they have, is no condition."""
+    folder = own_cases / "kwseval/unlisted"
+    written(folder, {"unlisted_queries": "exclude", **with_inc}, tmp_path, by=["L"])
+    for ending in ("sum.txt", "bsum.txt", "cond.sum.txt", "cond.bsum.txt"):
+        expected = folder / f"expected.{'inc.' if with_inc else ''}{ending}"
+        assert (tmp_path / f"x.{ending}").read_bytes() == expected.read_bytes()
+    aligned, expected = tmp_path / "x.alignment.csv", folder / "expected.alignment.csv"
+    assert in_order(aligned.read_text()) == in_order(expected.read_text())
+
+
 def test_conditions_that_the_tool_does_not_have(own_cases: Path, tmp_path: Path) -> None:
     """They are left out; those of several attributes have its title of a joint set."""
     folder = own_cases / "kwseval/conditions"

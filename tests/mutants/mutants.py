@@ -168,4 +168,25 @@ MUTANTS = (
         "False",
         ("tests/unit/test_archive_integrity.py",),
     ),
+    Mutant(
+        "KWSEval does not know the oov_count of a query that a run does not list",
+        "swsdask/archive/reference.py",
+        'dict.fromkeys(spoken.codes.query_ids, "0") | dict(oov_counts)',
+        "dict(oov_counts)",
+        ("tests/conformance/test_kwseval_cases.py",),
+    ),
+    Mutant(
+        "queries that a run does not list count",
+        "swsdask/archive/reference.py",
+        "queries = np.array([query in listed for query in self.codes.query_ids], bool)",
+        "queries = np.ones(len(self.codes.query_ids), bool)",
+        ("tests/conformance/test_kwseval_cases.py",),
+    ),
+    Mutant(
+        "AP in the order of texts is rounded once",
+        "swsdask/measures/average_precision.py",
+        'if options.score_order == "text":',
+        "if False:",
+        ("tests/conformance/test_kwseval_cases.py",),
+    ),
 )
