@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from math import prod
 from typing import Any, ClassVar, Protocol, Self, TypeVar, get_type_hints, runtime_checkable
 
@@ -124,8 +125,14 @@ def _column(name: str, value: Any) -> tuple[pa.Field, pa.Array]:
     return pa.field(name, column.type, metadata=metadata), column
 
 
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """The types of the fields of a statistic: their names are evaluated once, not for every system."""
+    return get_type_hints(kind)
+
+
 def _made(kind: type[Any], row: pa.RecordBatch, path: str, left: set[str]) -> Any:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     values: dict[str, Any] = {}
     for field in fields(kind):
         name, inner = f"{path}{field.name}", hints[field.name]
