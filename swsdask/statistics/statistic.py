@@ -132,7 +132,7 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
 
 
 def _made(kind: type[Any], row: pa.RecordBatch, path: str, left: set[str]) -> Any:
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     for field in fields(kind):
         name, inner = f"{path}{field.name}", hints[field.name]
