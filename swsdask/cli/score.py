@@ -102,7 +102,7 @@ def score(
     --qrels, all arguments are RUNs. Of an archive, RUNs may be the names of systems; without RUNs all are scored.
     """
     import swsdask as sws
-    from swsdask.api.writing import measures_of_tool
+    from swsdask.api.official import measures_of_tool
     from swsdask.cli.progress import progress
 
     if outputs is not None and out is None:

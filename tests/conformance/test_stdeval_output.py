@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
-from swsdask.api.writing import measures_of_tool
+from swsdask.api.official import measures_of_tool
 from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import SettingsError

@@ -1,0 +1,268 @@
+"""The files that official tools write, from a result: what each needs, and its writer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from itertools import compress
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdask.api.opening import Evaluation
+from swsdask.archive.protocols import Archive, FindRule
+from swsdask.model.errors import SettingsError
+from swsdask.model.results import Result
+
+if TYPE_CHECKING:
+    from swsdask.render.kwseval_output import Part
+    from swsdask.render.outputs import Official
+
+
+def measures_of_tool(tool: str | None, names: list[str] | None) -> list[str] | None:
+    """The requested measures (None: all) with those that a tool's files need; its own where none are requested."""
+    if tool == "trec_eval":
+        from swsdask.render import trec_output
+
+        return list(trec_output.OFFICIAL if names is None else dict.fromkeys([*names, *trec_output.NEEDED, "ap"]))
+    if tool == "kwseval":
+        from swsdask.render.kwseval_output import NEEDED, ON_REQUEST
+
+        more = (each for name in names or () for each in ON_REQUEST.get(name, ()))
+        return list(dict.fromkeys([*(names or ()), *NEEDED, *more]))
+    if tool == "stdeval":
+        from swsdask.render.stdeval_output import NEEDED as REPORTED
+
+        return list(dict.fromkeys([*(names or ()), *REPORTED]))
+    if tool == "mediaeval" and names:
+        from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES
+
+        return list(dict.fromkeys([*names, *MEASURES, *TOOL_MEASURES]))
+    return names
+
+
+def official_writer(tool: str, result: Result, evaluation: Evaluation | None) -> Official:
+    """The writer of an official tool's files. Raises `SettingsError` as `write` does."""
+    if tool in _OF_A_RESULT:
+        return _OF_A_RESULT[tool](result)
+    if tool not in _OF_AN_EVALUATION:
+        raise SettingsError(f"no tool {tool!r}: there are {', '.join(sorted({**_OF_A_RESULT, **_OF_AN_EVALUATION}))}.")
+    if evaluation is None:
+        raise SettingsError(f"the files of {tool} need the evaluation that was scored: give evaluation=.")
+    return _OF_AN_EVALUATION[tool](result, evaluation)
+
+
+def _trec_eval(result: Result) -> Official:
+    from swsdask.render.trec_output import write_trec_output
+
+    return partial(write_trec_output, result)
+
+
+def _kwseval(result: Result, evaluation: Evaluation) -> Official:
+    """The writer of KWSEval's reports, for a result with the measures of its summary."""
+    from swsdask.archive.occurrences import kwseval_text
+    from swsdask.archive.reference import build_reference
+    from swsdask.archive.reference_tables import speech_seconds
+    from swsdask.model.settings import weights
+    from swsdask.render.kwseval_output import NEEDED, Evaluated, Part, write_kwseval_output
+
+    settings, archive = evaluation.settings.evaluation, evaluation.archive
+    if settings.trials == "document":
+        raise SettingsError("KWSEval's reports are of occurrences or segments: set trials=virtual or trials=segment.")
+    _require("KWSEval's reports", NEEDED, result)
+    reference = build_reference(archive, settings, [])
+    point = weights(reference, settings)
+    seconds, title = speech_seconds(archive.documents, settings.compat), "Occurrence"
+    if settings.trials == "segment":
+        title = "Segment"
+    evaluated = Evaluated(
+        whole=Part(title, "all", seconds, reference.conditions[0].n_trials),
+        parts=_kwseval_parts(result.manifest["by"], evaluation),
+        trials_per_second=settings.trials_per_second,
+        beta=point.beta,
+        c_fa=point.c_fa,
+        p_target=point.p_target,
+        c_miss=point.c_miss,
+        segments=settings.trials == "segment",
+        all_queries=settings.no_targets == "false_alarms_only",
+        language=(archive.queries.schema.metadata or {}).get(b"language", b"").decode(),
+        texts={query: kwseval_text(text, settings.text_filters) for query, text in _texts(archive.queries).items()},
+        listed={}
+        if settings.unlisted_queries == "count"
+        else {
+            system: frozenset(_search_times(system, run["files"], archive))
+            for system, run in result.manifest["runs"].items()
+        },
+    )
+    return partial(write_kwseval_output, _with_texts(result, evaluation), evaluated)
+
+
+def _texts(queries: pa.Table) -> dict[str, str]:
+    """What was searched, by the ids of queries; an id where occurrences were given without texts."""
+    from swsdask.formats.reference.queries import texts_of
+
+    return {query: text or query for query, text in zip(queries["query"].to_pylist(), texts_of(queries), strict=True)}
+
+
+def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[Part]:
+    """The conditions that KWSEval has reports of, under its titles, in their order."""
+    from swsdask.archive.reference import build_reference
+    from swsdask.archive.reference_tables import speech_seconds
+    from swsdask.render.kwseval_output import Part
+
+    settings, archive = evaluation.settings.evaluation, evaluation.archive
+    documents, ids = archive.documents, archive.queries["query"].to_pylist()
+    pairs = {pair for of_query in archive.queries["attributes"].to_pylist() for pair in of_query}
+    attributes = {name for name, _ in pairs}
+    selected = attributes | {f"{name}:{value}" for name, value in pairs}
+    whole = speech_seconds(documents, settings.compat)
+    parts = {}
+    for spec in by:
+        keys = spec.split(",")
+        of_sources = keys[0].partition(":")[0] == "source_type" not in attributes and len(keys) == 1
+        pattern = spec.partition("query_pattern:")[2].removeprefix("^").removesuffix("$")
+        if not of_sources and not pattern and not selected.issuperset(keys):
+            continue
+        for condition in build_reference(archive, settings, [[spec] if pattern else keys]).conditions[1:]:
+            value = condition.name.partition("=")[2]
+            if of_sources:
+                own = documents.filter(pc.is_in(documents["source_type"], pa.array(value.split("+"))))
+                places = frozenset(zip(own["document"].to_pylist(), own["channel"].to_pylist(), strict=True))
+                part = Part(value, condition.name, speech_seconds(own, settings.compat), condition.n_trials, places)
+            else:
+                title = pattern or " X ".join(each.replace("=", "-", 1) for each in condition.name.split("&"))
+                queries = frozenset(compress(ids, condition.asked))
+                part = Part(title, condition.name, whole, condition.n_trials, None, queries, adopts=bool(pattern))
+            parts[part.title] = part
+    return [parts[title] for title in sorted(parts)]
+
+
+def _stdeval(result: Result, evaluation: Evaluation) -> Official:
+    """The writer of STDEval's reports, for a result with their measures, its alignment and types of source."""
+    from swsdask.archive.reference import build_reference
+    from swsdask.archive.reference_tables import speech_seconds
+    from swsdask.model.settings import weights
+    from swsdask.render.stdeval_output import ALL, NEEDED, TYPES, Evaluated, write_stdeval_output
+
+    settings, archive = evaluation.settings.evaluation, evaluation.archive
+    if settings.trials != "virtual":
+        raise SettingsError("STDEval's reports are of occurrences: set trials=virtual.")
+    _require("STDEval's reports", NEEDED, result)
+    if result.alignment_table is None:
+        raise SettingsError("STDEval's reports need the alignment: score with alignment=True, or --alignment.")
+    documents = archive.documents
+    reference = build_reference(archive, settings, [["source_type"]])
+    point = weights(reference, settings)
+    titles = {condition.name.partition("=")[2].upper() or ALL: condition for condition in reference.conditions}
+    blocks = [title for title in (*TYPES, ALL) if title in titles]
+    if any(titles[title].name not in result.table["condition"].unique().to_pylist() for title in blocks):
+        raise SettingsError("STDEval's reports have a block for each type of source: score by source_type.")
+    kinds = pc.utf8_upper(documents["source_type"])
+    parts = {title: documents if title == ALL else documents.filter(pc.equal(kinds, title)) for title in blocks}
+    places = documents.select(["document", "channel", "source_type"]).to_pylist()
+    evaluated = Evaluated(
+        c_fa=point.c_fa,
+        c_miss=point.c_miss,
+        p_target=point.p_target,
+        trials_per_second=settings.trials_per_second,
+        language=(archive.queries.schema.metadata or {}).get(b"language", b"").decode(),
+        conditions={title: titles[title].name for title in blocks},
+        trials={title: titles[title].n_trials for title in blocks},
+        seconds={title: speech_seconds(part, settings.compat) for title, part in parts.items()},
+        texts=_texts(archive.queries),
+        types={(row["document"], row["channel"]): row["source_type"] for row in places},
+        times={system: _search_times(system, run["files"], archive) for system, run in result.manifest["runs"].items()},
+    )
+    aligned = _with_texts(result, evaluation).alignment_table
+    return partial(write_stdeval_output, result, evaluated, aligned)
+
+
+def _with_texts(result: Result, evaluation: Evaluation) -> Result:
+    """The result whose alignment has numbers as the files spell them, for those that are files."""
+    from swsdask.archive.occurrences import kwseval_units
+    from swsdask.formats.spelling import with_texts
+
+    if result.alignment_table is None:
+        return result
+    settings, held = evaluation.settings.evaluation, {run.system for run in evaluation.archive.runs}
+    runs = {system: run["files"] for system, run in result.manifest["runs"].items() if system not in held}
+    files = evaluation.files
+    rttm = files.rttm if files and not files.tables else None
+    encoding = (evaluation.archive.words.schema.metadata or {}).get(b"encoding", b"utf-8").decode()
+    units = partial(kwseval_units, text_filters=settings.text_filters)
+    words = {
+        row["query"]: next(iter(units(row["text"])), "")
+        for row in evaluation.archive.queries.select(["query", "text"]).to_pylist()
+    }
+    segments = settings.trials == "segment"
+    aligned = with_texts(result.alignment_table, runs, rttm, encoding, None if segments else words, units)
+    return replace(result, alignment_table=aligned)
+
+
+def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[str, float]:
+    """Return the search time of each query that a list of detections gives, as the archive or the file has it."""
+    from swsdask.formats.runs.xml import search_times
+    from swsdask.formats.sniff import Format, sniff
+
+    held = next((run.attributes for run in archive.runs if run.system == system), None)
+    if held is not None:
+        said = {key.partition(".")[2]: value for key, value in held.items() if key.startswith("search_time.")}
+    else:
+        said = {
+            query: time for file in files if sniff(file) == Format.RUN_XML for query, time in search_times(file).items()
+        }
+    return {query: float(value) for query, value in said.items()}
+
+
+def _require(files: str, needed: Iterable[str], result: Result) -> None:
+    missing = set(needed) - set(result.table["measure"].unique().to_pylist())
+    if missing:
+        raise SettingsError(f"{files} need measures that were not requested: {', '.join(sorted(missing))}.")
+
+
+def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
+    """The writer of the lines of MediaEval's tool, for document trials and a result with the numbers that it prints."""
+    from swsdask.formats.reference.files import ReferenceFiles
+    from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES, Loaded, write_mediaeval_output
+
+    settings, archive = evaluation.settings.evaluation, evaluation.archive
+    if settings.trials != "document":
+        raise SettingsError("MediaEval's output is of document trials: set trials=document.")
+    needed = TOOL_MEASURES if settings.compat == "mediaeval" else MEASURES
+    _require("The lines of MediaEval's tool", needed, result)
+    names = evaluation.files or ReferenceFiles("(archive)", "(archive)", "(archive)")
+    occurrences = archive.occurrences(FindRule.of(settings))
+    documents = set(archive.documents["document"].to_pylist())
+    loaded = Loaded(
+        queries=os.path.basename(names.queries or names.rttm),
+        n_queries=archive.queries.num_rows,
+        ecf=os.path.basename(names.ecf),
+        n_excerpts=archive.documents.num_rows,
+        rttm=os.path.basename(names.rttm),
+        n_occurrences=sum(document in documents for document in occurrences["document"].to_pylist()),
+    )
+    return lambda folder: write_mediaeval_output(result, loaded, folder)
+
+
+def _tde(result: Result) -> Official:
+    """The writer of the challenge's files, for a result of `discover` with all measures of its definition."""
+    from swsdask.render.tde_output import write_tde_output
+
+    if result.manifest.get("kind") != "discovery":
+        raise SettingsError("The official files of term discovery are of a result of term discovery.")
+    if result.asked is not None:
+        raise SettingsError("The official files have all measures: request all.")
+    return lambda folder: write_tde_output(result, folder)
+
+
+_OF_A_RESULT: dict[str, Callable[[Result], Official]] = {"tde": _tde, "trec_eval": _trec_eval}
+
+
+_OF_AN_EVALUATION: dict[str, Callable[[Result, Evaluation], Official]] = {
+    "kwseval": _kwseval,
+    "mediaeval": _mediaeval,
+    "stdeval": _stdeval,
+}
