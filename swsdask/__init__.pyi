@@ -40,8 +40,8 @@ from swsdask.archive.store import StoredArchive as StoredArchive
 from swsdask.archive.validate import Report as Report
 from swsdask.archive.verify import Verified as Verified
 from swsdask.calibration.applying import Applied as Applied
-from swsdask.calibration.fitting import CalibrationMethod as CalibrationMethod
 from swsdask.calibration.maps import Calibration as Calibration
+from swsdask.calibration.maps import CalibrationMethod as CalibrationMethod
 from swsdask.execution.executor import Executor as Executor
 from swsdask.execution.executor import Progress as Progress
 from swsdask.execution.open import cluster as cluster

@@ -15,8 +15,7 @@ from swsdask.api.runs import rows_to_score, with_runs, working
 from swsdask.archive.check_runs import check_runs
 from swsdask.archive.reference import build_reference
 from swsdask.calibration.applying import Applied, apply_to_runs
-from swsdask.calibration.fitting import MEASURES, CalibrationMethod, fit
-from swsdask.calibration.maps import Calibration
+from swsdask.calibration.maps import MEASURES, Calibration, CalibrationMethod, fit
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.formats.find import find_runs
 from swsdask.formats.runs.encoding import read_encoding

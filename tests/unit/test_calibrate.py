@@ -16,8 +16,7 @@ from pydantic import ValidationError
 
 from swsdask.archive.protocols import Run
 from swsdask.calibration.applying import apply_to_runs
-from swsdask.calibration.fitting import step_map
-from swsdask.calibration.maps import AffineMap, Calibration, FittedOn, StepMap
+from swsdask.calibration.maps import AffineMap, Calibration, FittedOn, StepMap, step_map
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.write import write_kwslist, write_lists, write_table
 from swsdask.formats.runs.xml import DIALECTS
