@@ -166,10 +166,15 @@ def score_observed(
         apart = observer is not None and observer.apart
         keys = [key.split(",") for key in by]
         references = build_references(archive, settings.evaluation, keys, held, apart=apart)
+        for system, note in _unlisted(references):
+            of_runs[system].append(note)
         reference = references[0][0]
         require_judgments(names, reference)
         if len(references) > 1 and apart:
-            raise SettingsError(f"by {OF_RUNS}: every run has queries of its own, of which documents cannot be drawn.")
+            raise SettingsError(
+                f'Every run has queries of its own, by {OF_RUNS} or unlisted_queries = "exclude": documents cannot be '
+                "drawn."
+            )
         kept: list[KeptStatistics] = []
         results: list[KeptResults] = []
 
@@ -299,6 +304,16 @@ def _query_texts(queries: pa.Table) -> pa.Table | None:
     """The texts of queries as a table of `QUERY_TEXTS`; None if none has one."""
     texts = queries.select(QUERY_TEXTS.names).cast(QUERY_TEXTS)
     return texts if pc.any(pc.not_equal(texts["text"], "")).as_py() else None
+
+
+def _unlisted(references: Iterable[tuple[Reference, Sequence[Run]]]) -> Iterator[tuple[str, Note]]:
+    """Report how many queries are left out because a run does not list them."""
+    for reference, runs in references:
+        left_out = int((~reference.conditions[0].asked).sum())
+        if left_out:
+            said = "Left out because the run does not list them: "
+            note = Note(f"{said}{counted(left_out, 'queries')}.", f"{said}{{}} queries.", left_out)
+            yield from ((run.system, note) for run in runs)
 
 
 def _missing_loads(

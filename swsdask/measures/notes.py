@@ -185,7 +185,8 @@ def _costs(whole: Population, point: Weights, settings: EvaluationSettings) -> I
 
 
 def _left_out(reference: Reference, settings: EvaluationSettings) -> Iterator[str]:
-    without = [reference.query_ids[q] for q in np.flatnonzero(reference.targets.sum(axis=1) == 0)]
+    asked = reference.conditions[0].asked
+    without = [reference.query_ids[q] for q in np.flatnonzero(asked & (reference.targets.sum(axis=1) == 0))]
     if without:
         who = f"{counted(len(without), 'queries')} without target trials ({listed(without)})"
         if settings.no_targets == "false_alarms_only":
