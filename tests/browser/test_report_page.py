@@ -67,9 +67,10 @@ def open_page(text: str, folder: Path, *options: str) -> Opened:
 
 
 def after(script: str, folder: Path, result: Result | None = None) -> str:
-    """What a script that plays the reader finds, as it writes it into the page's title."""
+    """What a script that plays the reader finds, once the page is whole, as it writes it into the page's title."""
+    playing = f"setTimeout(() => {{ document.title = String((() => {{ {script} }})()); }})"
     acted = POLICY.sub("", page(three_systems() if result is None else result)).replace(
-        "</body>", f"<script>document.title = String((() => {{ {script} }})())</script></body>"
+        "</body>", f'<script>addEventListener("load", () => {playing})</script></body>'
     )
     opened = open_page(acted, folder)
     assert opened.console == []
