@@ -55,7 +55,7 @@ class MemoryCell:
 
 @dataclass(frozen=True, eq=False)
 class MemoryArchive:
-    """Implements `archive.base.Archive`. `detections` are every run's rows, all columns, in canonical order."""
+    """Implements `archive.protocols.Archive`. `detections` are every run's rows, all columns, in canonical order."""
 
     tables: ReferenceTables
     runs: tuple[Run, ...]

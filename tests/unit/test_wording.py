@@ -61,3 +61,25 @@ def test_plain_words_are_used() -> None:
     words = re.compile("|".join(rf"(?<![\w{{_.]){word}\b" for word in AVOIDED))
     found = [(file, line, match.group()) for file, line, text in texts() for match in words.finditer(text)]
     assert not found, f"use other words ({AVOIDED}): {found}"
+
+
+def test_modules_that_texts_name_exist() -> None:
+    """`measures.twv`, `archive.protocols.Archive`: a package, a module, and perhaps a name that the module has."""
+    root = Path(swsdask.__file__).parent
+    documents = [root.parent / "ARCHITECTURE.md", root.parent / "CONTRIBUTING.md"]
+    packages = {path.name for path in root.iterdir() if (path / "__init__.py").exists()}
+    missing = []
+    for file in (*root.rglob("*.py"), *documents):
+        for name in re.findall(r"`(?:swsdask\.)?([a-z_]+(?:\.\w+)+)`", file.read_text(encoding="utf-8")):
+            package, module, *rest = name.split(".")
+            if package not in packages or f".{module}" in (".parquet", ".json", ".csv"):
+                continue
+            while rest and (root / package / module).is_dir():
+                package, module = f"{package}/{module}", rest.pop(0)
+            found = next(
+                (p for p in (root / package / f"{module}.py", root / package / module / "__init__.py") if p.exists()),
+                None,
+            )
+            if found is None or (rest and not re.search(rf"\b{rest[0]}\b", found.read_text(encoding="utf-8"))):
+                missing.append((file.name, name))
+    assert missing == []
