@@ -66,7 +66,7 @@ def test_plain_words_are_used() -> None:
 def test_modules_that_texts_name_exist() -> None:
     """`measures.twv`, `archive.protocols.Archive`: a package, a module, and perhaps a name that the module has."""
     root = Path(swsdask.__file__).parent
-    documents = [root.parent / "ARCHITECTURE.md", root.parent / "CONTRIBUTING.md"]
+    documents = [Path(__file__).parents[2] / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md")]
     packages = {path.name for path in root.iterdir() if (path / "__init__.py").exists()}
     missing = []
     for file in (*root.rglob("*.py"), *documents):
