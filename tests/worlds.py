@@ -53,11 +53,15 @@ def make_reference(
     conditions: Mapping[str, tuple[Sequence[bool], Sequence[bool], int]],
     thresholds: Sequence[float] = (),
 ) -> Reference:
-    """`targets` by query and group; conditions by name: (queries, groups, n_trials)."""
+    """`targets` by query and group; conditions by name: (queries that count, groups, n_trials).
+
+    The first condition has the queries without targets as well.
+    """
     n_act = np.array(targets, np.int64)
+    nowhere = n_act.sum(axis=1) == 0
     made = tuple(
-        Condition(name, np.array(q, bool), np.array(q, bool), np.array(g, bool), n)
-        for name, (q, g, n) in conditions.items()
+        Condition(name, np.array(q, bool) | (nowhere & (number == 0)), np.array(q, bool), np.array(g, bool), n)
+        for number, (name, (q, g, n)) in enumerate(conditions.items())
     )
     classes: dict[tuple[int, ...], int] = {}
     class_of = np.full(n_act.shape, -1, np.int32)
