@@ -211,6 +211,9 @@ def _by_size(moves: Sequence[Move]) -> list[Move]:
 
 def _move(move: Move) -> dict[str, Any]:
     difference = move.value - move.was
+    shown = "" if math.isnan(difference) else written(move.measure, difference)
+    if shown.strip("-0.") == "":  # It rounds to zero: neither a sign nor a loss is shown.
+        shown, difference = shown.removeprefix("-"), 0.0
     gain = better(move.measure) * difference
     return {
         "system": move.system,
@@ -218,9 +221,7 @@ def _move(move: Move) -> dict[str, Any]:
         "baseline": move.baseline or "",
         "value": written(move.measure, move.value),
         "was": "" if math.isnan(move.was) else written(move.measure, move.was),
-        "difference": ""
-        if math.isnan(difference)
-        else f"{'+' if difference > 0 else ''}{written(move.measure, difference)}",
+        "difference": f"+{shown}" if difference > 0 else shown,
         "kind": "better" if gain > 0 else "worse" if gain < 0 else "",
         "p": "" if math.isnan(move.p) else f"{move.p:.4f}",
     }

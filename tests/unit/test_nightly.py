@@ -30,7 +30,7 @@ from swsdask.archive.storage import Storage
 from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
-from swsdask.model.nights import NEW, REPLACED, SETTINGS
+from swsdask.model.nights import NEW, REPLACED, SETTINGS, Move
 from swsdask.nightly import lease as leases
 from swsdask.nightly.board import board_page
 from swsdask.nightly.history import History, read_history
@@ -38,6 +38,7 @@ from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import BusyError, night_lease
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
+from swsdask.render import nightly as render_nightly
 from swsdask.render.nightly import feed, index, metrics, plot
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS as FILE
 from swsdask.simulate.evaluation import nights, simulate, write
@@ -605,3 +606,12 @@ def test_nights_that_are_killed_and_nights_of_two_hosts() -> None:
     command = [sys.executable, "-m", "tests.faults.nights", "2", "1"]
     ended = subprocess.run(command, cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "difference", "kind"),
+    [(0.49999, "0.0000", ""), (0.50001, "0.0000", ""), (0.4, "-0.1000", "worse"), (0.6, "+0.1000", "better")],
+)
+def test_a_difference_that_rounds_to_zero_has_no_sign_and_is_no_loss(value: float, difference: str, kind: str) -> None:
+    shown = render_nightly._move(Move("a", REPLACED, "b", "atwv", value, 0.5, math.nan))
+    assert (shown["difference"], shown["kind"]) == (difference, kind)
