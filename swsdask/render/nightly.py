@@ -211,17 +211,15 @@ def _by_size(moves: Sequence[Move]) -> list[Move]:
 
 def _move(move: Move) -> dict[str, Any]:
     difference = move.value - move.was
-    shown = "" if math.isnan(difference) else written(move.measure, difference)
-    if shown.strip("-0.") == "":  # It rounds to zero: neither a sign nor a loss is shown.
-        shown, difference = shown.removeprefix("-"), 0.0
-    gain = better(move.measure) * difference
+    shown = _signed(move.measure, difference)
+    gain = better(move.measure) * difference if shown.startswith(("+", "-")) else 0.0
     return {
         "system": move.system,
         "reason": move.reason,
         "baseline": move.baseline or "",
         "value": written(move.measure, move.value),
         "was": "" if math.isnan(move.was) else written(move.measure, move.was),
-        "difference": f"+{shown}" if difference > 0 else shown,
+        "difference": shown,
         "kind": "better" if gain > 0 else "worse" if gain < 0 else "",
         "p": "" if math.isnan(move.p) else f"{move.p:.4f}",
     }
@@ -378,7 +376,11 @@ def _place(value: float, low: float, high: float, steps: int) -> int:
 
 
 def _signed(measure: str, change: float) -> str:
-    return "" if math.isnan(change) else f"{'+' * (change > 0)}{written(measure, change)}"
+    """A change with its sign, of one that rounds to zero without; "" for none."""
+    text = "" if math.isnan(change) else written(measure, change)
+    if text.strip("-0.") == "":
+        return text.removeprefix("-")
+    return f"{'+' * (change > 0)}{text}"
 
 
 def _console() -> Console:

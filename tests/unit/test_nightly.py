@@ -612,6 +612,12 @@ def test_nights_that_are_killed_and_nights_of_two_hosts() -> None:
     ("value", "difference", "kind"),
     [(0.49999, "0.0000", ""), (0.50001, "0.0000", ""), (0.4, "-0.1000", "worse"), (0.6, "+0.1000", "better")],
 )
-def test_a_difference_that_rounds_to_zero_has_no_sign_and_is_no_loss(value: float, difference: str, kind: str) -> None:
+def test_a_difference_that_rounds_to_zero_has_no_sign_and_is_no_loss(
+    value: float, difference: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     shown = render_nightly._move(Move("a", REPLACED, "b", "atwv", value, 0.5, math.nan))
     assert (shown["difference"], shown["kind"]) == (difference, kind)
+    row = {"system": "a", "date": "2026-11-01", "version": 1, "content": "0" * 16, "signature": "s"}
+    past = [{**row, "night": 1, "value": 0.5}, {**row, "night": 2, "value": value}]
+    render_nightly.print_system(past, "atwv", 2)
+    assert f" {difference} " in capsys.readouterr().out
