@@ -13,7 +13,7 @@ from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import rows_to_score, with_runs, working
 from swsdask.archive.check_runs import check_runs
-from swsdask.archive.reference import build_reference
+from swsdask.archive.reference import build_references
 from swsdask.calibration.applying import Applied, apply_to_runs
 from swsdask.calibration.maps import MEASURES, Calibration, CalibrationMethod, fit
 from swsdask.execution.executor import Executor, Progress, Unseen
@@ -100,7 +100,7 @@ def calibrate(
             raise SettingsError(f"A calibration is fitted on one system; found {', '.join(systems) or 'none'}.")
         held = next(each for each in archive.runs if each.system == systems[0])
         check_runs([held], settings.evaluation)
-        reference = build_reference(archive, settings.evaluation)
+        ((reference, _),) = build_references(archive, settings.evaluation, (), [held])
         ((_, found),) = count_archive(
             archive, systems, reference, families, workers, settings.engine, progress or Unseen()
         )

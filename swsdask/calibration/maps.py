@@ -3,10 +3,10 @@
 Every map rises: it never changes which of two scores is greater.
 
 The fit is from the statistics of a run: the affine map of Eq. 44-45 of the 2013 measures document, or the steps of
-pooled PAV. A map is an error if it cannot be used on other runs. The gamma of an
-affine map must be positive and finite: gamma < 0 reverses the order of scores, gamma = 0 makes all scores equal, and
-gamma is infinite if the classes do not overlap. PAV needs at least two steps. A step with trials of one class only has
-an infinite log-likelihood ratio, which is replaced by the one with half a trial added to either class,
+pooled PAV. A map is an error if it cannot be used on other runs. The gamma of an affine map must be positive and
+finite: gamma < 0 reverses the order of scores, gamma = 0 makes all scores equal, and gamma is infinite if the classes
+do not overlap. PAV needs at least two steps. A step with trials of one class only has an infinite log-likelihood ratio,
+which is replaced by the one with half a trial added to either class,
 
     log((targets + 1/2) / (nontargets + 1/2)) - log(|T_true| / |T_false|),
 

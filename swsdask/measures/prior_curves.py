@@ -45,6 +45,7 @@ from swsdask.kernels import logistic
 from swsdask.kernels.softplus import softplus
 from swsdask.kernels.sums import window_sums
 from swsdask.measures import cross_entropy, sweep
+from swsdask.measures.averages import Population
 from swsdask.measures.calibration import Affine, affine, pooled_blocks
 from swsdask.measures.cross_entropy import Censored, censored
 from swsdask.measures.isotonic import Blocks
@@ -61,15 +62,18 @@ NEEDS: tuple[type[Statistic], ...] = (*cross_entropy.NEEDS, *sweep.NEEDS[1:], Mo
 _GRID = np.arange(-40, 41) / 4
 
 
+def _with_both_classes(scored: Scored) -> Iterator[tuple[Population, Censored, Affine, Blocks]]:
+    """The populations that have curves, each with its trials, its affine map and its isotonic blocks."""
+    for population in scored.populations:
+        trials = censored(scored, population)
+        if trials.defined:
+            yield population, trials, affine(scored, population), pooled_blocks(scored, population)[1]
+
+
 def _cross_entropy(scored: Scored) -> Iterator[Curve]:
     """The four curves of every condition, from the lowest prior to the highest."""
     priors = priors_of(scored.reference.prior_log_odds)
-    for population in scored.populations:
-        trials = censored(scored, population)
-        if not trials.defined:
-            continue
-        fitted = affine(scored, population)
-        _, blocks = pooled_blocks(scored, population)
+    for population, trials, fitted, blocks in _with_both_classes(scored):
         costs = {
             "ece_default": _prior_entropies(scored.reference.prior_log_odds),
             "ece_actual": np.full(len(priors), np.inf) if fitted.infinite else costs_over_priors(fitted.scores, priors),
@@ -204,12 +208,8 @@ class Decisions:
 def _bayes_error(scored: Scored) -> Iterator[Curve]:
     """The curves of every condition, from the lowest prior to the highest."""
     priors = priors_of(scored.reference.prior_log_odds)
-    for population in scored.populations:
-        trials = censored(scored, population)
-        if not trials.defined:
-            continue
-        best = affine(scored, population).best
-        _, blocks = pooled_blocks(scored, population)
+    for population, trials, fitted, blocks in _with_both_classes(scored):
+        best = fitted.best
         least = Decisions.of_blocks(blocks, trials).least(priors)
         given = Decisions.of(with_imputed(threshold_sweep(scored, population), population, trials), trials)
         drawn = {

@@ -202,11 +202,12 @@ class Comparison(Tables):
         for measure in measures:
             rows = sorted(self.intervals_of(condition, measure), key=lambda row: _order(measure, row["value"]))
             tied = self.tied(condition, measure)
-            bold = rows[:1] if tied is None else [row for row in rows if row["system"] in (tied.best, *tied.others)]
+            best = {row["system"] for row in rows if row["value"] == rows[0]["value"]}
+            bold = best if tied is None else {tied.best, *tied.others}
             for row in rows:
                 value, low, high = (written(measure, row[name]) for name in ("value", "low", "high"))
                 text = markup.plain(value if math.isnan(row["low"]) else f"{value} [{low}, {high}]")
-                emphasised = bool(better(measure)) and row in bold
+                emphasised = bool(better(measure)) and row["system"] in bold
                 cells.setdefault(row["system"], {})[measure] = markup.bold(text) if emphasised else text
         headings = ["System", *map(markup.plain, distinct_headings(measures))]
         return [headings, *([markup.plain(s), *(own.get(m, "") for m in measures)] for s, own in cells.items())]

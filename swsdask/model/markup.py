@@ -34,7 +34,8 @@ def _in_markdown(text: str) -> str:
 
 
 def _in_latex(text: str) -> str:
-    return text.translate(_LATEX)
+    """Return the text for a table; a [ at its beginning would be an argument of the row's end before it."""
+    return re.sub(r"^\[", "{[}", text.translate(_LATEX))
 
 
 def _markdown_table(rows: Rows, caption: str) -> str:

@@ -495,6 +495,7 @@ def settings_of(content: bytes, file: str) -> dict[str, Any]:
     """The content of a settings file as a dictionary. Raises `SettingsError` if it is not TOML."""
     try:
         return tomllib.loads(content.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        told = "a number of more digits than can be read" if "digits" in str(error) else error
-        raise SettingsError(f"{file}: not a TOML file: {told}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SettingsError(f"{file}: not a TOML file: {error}") from None
+    except ValueError:  # of int(), which limits digits
+        raise SettingsError(f"{file}: not a TOML file: a number of more digits than can be read") from None

@@ -16,7 +16,7 @@ from pathlib import Path
 import swsdask as sws
 from tests.bench.data import Data, Shape
 from tests.bench.table import Row
-from tests.browser.test_report_page import CHROMIUM, POLICY
+from tests.browser.chromium import CHROMIUM, POLICY
 
 SYSTEMS = (5, 300, 1000)
 ROWS = 5_000

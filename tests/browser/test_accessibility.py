@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.test_report_page import POLICY, open_page
+from tests.browser.chromium import POLICY, open_page
 
 pytestmark = pytest.mark.accessibility
 

@@ -17,7 +17,7 @@ from swsdask.nightly.board import board_page
 from swsdask.nightly.history import HISTORY, History, Night
 from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.render.nightly import index
-from tests.browser.test_report_page import CHROMIUM, POLICY, open_page
+from tests.browser.chromium import CHROMIUM, POLICY, open_page
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
 

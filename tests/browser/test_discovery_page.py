@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swsdask.render.discovery import page
-from tests.browser.test_report_page import CHROMIUM, POLICY, open_page
+from tests.browser.chromium import CHROMIUM, POLICY, open_page
 from tests.unit.test_render_discovery import result
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")

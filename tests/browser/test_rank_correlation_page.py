@@ -12,7 +12,7 @@ from swsdask.comparison.rank_correlation import rank_correlation
 from swsdask.model.leaderboard import board
 from swsdask.model.measures import BALANCED
 from swsdask.render.rank_correlation import page
-from tests.browser.test_report_page import CHROMIUM, POLICY, open_page
+from tests.browser.chromium import CHROMIUM, POLICY, open_page
 from tests.rank_correlations import of_numbers
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")

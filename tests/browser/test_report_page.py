@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,56 +12,10 @@ import pytest
 import swsdask as sws
 from swsdask.model.results import Result
 from swsdask.render.html import page
+from tests.browser.chromium import CHROMIUM, POLICY, open_page
 from tests.results import three_systems
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-CHROMIUM = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
-
-POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
-
-
-@dataclass(frozen=True)
-class Opened:
-    """The page after its script ran, and what the browser's console said."""
-
-    dom: str
-    console: list[str]
-
-
-def open_page(text: str, folder: Path, *options: str) -> Opened:
-    """Open a page with every request but those to files refused, and with further options of the browser."""
-    path = folder / "page.html"
-    path.write_text(text, encoding="utf-8")
-    assert CHROMIUM is not None
-    done = subprocess.run(
-        [
-            CHROMIUM,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--proxy-server=http://127.0.0.1:9",
-            "--proxy-bypass-list=<-loopback>",
-            "--host-resolver-rules=MAP * ~NOTFOUND",
-            f"--user-data-dir={folder / 'profile'}",
-            "--enable-logging=stderr",
-            "--virtual-time-budget=5000",
-            *options,
-            "--dump-dom",
-            path.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return Opened(done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line])
 
 
 def after(script: str, folder: Path, result: Result | None = None) -> str:

@@ -155,6 +155,22 @@ def test_queries_that_a_run_does_not_list(own_cases: Path, tmp_path: Path) -> No
         sws.score(sws.open(**files, **asked), "atwv", runs={"table": str(tmp_path / "table.csv")})
 
 
+def test_a_calibration_is_of_the_queries_that_its_run_lists(own_cases: Path, tmp_path: Path) -> None:
+    """The map is that of a list of queries without them."""
+    folder = own_cases / "kwseval/unlisted"
+    files: dict[str, Any] = {"ecf": folder / "ecf.xml", "rttm": folder / "ref.rttm"}
+    lines = (folder / "kwlist.xml").read_text().splitlines(keepends=True)
+    (tmp_path / "listed.xml").write_text("".join(line for line in lines if "K2" not in line and "K4" not in line))
+    settings: dict[str, Any] = {"evaluation": {"unlisted_queries": "exclude"}}
+    excluded = sws.open(**files, queries=folder / "kwlist.xml", settings=settings)
+    listed, whole = (sws.open(**files, queries=path) for path in (tmp_path / "listed.xml", folder / "kwlist.xml"))
+    one, same, other = (sws.calibrate(each, folder / "kwslist.xml") for each in (excluded, listed, whole))
+    counts = {"n_given_target", "n_imputed_target", "n_given_nontarget", "n_imputed_nontarget"}
+    assert one.map == same.map
+    assert one.fitted_on.model_dump(include=counts) == same.fitted_on.model_dump(include=counts)
+    assert one.map != other.map
+
+
 def test_what_the_reference_repeats_is_noted(own_cases: Path) -> None:
     folder = own_cases / "kwseval/words"
     assert "The reference repeats 1 record of words: compat=kwseval counts them again." in scored(folder).notes

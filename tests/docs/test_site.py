@@ -16,6 +16,7 @@ import swsdask as sws
 from swsdask.model.discovery import DISCOVERY
 from swsdask.model.measures import TABLE
 from swsdask.model.settings import preset_names
+from tests.browser.chromium import CHROMIUM, open_file
 from tests.documented import ROOT, run, run_page
 
 DOCS = ROOT / "docs"
@@ -69,11 +70,9 @@ def test_pages_fetch_nothing(site: Path) -> None:
     assert not re.search(r"url\([\"']?https?:", "".join(p.read_text("utf-8") for p in site.rglob("*.css")))
 
 
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the site is not searched")
 def test_search_finds_pages_from_the_disk(site: Path, tmp_path: Path) -> None:
     """A query is typed as a reader would, in a browser that reaches no network."""
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if browser is None:
-        pytest.skip("no Chromium on this machine: the site is not searched")
     typed = """<script>
       const later = (ms) => new Promise((done) => setTimeout(done, ms));
       (async () => {
@@ -91,23 +90,8 @@ def test_search_finds_pages_from_the_disk(site: Path, tmp_path: Path) -> None:
     shutil.copytree(site, tmp_path / "site")
     page = tmp_path / "site" / "index.html"
     page.write_text(page.read_text(encoding="utf-8").replace("</body>", typed), encoding="utf-8")
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--proxy-server=http://127.0.0.1:9"]
-    done = subprocess.run(
-        [
-            browser,
-            "--headless",
-            *quiet,
-            f"--user-data-dir={tmp_path / 'profile'}",
-            "--virtual-time-budget=15000",
-            "--dump-dom",
-            page.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    title = re.search("<title>(.*?)</title>", done.stdout)
+    opened = open_file(page, "--virtual-time-budget=15000")
+    title = re.search("<title>(.*?)</title>", opened.dom)
     assert title is not None
     assert "howto/compare.html" in title[1].split(",")
 

@@ -348,6 +348,12 @@ def test_documents_drawn_widen_intervals_and_leave_tests_by_query_undefined(file
     assert wider[found.intervals["measure"] == "atwv"].all()
     assert found.differences[["p_randomization", "p_sign", "p_wilcoxon"]].isna().all(axis=None)
     assert found.differences["p_bootstrap"].between(0, 1).all()
+    one = sws.open(files, settings=SETTINGS).archive.queries["query"][0].as_py()
+    pattern = f"query_pattern:^{one}$"
+    found = sws.compare(evaluation, "atwv", runs=runs, by=pattern, resample="documents", replicates=60)
+    of_one = found.intervals[found.intervals["condition"] != "all"]
+    assert len(of_one) > 1
+    assert of_one["standard_error"].notna().all()
 
 
 @pytest.fixture(scope="module")
@@ -467,6 +473,10 @@ def test_tables_for_papers_and_notebooks() -> None:
     assert repr(found) == f"<Comparison: 4 intervals, 6 differences; {found.signature}>"
     with pytest.raises(sws.SettingsError, match="no condition 'oov' was compared"):
         found.to_markdown("oov")
+    beside_c = sws.compare(averaged({"x": THREE["b"], **THREE}), baseline="c", replicates=50)
+    lines = beside_c.to_markdown().splitlines()[2:]
+    assert [line.split(" | ")[0] for line in lines if "**" in line] == ["| b", "| x"]
+    assert "{[}a] & " in sws.compare(averaged({"[a]": THREE["a"]}), replicates=50).to_latex()
 
 
 def test_averages_over_different_queries() -> None:
