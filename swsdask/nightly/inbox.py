@@ -1,5 +1,8 @@
 """Where runs arrive: the files of an inbox, with the system of each and a stamp that changes when the file does.
 
+Of a file that changed within the last tick of the clock no stamp says that it is the same later (`places.reading`), so
+the look waits until it has settled, at most some seconds. Then a night that is done again finds the same stamps.
+
 Only regular files are runs. Whoever may write into an inbox could make a link to any file that the night may read, and
 lines of it would be shown as what was wrong: links are passed over, as are pipes and devices, with a warning each.
 """
@@ -7,7 +10,9 @@ lines of it would be shown as what was wrong: links are passed over, as are pipe
 from __future__ import annotations
 
 import logging
+import math
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +22,7 @@ from fsspec.core import url_to_fs
 from swsdask.formats.find import is_glob
 from swsdask.formats.values import system_of_file
 from swsdask.model.errors import InputError, Problem
-from swsdask.places.reading import stamp_of
+from swsdask.places.reading import settles_in, stamp_of
 
 LOG = logging.getLogger("swsdask.nightly")
 
@@ -26,7 +31,7 @@ _RESOURCES = ".resources.toml"
 
 @dataclass(frozen=True)
 class Arrived:
-    """A file with a run: whose it is, and its size and ETag or time."""
+    """A file with a run: whose it is, and its stamp."""
 
     url: str
     system: str
@@ -85,7 +90,7 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
 
 
 def stamps_of(places: Iterable[str]) -> dict[str, str]:
-    """The stamps of files, and of the files in folders; none at all if one of the places does not tell its own."""
+    """The stamps of files, and of the files in folders; none at all if there is nothing at one of the places."""
     found: dict[str, str] = {}
     for place in places:
         try:
@@ -96,7 +101,7 @@ def stamps_of(places: Iterable[str]) -> dict[str, str]:
             }
         except InputError:
             return {}
-        if not stamps or any(stamp.endswith(" None") for stamp in stamps.values()):
+        if not stamps:
             return {}
         found |= stamps
     return found
@@ -104,11 +109,21 @@ def stamps_of(places: Iterable[str]) -> dict[str, str]:
 
 def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
     """Everything but folders: where it is, how many levels below the entry, and what its file system says of it."""
+    filesystem, root, infos = _found(entry)
+    if wait := max((left for left in map(settles_in, infos.values()) if left < math.inf), default=0.0):
+        time.sleep(wait)
+        filesystem, root, infos = _found(entry)
+    for file, info in infos.items():
+        depth = file.removeprefix(f"{root}/").count("/") if root and file != root else 0
+        yield file if _is_local(filesystem) else filesystem.unstrip_protocol(file), depth, info
+
+
+def _found(entry: str) -> tuple[Any, str, dict[str, Mapping[str, Any]]]:
+    """The file system, the path of the entry in it (empty of a glob), and what it says of everything but folders."""
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
-        local = "file" in filesystem.protocol or filesystem.protocol == "file"
-        strictly = {"on_error": "raise"} if local else {}  # Else folders without permission are passed over.
+        strictly = {"on_error": "raise"} if _is_local(filesystem) else {}  # Else folders without permission are missed.
         if is_glob(entry):
             infos, root = filesystem.glob(path, detail=True, **strictly), ""
         else:
@@ -124,7 +139,8 @@ def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
             "Check the path and its permissions. Nothing was changed.",
         )
         raise InputError(problem) from None
-    for file, info in infos.items():
-        if info.get("type") != "directory":
-            depth = file.removeprefix(f"{root}/").count("/") if root and file != root else 0
-            yield file if local else filesystem.unstrip_protocol(file), depth, info
+    return filesystem, root, {file: info for file, info in infos.items() if info.get("type") != "directory"}
+
+
+def _is_local(filesystem: Any) -> bool:
+    return "file" in filesystem.protocol or filesystem.protocol == "file"

@@ -28,10 +28,13 @@ from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import with_runs
 from swsdask.api.scoring import requested
+from swsdask.archive.known_sources import known_sources
+from swsdask.archive.memory import RunFile
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import open_executor
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.nights import NEW, REPLACED, SETTINGS, VERSION, Record, Refused
 from swsdask.model.settings import build_settings
@@ -59,7 +62,8 @@ def plan_night(asked: NightlyEvaluation) -> list[str]:
     storage = Storage(asked.archive)
     past = read_history(storage)
     news = _news(asked, past)
-    lines = [f"{each.system}: {each.url} is {'changed' if each.url in past.stamps else 'new'}" for each in news]
+    unread = _unread(asked, news)
+    lines = [f"{each.system}: {each.url} is {'changed' if each.url in past.stamps else 'new'}" for each in unread]
     if is_archive(asked.archive):
         due = _due(asked, _opened(asked), past)
         lines += [f"{system}: to be scored, {why}" for system, why in due.items()]
@@ -107,7 +111,8 @@ def run_night(asked: NightlyEvaluation, today: date, progress: Progress | None =
         news = _news(asked, past)
         reference = stamps_of(asked.reference_places.values())
         is_known = bool(reference) and reference.items() <= past.stamps.items() and is_archive(asked.archive)
-        refused = _take_in(asked, news, told, workers, with_reference=not is_known) if news or not is_known else []
+        unread = _unread(asked, news)
+        refused = _take_in(asked, unread, past, told, workers, with_reference=not is_known)
         evaluation = _opened(asked)
         due = _due(asked, evaluation, past)
         known = {(each.url, each.problems) for each in past.refused.values()}
@@ -159,7 +164,20 @@ def _workers(asked: NightlyEvaluation, progress: Progress, stack: ExitStack) -> 
 
 
 def _news(asked: NightlyEvaluation, past: History) -> list[Arrived]:
+    """The files that are not as a night looked into them last."""
     return [each for each in look(asked.inbox, asked.pattern) if past.stamps.get(each.url) != each.stamp]
+
+
+def _unread(asked: NightlyEvaluation, news: Sequence[Arrived]) -> list[Arrived]:
+    """Those of some files that the archive does not know by their stamps.
+
+    It knows what a night ingested that was cut off then, and what was only copied or touched since.
+    """
+    if not news or not is_archive(asked.archive):
+        return list(news)
+    files = {RunFile(each.url, each.system): each for each in news}
+    known = known_sources(Storage(asked.archive), _opened(asked).settings.evaluation, Encoding())
+    return [files[file] for file in known.unknown([*files]) if isinstance(file, RunFile)]
 
 
 def _explicit(asked: NightlyEvaluation) -> dict[str, Any]:
@@ -185,24 +203,37 @@ def _read(asked: NightlyEvaluation) -> Evaluation:
 
 
 def _take_in(
-    asked: NightlyEvaluation, news: Sequence[Arrived], progress: Progress, workers: Workers, *, with_reference: bool
+    asked: NightlyEvaluation,
+    news: Sequence[Arrived],
+    past: History,
+    progress: Progress,
+    workers: Workers,
+    *,
+    with_reference: bool,
 ) -> list[Refused]:
-    """Ingest what arrived. Where that fails, each run is validated alone, and those with problems are set aside.
+    """Ingest what arrived; runs with problems are set aside, and returned.
+
+    What was refused before is validated alone first. Where ingesting the others fails, each of them is.
 
     The reference is read `with_reference` only: then it must be that of the archive.
     """
-    try:
-        _ingest(asked, news, progress, workers, with_reference=with_reference)
-    except InputError:
-        reference = _opened(asked) if is_archive(asked.archive) else _read(asked)
-        refused = [found for arrived in news if (found := _refused(asked, arrived, reference)) is not None]
-        if not refused:
-            raise
-        faulty = {each.url for each in refused}
-        good = [each for each in news if each.url not in faulty]
-        _ingest(asked, good, progress, workers, with_reference=with_reference)
-        return sorted(refused, key=lambda each: each.url)
-    return []
+    refused = _refusals(asked, [each for each in news if each.url in past.refused])
+    good = _without(news, refused)
+    if good or with_reference:
+        try:
+            _ingest(asked, good, progress, workers, with_reference=with_reference)
+        except InputError:
+            more = _refusals(asked, good)
+            if not more:
+                raise
+            _ingest(asked, _without(good, more), progress, workers, with_reference=with_reference)
+            refused += more
+    return sorted(refused, key=lambda each: each.url)
+
+
+def _without(news: Sequence[Arrived], refused: Sequence[Refused]) -> list[Arrived]:
+    faulty = {each.url for each in refused}
+    return [each for each in news if each.url not in faulty]
 
 
 def _ingest(
@@ -226,15 +257,21 @@ SHOWN = 5
 """So many problems of a refused run are kept."""
 
 
-def _refused(asked: NightlyEvaluation, arrived: Arrived, reference: Evaluation) -> Refused | None:
-    """Validate one run, read into memory, by itself; return None if it has no problem."""
-    try:
-        with with_runs(reference, {arrived.system: arrived.url}, SerialExecutor(), None):
-            return None
-    except InputError as error:
-        problems = tuple(str(problem) for problem in error.problems[:SHOWN])
-        LOG.warning("refused: %s", problems[0], extra={"evaluation": asked.name, "system": arrived.system})
-        return Refused(arrived.url, arrived.system, problems, error.total)
+def _refusals(asked: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
+    """Validate each of some runs, read into memory, by itself; return those that have problems."""
+    if not news:
+        return []
+    reference = _opened(asked) if is_archive(asked.archive) else _read(asked)
+    found = []
+    for arrived in news:
+        try:
+            with with_runs(reference, {arrived.system: arrived.url}, SerialExecutor(), None):
+                pass
+        except InputError as error:
+            problems = tuple(str(problem) for problem in error.problems[:SHOWN])
+            LOG.warning("refused: %s", problems[0], extra={"evaluation": asked.name, "system": arrived.system})
+            found.append(Refused(arrived.url, arrived.system, problems, error.total))
+    return found
 
 
 def _due(asked: NightlyEvaluation, evaluation: Evaluation, past: History) -> dict[str, str]:

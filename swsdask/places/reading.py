@@ -8,8 +8,8 @@ A stamp says, without a file being read, that it is the one that was read before
 or the size and the time of its last change; of a local file also the time at which its state changed, which copying
 with times (`cp -p`, `rsync -t`) does not set back. The time of a change says nothing of a file that was changed just
 before it was listed, for it may be changed again within the same tick of the clock; git's index has the same
-difficulty. Nor does a weak ETag (`W/...`) say that the bytes are the same. `stamps_of` gives such files, and those of
-storages that tell neither, a stamp that is never repeated.
+difficulty. Nor does a weak ETag (`W/...`) say that the bytes are the same. Such files, and those of storages that tell
+neither, have a stamp that is never repeated; `settles_in` says for how long.
 
 Options of stores, such as an endpoint or credentials, are in fsspec's own configuration, so that one place holds them
 all. fsspec reads it from the environment (`FSSPEC_S3_ENDPOINT_URL=...`, or `FSSPEC_S3` with all as JSON) and from files
@@ -20,6 +20,7 @@ such as `AWS_ACCESS_KEY_ID` and `AZURE_STORAGE_CONNECTION_STRING`. Worker proces
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import time
@@ -193,8 +194,9 @@ def stamps_of(files: Iterable[str]) -> dict[str, str]:
             folders.setdefault(parted(file)[0], []).append(file)
         elif os.path.isfile(path):
             state = os.stat(path)
-            info = {"size": state.st_size, "mtime": state.st_mtime}
-            found[file] = f"{_once_if_young(info)} {state.st_ctime_ns}"
+            found[file] = stamp_of(
+                {"size": state.st_size, "mtime": state.st_mtime, "created": state.st_ctime, "ino": state.st_ino}
+            )
     for folder, inside in folders.items():
         try:
             found.update(_in_store(folder, inside))
@@ -216,22 +218,24 @@ def _in_store(folder: str, files: list[str]) -> Iterator[tuple[str, str]]:
         except FileNotFoundError:
             continue
         if info is not None and info.get("type", "file") == "file":
-            yield file, _once_if_young({} if "::" in file else info)
+            yield file, stamp_of({} if "::" in file else info)
 
 
 def stamp_of(info: Mapping[str, Any]) -> str:
-    """Return the stamp of a file by what its fsspec file system says of it, however young it is."""
-    tag = _tag(info)
-    changed = _changed(info) if tag is None else tag
-    return f"{info.get('size')} {changed.isoformat() if isinstance(changed, datetime) else changed}"
+    """Return the stamp of a file by what its fsspec file system says of it."""
+    said = _tag(info) or " ".join(map(str, _changed(info)))
+    return f"{info.get('size')} {said}" + (f" at {time.time_ns()}" if settles_in(info) else "")
 
 
-def _once_if_young(info: Mapping[str, Any]) -> str:
-    """The stamp of a file, or one that is never repeated."""
-    changed = _changed(info)
-    at = changed.timestamp() if isinstance(changed, datetime) else changed
-    is_known = isinstance(at, int | float) and at <= time.time() - SETTLED_S
-    return stamp_of(info) if _tag(info) or is_known else f"{stamp_of(info)} at {time.time_ns()}"
+def settles_in(info: Mapping[str, Any]) -> float:
+    """In how many seconds the stamp of a file that does not change begins to be repeated: 0 if it is, inf if never.
+
+    A time that is to come, by more than the clocks of two hosts differ, is not waited for.
+    """
+    if _tag(info) is not None:
+        return 0.0
+    left = max(_changed(info), default=math.inf) + SETTLED_S - time.time()
+    return max(left, 0.0) if left <= 2 * SETTLED_S else math.inf
 
 
 def _tag(info: Mapping[str, Any]) -> str | None:
@@ -239,8 +243,13 @@ def _tag(info: Mapping[str, Any]) -> str | None:
     return None if tag is None or tag.startswith("W/") else tag
 
 
-def _changed(info: Mapping[str, Any]) -> Any:
-    return next((info[name] for name in _TIMES if info.get(name) is not None), None)
+def _changed(info: Mapping[str, Any]) -> list[float]:
+    """When a file was changed, in seconds since 1970, and when the state of a local one was; empty if nothing says."""
+    said = [next((info[name] for name in _TIMES if info.get(name) is not None), None)]
+    if "ino" in info:  # Of local files fsspec calls so the time at which their state changed.
+        said.append(info["created"])
+    times = [at.timestamp() if isinstance(at, datetime) else at for at in said]
+    return [at for at in times if isinstance(at, int | float)]
 
 
 OBJECT_STORES = ("s3", "gs", "abfs")

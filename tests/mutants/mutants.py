@@ -189,4 +189,18 @@ MUTANTS = (
         "if False:",
         ("tests/conformance/test_kwseval_cases.py",),
     ),
+    Mutant(
+        "of a local file only the time of the last change counts",
+        "swsdask/places/reading.py",
+        'if "ino" in info:',
+        "if False:",
+        ("tests/unit/test_known_sources.py", "tests/unit/test_nightly.py"),
+    ),
+    Mutant(
+        "files of an inbox that changed within the tick of the clock are not waited for",
+        "swsdask/nightly/inbox.py",
+        "time.sleep(wait)",
+        "pass",
+        ("tests/unit/test_nightly.py",),
+    ),
 )

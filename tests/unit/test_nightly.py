@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -32,18 +32,32 @@ from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.model.nights import NEW, REPLACED, SETTINGS, Move
 from swsdask.nightly import lease as leases
+from swsdask.nightly import steps
 from swsdask.nightly.board import board_page
 from swsdask.nightly.history import History, read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import BusyError, night_lease
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
+from swsdask.places import reading
 from swsdask.render import nightly as render_nightly
 from swsdask.render.nightly import feed, index, metrics, plot
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS as FILE
 from swsdask.simulate.evaluation import nights, simulate, write
 
 DAY = date(2020, 1, 1)
+
+
+CHANGED = reading._changed
+
+
+@pytest.fixture(scope="module", autouse=True)
+def as_if_not_copied() -> Iterator[None]:
+    """The times at which the state of files changed are not looked at: a copy has others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_changed", lambda info: [info["mtime"]])
+        patch.setattr(reading, "SETTLED_S", 0.1)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -376,6 +390,75 @@ def test_p_values_are_adjusted_for_all_pairs_of_a_night(three_nights: Path) -> N
     pairs = found.set_index("a")
     assert p == pairs["p_adjusted"].to_dict()
     assert p != pairs["p_bootstrap"].to_dict()
+
+
+def with_another_score(run: Path) -> None:
+    """Write another run of the same size, with the time of the last change of the one that was there."""
+    there, text = run.stat(), run.read_text()
+    run.write_text(re.sub(r'score="(.)', lambda score: f'score="{(int(score[1]) + 1) % 10}', text, count=1))
+    os.utime(run, ns=(there.st_atime_ns, there.st_mtime_ns))
+    assert (run.stat().st_size, run.stat().st_mtime_ns) == (there.st_size, there.st_mtime_ns)
+    assert run.read_text() != text
+
+
+@pytest.mark.parametrize("age_s", [0, 10_000])
+def test_a_run_that_is_rewritten_while_a_night_works_is_taken_by_the_next(
+    three_nights: Path, monkeypatch: pytest.MonkeyPatch, age_s: int
+) -> None:
+    """Of the same size, and with the same time of the last change; an `age_s` of 0 is within the tick of the clock."""
+    monkeypatch.setattr(reading, "_changed", CHANGED)
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    run = three_nights / "inbox/another/run.kwslist.xml"
+    shutil.copytree(three_nights / "inbox/weak", run.parent)
+    at = time.time() - age_s
+    os.utime(run, (at, at))
+    inner = steps._take_in
+
+    def then_rewritten(*given: Any, **named: Any) -> Any:
+        taken = inner(*given, **named)
+        with_another_score(run)
+        return taken
+
+    monkeypatch.setattr(steps, "_take_in", then_rewritten)
+    first = run_night(asked, DAY).record
+    monkeypatch.setattr(steps, "_take_in", inner)
+    second = run_night(asked, DAY).record
+    assert first is not None
+    assert second is not None
+    assert [(move.system, move.reason) for move in first.moves] == [("another", NEW)]
+    assert [(move.system, move.reason) for move in second.moves] == [("another", REPLACED)]
+    before = files_of(three_nights)
+    assert run_night(asked, DAY).record is None
+    assert files_of(three_nights) == before
+
+
+def test_stamps_of_an_inbox_are_repeated_however_young_its_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for one whose time is yet to come, which is looked at without waiting."""
+    monkeypatch.setattr(reading, "_changed", CHANGED)
+    (tmp_path / "young.tsv").write_text("")
+    assert look([str(tmp_path)]) == look([str(tmp_path)])
+    late = time.time() + 10_000
+    os.utime(tmp_path / "young.tsv", (late, late))
+    assert look([str(tmp_path)]) != look([str(tmp_path)])
+
+
+def test_files_that_were_only_touched_are_known_from_the_night_on_that_read_them(
+    three_nights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without any other news nothing is committed, so the history has other stamps for good."""
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    for run in (three_nights / "inbox").rglob("*.xml"):
+        os.utime(run, (1, 1))
+    assert {line.split()[1].rstrip(":") for line in plan_night(asked)} >= {"weak", "calibrated"}
+    assert run_night(asked, DAY).record is None
+    (line,) = plan_night(asked)
+    assert "calibrated" in line  # It is refused, so the archive does not know it.
+    before = files_of(three_nights)
+    monkeypatch.setattr(steps, "_ingest", None)
+    assert run_night(asked, DAY).record is None
+    assert files_of(three_nights) == before
 
 
 def test_an_inbox_that_is_not_there(three_nights: Path) -> None:
