@@ -1,12 +1,8 @@
-"""Trials of a cell, made from detections and the events they are mapped to.
-
-From detections to trials, of the three kinds.
-
-The events of rankings: trials, but for a rule of their own on several detections of one event.
+"""Trials of a cell, made from its detections, and the events that rankings are of.
 
 An event is what trials are of: an occurrence, a (query, segment) or a (query, document). Alignment maps at most one
 detection to an occurrence, so the other detections that may be paired with it are false alarms; of a segment or a
-document the best detection is the trial. `Reference.ranking.duplicates` can say otherwise:
+document the best detection is the trial. For rankings `Reference.ranking.duplicates` can say otherwise:
 
 - "ignore", of occurrences: a detection that is not mapped but may be paired with an occurrence is no event. (That
   occurrence has another: as many as possible are mapped.)

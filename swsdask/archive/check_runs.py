@@ -1,15 +1,11 @@
-"""Checks of a collection of runs: names, contents, and the policy for faults.
-
-Checks of an archive's runs against the settings: errors, and notes for readers of the numbers.
+"""Checks of an archive's runs against the settings, and the counts of its collection.
 
 An archive may have been made under other settings than it is scored with: what its ingest kept or dropped is judged
-again.
+again. Two runs of one name, or of one content, are errors too.
 
-What a collection holds to search in, before any system: the counts of the thesis's table 5.5.
-
-An event is a (query, document): each may be relevant, if the document holds an evaluated occurrence of the query, or
-not. Queries out of vocabulary are those with an attribute `oov` (in small or capital letters) that is yes, true or 1;
-where no query has the attribute, nothing is said of them.
+The counts of a collection are those of the thesis's table 5.5, before any system. An event is a (query, document),
+relevant if the document holds an evaluated occurrence of the query. Queries out of vocabulary are those with an
+attribute `oov` (in small or capital letters) that is yes, true or 1; where no query has it, they are not counted.
 """
 
 from __future__ import annotations

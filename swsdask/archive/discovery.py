@@ -232,11 +232,10 @@ def ingest_discovery(
     """Write what systems found into the archive at a URL, made of `corpus` if there is none; open it as it then is.
 
     `corpus` are tables that were read (`formats.discovery.corpus.read_corpus_files`), None for those of the archive,
-    which
-    must then be there; if it is, they must be its. `class_files` are paths or URLs by system. A system that is there
-    already with the same content is left as it is; another one of the same name is replaced only if `replace`. A new
-    archive keeps the layers `keep` of the settings; one that is there must keep settings that are equal, or takes these
-    if `change_settings`. Memory holds one class file at a time.
+    which must then be there; if it is, they must be its. `class_files` are paths or URLs by system. A system that is
+    there already with the same content is left as it is; another one of the same name is replaced only if `replace`. A
+    new archive keeps the layers `keep` of the settings; one that is there must keep settings that are equal, or takes
+    these if `change_settings`. Memory holds one class file at a time.
 
     Raises `InputError` with everything that is wrong with the class files, whatever the definition; `ArchiveError` if
     the archive or the storage does not admit the change. In either case the archive is as it was.

@@ -1,33 +1,18 @@
-"""Occurrences of queries in the words of a transcript.
-
-Where the queries were spoken: the words of the RTTM become occurrences by the gap rule of NIST's evaluations.
+"""Occurrences of queries in the words of a transcript, by the gap rule of NIST's evaluations.
 
 The words of a (document, channel, speaker) are taken in order of their start (equal starts: as in the file); a record
 that repeats another is taken once. An occurrence begins at a word that matches the query's first word and whose subtype
 is neither `frag` nor `fp`; each next word of the query must be the very next word there, with next.start - current.end
 <= find gap, in exact ticks, inclusive; a negative gap is fine. The occurrence lasts from the start of its first word to
-the end of its last. Occurrences of one query that overlap all count. How text is compared and filtered:
-`archive.occurrences`.
-
-A word that the filters cut into units gives each the share of its time that its characters have, edges rounded half
-to even to ticks.
-
-QUIRK, under `compat = "kwseval"`: a repeated record is one more word. The units of a word have equal shares of its
-time, in whole milliseconds. What follows a word is found by its place in the file: the word that follows the n-th
-record of a speaker is the one after the n-th in order of time. Where a file is in order of time, that is the next word.
-
-QUIRK, under `compat = "stdeval"`: words stay in the order of the file, a repeated record is one more word, and
-fragments may begin an occurrence. No occurrence of a query overlaps another, and an attempt that fails hides other
-beginnings within it: the search goes on at the word that does not match, or behind the word that comes too late.
-
-The text of words and queries as it is compared.
+the end of its last. Occurrences of one query that overlap all count.
 
 Text is compared code point by code point: it is never brought into a Unicode normal form, so a list and an RTTM that
 write an accented letter in two ways do not match. `compareNormalize="lowercase"` in the query list's header folds the
 case of both sides, word by word; any other value, or none, compares exactly. Ids are never folded.
 
 The filters (KWSEval's text pre-filters) cut every word of both sides into units, each of which is then a word of its
-own:
+own. A unit has the share of its word's time that its characters (code points) have, edges rounded half to even to
+ticks.
 
 - `deletehyphens`: hyphens ("-") are removed first, so that the parts of "twenty-one" are joined to "twentyone"; a
   word of hyphens only is no word.
@@ -35,15 +20,19 @@ own:
 - `charsplit` with `notascii`: a character outside ASCII is a unit, and so is every longest run of ASCII characters.
   `notascii` alone changes nothing.
 
-A character is a Unicode code point.
+QUIRK, under `compat = "kwseval"`: a repeated record is one more word. The units of a word have equal shares of its
+time, in whole milliseconds. What follows a word is found by its place in the file: the word that follows the n-th
+record of a speaker is the one after the n-th in order of time. Where a file is in order of time, that is the next word.
+The first word of a query is compared as above, the words behind it without case, whatever the list says. Case is folded
+letter by letter, so that the last capital sigma of a word becomes the small sigma of other places. The filters are
+KWSEval's own: `charsplit` without which the others do nothing; `notascii` joins ASCII characters again in two passes
+over the whole text, which also joins ASCII words of a query ("ab cd" becomes "abc d"); `deletehyphens` then puts a
+blank for every hyphen, so that the parts of "twenty-one" are words of their own.
 
-QUIRK, under `compat = "kwseval"`: the first word of a query is compared as above, the words behind it without case,
-whatever the list says. Case is folded letter by letter, so that the last capital sigma of a word becomes the small
-sigma of other places. The filters are KWSEval's own: `charsplit` without which the others do nothing; `notascii` joins
-ASCII characters again in two passes over the whole text, which also joins ASCII words of a query ("ab cd" becomes
-"abc d"); `deletehyphens` then puts a blank for every hyphen, so that the parts of "twenty-one" are words of their own.
-
-QUIRK, under `compat = "stdeval"`: case is folded letter by letter, whatever the list says.
+QUIRK, under `compat = "stdeval"`: words stay in the order of the file, a repeated record is one more word, and
+fragments may begin an occurrence. No occurrence of a query overlaps another, and an attempt that fails hides other
+beginnings within it: the search goes on at the word that does not match, or behind the word that comes too late. Case
+is folded letter by letter, whatever the list says.
 
 QUIRK, under `compat = "mediaeval"`: texts are not looked at. An occurrence of a query is a word that is its id, to the
 letter, whatever its subtype.

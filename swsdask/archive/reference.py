@@ -1,6 +1,4 @@
-"""The reference of an evaluation: evaluated occurrences, numbers of trials, and conditions.
-
-What was spoken and what a trial is, from an archive's tables and the evaluation's settings.
+"""The reference of an evaluation, from an archive's tables and settings: occurrences, numbers of trials, conditions.
 
 Which occurrences are evaluated: those whose first word lies inside one excerpt of its (document, channel), ends
 inclusive (KWSEval). Under `compat = "stdeval"` all occurrences, even in documents that the ECF does not have, or with

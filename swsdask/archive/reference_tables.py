@@ -1,18 +1,13 @@
-"""The tables that a reference is made from: excerpts, audio, judgements.
+"""The tables that a reference is made from, and what follows from them: excerpts, judgments, audio time, hashes.
 
-The tables of an evaluation: and what they say, hashed.
+Evaluated excerpts say which documents there are, and which stretches of time are inside one excerpt. A reference of
+judgments has the same tables: every judged document and every document of the runs is one excerpt, and every query one
+word, spoken in the documents that are relevant to it.
 
-A reference made of judgments: documents of a collection that are relevant to queries or not.
-
-Every judged document and every document of the runs is one excerpt, and every query one word, spoken in the documents
-that are relevant to it: so judgments are tables like those of any reference, for trials that are documents.
-
-The evaluated excerpts: which documents there are, and which stretches of time are inside one excerpt.
-
-Audio time: how many seconds were searched, and so how many trials a query has.
-
-By default the excerpts of a document are united, whatever their channels (as NIST: two channels of one call count
-once), and the lengths are summed over documents. Time that only `splitcts` excerpts cover counts half.
+Audio time is how many seconds were searched, and so how many trials a query has. By default the excerpts of a document
+are united, whatever their channels (as NIST: two channels of one call count once), and the lengths are summed over
+documents. Time that only `splitcts` excerpts cover counts half. All arithmetic is exact, in half ticks of 0.05 ms. The
+ECF's own total is never used.
 
 Quirks of the official tools, each under its `compat` only:
 
@@ -21,8 +16,6 @@ Quirks of the official tools, each under its `compat` only:
 - `stdeval` adds up the excerpts of channel 1, overlapping or not; `splitcts` counts whole.
 - Both add up seconds in double precision, so that T = 92.5 s can make 93 trials; so does `trial_counter`. It adds up
   documents in the order of the ECF, where KWSEval has that of a hash table.
-
-The ECF's own total is never used. Otherwise all arithmetic is exact: half ticks of 0.05 ms.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
-"""The canonical order of rows, and the hash of their content.
-
-The rows of a run: put together, in canonical order, and where they may be cut.
+"""The canonical order of a run's rows, where they may be cut, and the hash of their content.
 
 Rows are sorted by (query, document, channel, start, duration, score descending, decision, hash of an unknown document's
-id): a total order of what a row
-says, so that the order of the input never shows.
+id): a total order of what a row says, so that the order of the input never shows.
 
-The content hash of a run: of what its rows say, and the resources reported beside it, not of how they were written.
-
-Every row is hashed with the ids of its query and document, and the hashes are added modulo 2^128 (as two lanes of 64
-bits): so the hash depends neither on the order of rows nor on how the input was cut, compressed, coded or formatted,
-and the hashes of parts add up. Rows count as they were read, with queries and documents that the evaluation does not
-know. It guards against accidents, not against an adversary.
+The content hash of a run is of what its rows say, and of the resources reported beside it, not of how they were
+written. Every row is hashed with the ids of its query and document, and the hashes are added modulo 2^128 (as two lanes
+of 64 bits): so the hash depends neither on the order of rows nor on how the input was cut, compressed, coded or
+formatted, and the hashes of parts add up. Rows count as they were read, with queries and documents that the evaluation
+does not know. It guards against accidents, not against an adversary.
 
 Where rows have positions (see `archive.sources`), numbers depend on the order of the rows and on the sign of zeros, so
 both are hashed: the hashes are the coefficients of a polynomial. Its value for two parts follows from those for each,

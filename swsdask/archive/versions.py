@@ -8,8 +8,8 @@ highest manifest.
     manifest-00000001.json         one per committed version; the highest is the archive
     tables/NAME-WRITERTOKEN.parquet
                                    documents, queries, words, segments, occurrences, runs, and judgments where there
-                                   are any; of term discovery phones,
-                                   words, split, folds, within, speakers, systems, and each system's classes, fragments
+                                   are any; of term discovery phones, words, split, folds, within, speakers, systems,
+                                   and each system's classes, fragments
     detections/CONTENT/FIRST-LAST-PART-WRITERTOKEN.parquet
                                    rows of the run with that content hash, of the buckets FIRST to LAST
     kept/...                       merged statistics and results (`archive.kept_statistics`), which no manifest names

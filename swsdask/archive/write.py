@@ -114,8 +114,8 @@ def write_runs(
     Without `tables` the archive must be there; with them it must be theirs. A run that is there already with the same
     content is left as it is; another one of the same name is replaced only if `replace`. A new archive keeps the layers
     `keep` of the settings; one that is there must keep settings that are equal, or takes these if `change_settings`.
-    `progress` is called with what has been done. `unread` are files that the archive knows, of
-    which it has all runs; what is read becomes `known` too.
+    `progress` is called with what has been done. `unread` are files that the archive knows, of which it has all runs;
+    what is read becomes `known` too.
 
     Raises `InputError` with everything that is wrong with the sources, and with unknown queries and documents where the
     settings call them an error; `ArchiveError` if the archive or the storage does not admit the change.

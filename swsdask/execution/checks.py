@@ -1,9 +1,7 @@
 """What every worker must have before it gets work: this code, temporary space, and the files that it is to read.
 
 One call asks all workers at once. What they run is sent by value, so that it also runs, and reports, where swsdask is
-not installed.
-
-A call with a time limit (`within`) that does not return is left in its own thread.
+not installed. A call with a time limit (`within`) that does not return is left in its own thread.
 """
 
 from __future__ import annotations

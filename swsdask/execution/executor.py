@@ -1,9 +1,9 @@
-"""Executors: they map a function over items and merge or return the results. They know no measure.
+"""Executors map a function over items and merge or return the results. They know no measure.
 
-`Progress` is what work reports to. Results merge as a tree: as soon as `fan_in` parts of one level are there, they
-become one part of the next. `run_tasks` returns the results of independent tasks in order.
+Results merge as a tree: as soon as `fan_in` parts of one level are there, they become one part of the next. `run_tasks`
+returns the results of independent tasks in order. Work reports to a `Progress`.
 
-Here are the executors in this process: serial, for small work and for debugging, and threads. Reading, kernels and
+The executors in this process are here: serial, for small work and for debugging, and threads. Reading, kernels and
 large array operations release the interpreter's lock, so that threads run at once.
 """
 

@@ -1,6 +1,5 @@
-"""Sums of costs without rounding, as wide integers of 32-bit digits; and isotonic regression.
-
-Isotonic regression by pooling adjacent violators: the closest rates that never fall as the score rises.
+"""Sums of costs without rounding, as wide integers of 32-bit digits; and isotonic regression by pooling adjacent
+violators: the closest rates that never fall as the score rises.
 """
 
 from __future__ import annotations

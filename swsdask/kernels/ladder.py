@@ -1,9 +1,8 @@
-"""The ladder: slots of scores among rungs, counts between them, and merging.
-
-Where a score stands among rungs, in about constant time and exactly whatever the rungs are.
+"""The ladder: the slots of scores among rungs, counts between rungs, and merging of sorted rows.
 
 Rungs are ascending distinct scores with inf behind them. The *slot* of a score is the number of rungs <= it: slot 0
-lies below the first rung, slot r + 1 begins at rung r, and slot n - 1 (n rungs with the inf) at the last finite one.
+lies below the first rung, slot r + 1 begins at rung r, and slot n - 1 (n rungs with the inf) at the last finite one. It
+is found in about constant time, and exactly whatever the rungs are.
 
 The line of scores is cut into equal buckets, `BUCKETS` per rung, between fences that outliers do not move (three times
 the quartiles' distance beyond them); what lies beyond a fence falls into the outermost bucket. A bucket's first rung is
@@ -12,11 +11,8 @@ one multiplication, both monotone in floating point, so no rounding can put a sc
 another bucket. Buckets are equal either in the score or in its float key (the integer of its bits, which is about
 logarithmic): whichever crowds the rungs less.
 
-Counting scores between rungs: of a class of queries on one ladder, or of every query on its own.
-
-Counting scores between the rungs of rankings, and those that equal a rung.
-
-Merging sorted rows of (score, query, group).
+Scores are counted between the rungs of a class of queries, of every query on its own, or of rankings, where those that
+equal a rung are counted apart.
 """
 
 from __future__ import annotations

@@ -1,20 +1,16 @@
-"""Completion of pairs to substrings, and their diagonals.
-
-Substring completion and what of it is gold, by rows of like fragments: no pair of strings is enumerated.
+"""Completion of pairs of fragments to pairs of windows, as intervals on diagonals; and which of these are gold.
 
 Entries are fragments of one class in one fold, each with its phones. Entries that read alike, that is with the same
 labels and the same room for windows, are one row; rows of one class and fold are one group. What two strings have in
-common depends on their rows only, so it is found once per pair of rows; that two entries are far enough apart is told
-from the ends of a row, and looked at pair by pair only where all entries of a row are close to another.
+common depends on their rows only, so it is found once per pair of rows, and no pair of strings is enumerated; that two
+entries are far enough apart is told from the ends of a row, and looked at pair by pair only where all entries of a row
+are close to another. Sets of windows are bit masks per start: bit L - 1 is the window of L phones.
 
-Sets of windows are bit masks per start: bit L - 1 is the window of L phones.
-
-Pairs of windows as intervals on diagonals, so that a set of pairs is kept without one entry per pair.
-
-Windows of equal length that start at phones i <= j lie on the diagonal j - i of their fold. Two strings of m <= n
-phones give n - m + 1 intervals of m phones each: all windows inside an interval face those so far behind it. An
-interval is a key, ((fold * n_phones) + j - i) * n_phones + i for its first phones i and j, and its length. Of intervals
-only those that no other holds are kept: sets of pairs are equal iff these are.
+A set of pairs of windows is kept without one entry per pair. Windows of equal length that start at phones i <= j lie on
+the diagonal j - i of their fold. Two strings of m <= n phones give n - m + 1 intervals of m phones each: all windows
+inside an interval face those so far behind it. An interval is a key, ((fold * n_phones) + j - i) * n_phones + i for its
+first phones i and j, and its length. Of intervals only those that no other holds are kept: sets of pairs are equal iff
+these are.
 """
 
 from __future__ import annotations

@@ -123,9 +123,8 @@ def near_onsets(
     """The rows of points with low <= point - onset <= high for some onset of their query and document, and its group.
 
     `query`, `document` (-1: none) and `start` are columns of points; the point of a start is the last whole `step` up
-    to it. A group is a (query, document) with onsets: those
-    of query q are of_query[q] .. of_query[q + 1], each with its document (int32) and its onsets, ascending,
-    onset[begins[g] : begins[g + 1]].
+    to it. A group is a (query, document) with onsets: those of query q are of_query[q] .. of_query[q + 1], each with
+    its document (int32) and its onsets, ascending, onset[begins[g] : begins[g + 1]].
     """
     rows = np.empty(len(query), np.int64)
     groups = np.empty(len(query), np.int32)

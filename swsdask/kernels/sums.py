@@ -1,6 +1,6 @@
 """Sums and highest values of many lists at once: rows offsets[i] .. offsets[i + 1] of a column are list i.
 
-Sums that are rounded once: exact sums of floats, and wide integers as floats. Sums along lists, and over windows of a
+Exact sums of floats and wide integers become floats by one rounding. Sums also run along lists, and over windows of a
 table. The order of all other additions is fixed, so every bit is the same whatever width of vectors a machine has.
 """
 

@@ -1,8 +1,6 @@
-"""Columns of text: fields, decimal numbers, and dictionaries.
+"""Columns of text: decimal numbers, read exactly, and dictionaries of byte strings.
 
-Columns of decimal numbers in text, as Arrow holds them: value i is text[offsets[i]:offsets[i + 1]].
-
-Decimal numbers in text, read exactly: scores as the nearest float64, times as ticks.
+Value i of a column is text[offsets[i]:offsets[i + 1]], as Arrow holds it.
 
 A number is `[+-] digits [. digits] [e [+-] digits]` with a digit before the exponent. Its digits make an integer
 mantissa m, its point and exponent a power of ten e: the number is m * 10**e.
@@ -16,9 +14,8 @@ A score is the float64 nearest to the text, halves to even, which is what Python
 
 A time is m * 10**(e + 4) ticks of 0.1 ms, rounded half to even.
 
-A dictionary of byte strings: codes in order of first appearance, by an open hash table over one arena of bytes.
-
-Its columns: `slots` int32 [a power of two, at least twice the entries], -1 where empty; `hashes` uint64 and `ends`
+A dictionary gives byte strings codes in order of first appearance, by an open hash table over one arena of bytes. Its
+columns: `slots` int32 [a power of two, at least twice the entries], -1 where empty; `hashes` uint64 and `ends`
 int64 [entries]; `arena` uint8, where entry k ends at `ends[k]` and begins where entry k - 1 ends.
 """
 

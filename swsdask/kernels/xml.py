@@ -1,6 +1,4 @@
-"""Scanning of NIST's XML: tags and attributes, and rows of them.
-
-Detection rows of NIST's XML in their ordinary form, from bytes to columns.
+"""Scanning of NIST's XML in its ordinary form: tags, attributes and rows of detections, from bytes to columns.
 
 Ordinary is: UTF-8; between tags nothing but blanks; lists `<LIST ID="..." TIME="..." OOV="...">` and rows `<ROW
 file="..." channel="..." tbeg="..." dur="..." score="..." decision="..."/>` or `...></ROW>`, their attributes in any
@@ -9,11 +7,9 @@ values. A row has all its attributes (the decision may be absent, if it is from 
 of them; it may have others, which are passed over, under names in ASCII that have to do with no namespace.
 
 In front of anything else `scan_rows` stops, and leaves it to the caller, who is the only judge of what is not ordinary.
-
-One tag of NIST's XML in its ordinary form, from bytes to values.
-
-`text` is uint8 with `LOOKAHEAD` bytes of 0 behind it, so that no loop needs to ask where it ends. Every function
-returns where it came to, or `STOP` if what stands there is not ordinary: it decides nothing, and reports no problem.
+The functions below it return where they came to, or `STOP` if what stands there is not ordinary: they decide nothing,
+and report no problem. `text` is uint8 with `LOOKAHEAD` bytes of 0 behind it, so that no loop needs to ask where it
+ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Average precision, its mean over queries, and precision at ranks.
+"""Average precision, its mean over queries, and precision at places of rankings.
 
-Average precision of the rankings that scores make: AP of one ranking of everything, MAP over queries.
-
+Average precision of the rankings that scores make
+--------------------------------------------------
 Trials are sorted by score, descending; g runs over groups of equal scores, with H_g the hits and F_g the false alarms
 down to the end of a group, P_g = H_g / (H_g + F_g) its precision, and R all targets, retrieved or not:
 
@@ -58,9 +58,9 @@ rule: scores are compared as text, of equal ones false alarms come first; with `
 
 Sources: thesis chapter 5.2 (Eq. 5.1-5.7); McSherry and Najork, ECIR 2008, for expected AP.
 
-Which queries averages of rankings count: `no_relevant` and `missing` of `measures.average_precision`.
-
-Precision at given places of rankings, of each query and averaged over the queries that MAP averages.
+Precision at given places of rankings
+-------------------------------------
+Of each query, and averaged over the queries that MAP averages.
 
 - `precision_at_rank@K`: hits among the first K trials, divided by K, however many trials there are; at each of the
   settings' `average_precision.ranks`.

@@ -1,6 +1,8 @@
 """Calibration: affine and isotonic maps of scores, and offsets of queries.
 
-The cross entropy that is left after the best affine map of scores (2013 measures document, 4.2.5).
+The cross entropy that is left after the best affine map of scores
+------------------------------------------------------------------
+2013 measures document, section 4.2.5.
 
 - `cnxe_min`: the least C_nxe (`measures.cross_entropy`) of gamma s + delta, at any gamma and delta (Eq. 44-45), imputed
   trials mapped as all others: see `measures.logistic_fit`, which names the cases without a minimum.
@@ -19,7 +21,9 @@ Target trials that were given are taken one by one; of non-targets, the points t
 are within a thousandth of each other (in units of 1, or of the hits' spread where that is small). Whether the classes
 are separated is decided by the scores themselves (`statistics.moments`).
 
-The cross entropy that is left after the best rising map of scores: pool adjacent violators (`measures.isotonic`).
+The cross entropy that is left after the best rising map of scores
+------------------------------------------------------------------
+The map is that of pool adjacent violators (`measures.isotonic`).
 
 - `cnxe_min_pav`: C_nxe (`measures.cross_entropy`) of all trials of a condition, imputed ones too, each at the llr of
   its block. Equal scores are one: the result does not depend on the order of trials, nor on the imputed score as long
@@ -36,10 +40,11 @@ has 1. The lower bound that it prints is of scores that PAV of the whole list ha
 
 All are not defined (NaN) where C_nxe is not.
 
-TWV where every query's scores may be moved by an offset of its own: what one threshold cannot reach.
-
-`twv_query_offset` is the TWV with each query's best threshold, hence OTWV (`measures.optimum`), which MediaEval's
-tool calls the upper bound of TWV. It is the best that a calibration of the scores that knows the query can do.
+TWV where every query's scores may be moved by an offset of its own
+-------------------------------------------------------------------
+What one threshold cannot reach: `twv_query_offset` is the TWV with each query's best threshold, hence OTWV
+(`measures.optimum`), which MediaEval's tool calls the upper bound of TWV. It is the best that a calibration of the
+scores that knows the query can do.
 
 QUIRK, under `compat = "mediaeval"`: the tool cuts each query's list of trials (`measures.file_order`) anywhere, between
 equal scores too, and imputed trials are in it. So its bound can be higher than any threshold gives. What it prints is

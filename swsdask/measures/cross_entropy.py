@@ -1,14 +1,11 @@
-"""Cross entropy of trials, with censored ones.
-
-Normalised cross entropy of scores that are used as log-likelihood ratios (2013 measures document, 4.2.3-4.2.4).
+"""Normalised cross entropy of scores that are used as log-likelihood ratios (2013 measures document, 4.2.3-4.2.4).
 
 A trial of score s has the posterior log-odds s + eta, eta = logit(P_tar) (Eq. 34-36), and costs (Eq. 37), in nats,
 
     softplus(-(s + eta)) for targets, softplus(s + eta) for others; softplus(x) = log(1 + e^x)
 
 - `cxe`: the empirical cross entropy in bits (Eq. 38, Eq. 43): P_tar times the mean cost of target trials, plus
-  1 - P_tar times that of non-target trials, over log 2; trials that the system did not give are imputed
-  (`measures.cross_entropy`).
+  1 - P_tar times that of non-target trials, over log 2; trials that the system did not give are imputed, see below.
 - `cxe_prior`: that of a system that always says 0 (Eq. 39).
 - `cnxe` = cxe / cxe_prior (Eq. 40): 0 for a perfect system, 1 for one that says nothing, more where scores mislead.
 - `n_given_target`, `n_imputed_target`, `n_given_nontarget`, `n_imputed_nontarget`, `impute_score`.
@@ -24,13 +21,12 @@ footnote 5 prints one branch of the cost at P_tar = .5 twice: of a non-target tr
 Differences from MediaEval's tool: it prints in float32, takes log(1 + e) literally, and knows document trials only
 (`measures.mediaeval_tool`).
 
-Which trials a system gave and which are imputed: Eq. 41-43 of the 2013 measures document.
-
-T holds N trials for each query of a condition (Eq. 2, Eq. 41), whatever a system gives: N_act(q) targets and N_nt(q)
-non-targets. A given trial that is mapped to a target is a given target trial, every other one a given non-target
-trial, whatever the decisions. What is missing counts too, as one weighted group in each class, at one score: the
-lowest score of the whole run (`impute = "min"`, Eq. 42: not of a condition or a part of the data), or the number that
-`impute` is. A run without any trial has no lowest score: its trials are at 0, the score that says nothing.
+Trials that a system did not give are censored (Eq. 41-43). T holds N trials for each query of a condition (Eq. 2, Eq.
+41), whatever a system gives: N_act(q) targets and N_nt(q) non-targets. A given trial that is mapped to a target is a
+given target trial, every other one a given non-target trial, whatever the decisions. What is missing counts too, as one
+weighted group in each class, at one score: the lowest score of the whole run (`impute = "min"`, Eq. 42: not of a
+condition or a part of the data), or the number that `impute` is. A run without any trial has no lowest score: its
+trials are at 0, the score that says nothing.
 
 More given non-target trials of a query than the N_nt(q) that its audio time allows are all counted, and none imputed.
 """

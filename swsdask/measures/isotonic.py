@@ -1,6 +1,4 @@
-"""Isotonic regression over rungs, and the rows of scores it needs.
-
-The rising map of scores that gives them the least cross entropy: pool adjacent violators (PAV).
+"""Isotonic regression: the rising map of scores with the least cross entropy, by pooling adjacent violators (PAV).
 
 Rows are distinct scores, ascending, each with its number of target and of non-target trials, so equal scores stay
 together. Rows are pooled into the fewest blocks whose share of targets rises from each to the next; in a block that
@@ -15,10 +13,9 @@ These are the log-likelihood ratios that cost least at every prior at once (Ayer
 With u = P_tar targets / |T_true| and v = (1 - P_tar) nontargets / |T_false| in a block, its posterior log-odds at the
 prior P_tar are log(u / v), so it costs u log((u + v) / u) + v log((u + v) / v) nats.
 
-Trials by ascending score, the imputed ones among them: what calibrations that only keep the order of scores need.
-
-Between the scores at which targets lie there are only non-targets. A rising map never separates those from the targets
-below them, or from each other, so one row for a rung of the ladder and all above it up to the next one is enough.
+Imputed trials are among the rows. Between the scores at which targets lie there are only non-targets. A rising map
+never separates those from the targets below them, or from each other, so one row for a rung of the ladder and all above
+it up to the next one is enough.
 """
 
 from __future__ import annotations

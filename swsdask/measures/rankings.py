@@ -1,8 +1,7 @@
-"""Rankings by query, and the steps of precision along them.
+"""Rankings by score, of each query and of all trials together, as the places of their hits; and their precision.
 
-Rankings by score: of each query, and of all trials together, as the places of their hits.
-
-A ranking as steps: where hits are, and the precision there, by the rule for equal scores.
+The precision changes at hits only, so a ranking is kept as its hits with the false alarms in front of each. Read as
+steps, it has the precision at every hit, by the rule for equal scores.
 """
 
 from __future__ import annotations

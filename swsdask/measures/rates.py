@@ -1,6 +1,8 @@
 """Counts, error rates, values and costs by the system's decisions.
 
-How much there is to average: queries, targets and detections by outcome.
+Counts of what is averaged
+--------------------------
+Queries, targets and detections by outcome.
 
 - `n_queries`: queries that averages count; `n_target`: their target trials (N_act added up).
 - `n_detections`: detections that are trials; `n_nontarget`: those of them mapped to no target (KWSEval's #NTarg).
@@ -9,10 +11,8 @@ How much there is to average: queries, targets and detections by outcome.
 
 Detections of queries that averages leave out are not counted, as in KWSEval's summary.
 
-Trials of a condition by outcome, query by query.
-
-Error rates by the system's decisions.
-
+Error rates by the system's decisions
+-------------------------------------
 - `p_miss`, `p_fa`: averages over queries (2013 measures document, Eq. 4-5; `measures.averages` says who is left out
   where Eq. 1 or Eq. 3 would divide by 0), and per query (Eq. 1, Eq. 3).
 - `p_miss_pooled`, `p_fa_pooled`: all queries as one set of trials: N_miss / N_true and N_fa / (|Q| N - N_true), all
@@ -23,15 +23,17 @@ QUIRK, under `compat = "kwseval"` and `"stdeval"`: NIST's pooled P_fa forgets |Q
 the false alarms of the queries that averages leave out. Where all queries together have more targets than one has
 trials, it is negative, as STDEval prints it.
 
-NIST 2006's occurrence-weighted value, by the system's decisions.
-
-`occurrence_weighted_value` = (V N_hit - C N_fa) / (V N_true): hits are worth V = C_miss, false alarms cost C = C_fa,
-and all occurrences count the same, so frequent queries count more. STDEval prints it per query as "Value" and in total
-as "Actual Occ. Weighted Value". Not defined (NaN) without targets, or where a trial has no decision.
+Occurrence-weighted value by the system's decisions
+---------------------------------------------------
+NIST 2006: `occurrence_weighted_value` = (V N_hit - C N_fa) / (V N_true): hits are worth V = C_miss, false alarms cost C
+= C_fa, and all occurrences count the same, so frequent queries count more. STDEval prints it per query as "Value" and
+in total as "Actual Occ. Weighted Value". Not defined (NaN) without targets, or where a trial has no decision.
 
 QUIRK, under `compat = "stdeval"`: the total counts the false alarms of queries that averages leave out.
 
-The detection cost that TWV is derived from (2013 measures document, section 2.4), by the system's decisions.
+Detection cost by the system's decisions
+----------------------------------------
+The cost that TWV is derived from (2013 measures document, section 2.4).
 
 - `c_det` = C_miss P_miss P_target + C_fa P_fa (1 - P_target) (Eq. 8), P_miss and P_fa averaged over queries.
 - `c_default` = min(C_miss P_target, C_fa (1 - P_target)) (Eq. 9): the better of rejecting and accepting everything.

@@ -1,25 +1,18 @@
-"""Sweeps of a threshold: over all queries, with imputed trials, and by query.
-
-Error rates of a condition as one threshold moves over all queries: what MTWV, DET and EER read off.
+"""Sweeps of a threshold: over all queries, with imputed trials, and query by query; and TWV at their places.
 
 A trial is accepted iff its score >= the threshold, so equal scores enter together, and targets that no detection is
-mapped to are missed at every threshold. The thresholds are the rungs of the system's ladder, the last one inf: reject
-everything.
+mapped to are missed at every threshold. Over all queries, which MTWV, DET and EER read off, the thresholds are the
+rungs of the system's ladder, the last one inf: reject everything. Where the threshold of every query moves by itself,
+for OTWV and rankings by query, its thresholds are those of the query's own hits.
 
-The sweep of a condition in which imputed trials are accepted too, where the threshold is at their score or below.
-
-Where scores are log-likelihood ratios of all trials, as for error rates over priors (`measures.prior_curves`), an
-imputed trial is decided for like any other.
+Where scores are log-likelihood ratios of all trials, as for error rates over priors (`measures.prior_curves`), imputed
+trials are decided for like any other: they are accepted where the threshold is at their score or below.
 
 QUIRK, for TWV under `compat = "mediaeval"` only: MediaEval's tool gives a missing trial the default score and moves the
 threshold over it. Elsewhere TWV accepts a trial that was not given at no threshold.
 
-Error counts of every query as its own threshold moves: what OTWV and rankings per query read off.
-
-Term-weighted value: Eq. 6-7 of the 2013 measures document.
-
-TWV = 1 - (P_miss + beta P_fa), beta = C_fa (1 - P_target) / (C_miss P_target). It lies between 1, for a perfect system,
-and -beta; a system that rejects everything has 0.
+TWV = 1 - (P_miss + beta P_fa), beta = C_fa (1 - P_target) / (C_miss P_target) (Eq. 6-7 of the 2013 measures document).
+It lies between 1, for a perfect system, and -beta; a system that rejects everything has 0.
 """
 
 from __future__ import annotations

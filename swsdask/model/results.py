@@ -333,8 +333,7 @@ class RankCorrelation:
 
     A pair goes by the systems that have both measures: `n_systems` int64 [n_measures, n_measures] of `systems`. `tau_b`
     and `tau_ap` float64 of that shape: see `comparison.rank_correlation`. `winners` holds the best systems by measure,
-    several
-    where they are equal; none where no system has the measure.
+    several where they are equal; none where no system has the measure.
     """
 
     condition: str

@@ -30,11 +30,10 @@ UNKNOWN_DOCUMENT = -1
 class Detections:
     """Detections of one system in one cell: equally long columns, rows clustered by query, in any order within it.
 
-    Codes are those of the archive's tables, times are ticks. A column that was not read is None.
-    `decision` is 1 YES, 0 NO, -1 not given; `inside` is 0 where the detection does not lie entirely inside an excerpt
-    (`model.schemas.INSIDE`);
-    `position` ascends in the order in which the run's files have the rows; `unknown_document` is the hash of the id of
-    a document whose code is -1.
+    Codes are those of the archive's tables, times are ticks. A column that was not read is None. `decision` is 1 YES, 0
+    NO, -1 not given; `inside` is 0 where the detection does not lie entirely inside an excerpt
+    (`model.schemas.INSIDE`); `position` ascends in the order in which the run's files have the rows; `unknown_document`
+    is the hash of the id of a document whose code is -1.
     """
 
     query: I32

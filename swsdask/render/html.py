@@ -3,7 +3,7 @@
 Curves and bars are SVG made here rather than by a plotting library in the page: the page opens at once, follows the
 reader's light or dark colours, and prints sharply.
 
-One of its sections has where each system loses, as stacked bars, and the queries that cost it most.
+A section shows where each system loses, as stacked bars, and the queries that cost it most.
 """
 
 from __future__ import annotations

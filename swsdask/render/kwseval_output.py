@@ -2,9 +2,9 @@
 
 SYSTEM.sum.txt and .csv have one row over all queries (its -o), SYSTEM.bsum.txt and .csv a row for each query, in the
 order of their ids (-b). Of a result with an alignment, SYSTEM.alignment.csv has a row for each trial and each missed
-target (-c, `render.f4de_tables`), SYSTEM.det.dat the points of the error tradeoff (-d,
-`render.kwseval_det`), and SYSTEM.cond.sum and .cond.bsum the conditions that the tool has: types of source (-O -B -Y),
-attributes of queries (-q) and patterns of their ids (-T).
+target (-c, `render.f4de_tables`), SYSTEM.det.dat the points of the error tradeoff (-d, `render.kwseval_det`), and
+SYSTEM.cond.sum and .cond.bsum the conditions that the tool has: types of source (-O -B -Y), attributes of queries (-q)
+and patterns of their ids (-T).
 
 OTWV, STWV and MAP have columns where these measures were requested (--zGlobalMeasures Optimum, Supremum, MAP and
 MAPpct). The numbers are KWSEval's under `compat = "kwseval"`.

@@ -81,9 +81,8 @@ def write_outputs(
     -------
     list of str
         What was written, by the path from `directory`: the `outputs`, `alignment.parquet` and `query_texts.parquet` if
-        the result has them,
-        `manifest.json` with the notes and the fingerprints of the others, what `official` names, and the files of a
-        comparison if the result has one.
+        the result has them, `manifest.json` with the notes and the fingerprints of the others, what `official` names,
+        and the files of a comparison if the result has one.
 
     Raises
     ------

@@ -1,12 +1,8 @@
-"""A synthetic corpus of term discovery, and its files.
-
-A corpus for term discovery, and what systems find in it, made from a seed: quick at ten million phones.
+"""A synthetic corpus of term discovery and what systems find in it, made from a seed; and both as official files.
 
 Words come from a lexicon with Zipf's frequencies; now and then a phone of a word is spoken otherwise. Pauses are gaps
 between phones. Times are whole milliseconds. A system finds word tokens, shifts their edges, mistakes some, and puts
 those of a word into classes, of two words if it is bad at telling them apart.
-
-A simulated corpus and what systems found in it, as the official files: also those of ten million phones.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Synthetic speech: words of a lexicon, one after another.
+"""Synthetic speech: recordings, who speaks when, and the words they say, with Zipf's law for how often.
 
-Running speech: recordings, who speaks when, and the words they say, with Zipf's law for how often.
-
-Speech is laid on one long tape that is then cut into the channels of the recordings. All times are whole milliseconds.
-
-Made-up words: a lexicon per language, spelled from the language's own syllables.
+Words are made up: a lexicon per language, spelled from the language's own syllables. Speech is laid on one long tape
+that is then cut into the channels of the recordings. All times are whole milliseconds.
 """
 
 from __future__ import annotations

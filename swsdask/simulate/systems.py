@@ -1,14 +1,11 @@
-"""Synthetic queries and the detections of synthetic systems.
+"""Synthetic queries of one to three words, where they were spoken, and the detections of synthetic systems.
 
-Made-up systems: which occurrences each finds, what else it takes for one, with which scores and decisions.
-
-Scores start as log-likelihood ratios that mean what they say. A system finds the share `found` of the occurrences,
-and their scores are normal with mean `mean` and standard deviation `spread`; then false alarms have to have the density
+Which occurrences a system finds, what else it takes for one, with which scores and decisions: scores start as
+log-likelihood ratios that mean what they say. A system finds the share `found` of the occurrences, and their scores are
+normal with mean `mean` and standard deviation `spread`; then false alarms have to have the density
 found * exp(-score) * normal(score), whose integral over a stretch of scores, times the number of non-target trials, is
 how many there are. Only what scores at least `pruning` is put out. What the system reports is scale * score + shift,
 plus a number that differs from query to query, which the system knows when it decides.
-
-What is searched: queries of one to three words, and where they were spoken.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""Bins of scores, and the points that represent a bin in a sum.
+"""Scores in bins that widen with their distance from a centre, and the points that represent a bin in a sum.
 
-Scores in bins that widen with their distance from a centre, and the moments of what is in each bin.
-
-Weighted points that represent the scores of a bin: Gauss quadrature from its moments.
-
-Three points with the moments up to the fifth that a bin's scores have (two, or one, where the scores are no more than
-that) lie among the scores and have weights >= 0 (Golub and Welsch 1969). So a sum over the points of weight * f(score)
-is that of a sum over scores, for any smooth f; it is convex where that is; it is exact for straight lines, and for
-bins of one distinct score.
+Of what is in a bin its moments are kept. Points that represent it follow from them by Gauss quadrature: three points
+with the moments up to the fifth that a bin's scores have (two, or one, where the scores are no more than that) lie
+among the scores and have weights >= 0 (Golub and Welsch 1969). So a sum over the points of weight * f(score) is that of
+a sum over scores, for any smooth f; it is convex where that is; it is exact for straight lines, and for bins of one
+distinct score.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A point is where the detection of a trial starts, an onset where an evaluated occurrence starts; channels play no part.
 Points of a query are ranked by score from the highest, equal scores by the document's id (unknown documents last), then
-by start. A point earns the penalty function's value at its distance from the nearest
-unused onset of its query and document; if that is more than nothing, the onset is used.
+by start. A point earns the penalty function's value at its distance from the nearest unused onset of its query and
+document; if that is more than nothing, the onset is used.
 
 A (query, document) lies in one cell, so the points that use its onsets are known there: at most as many as there are
 onsets. All other points only matter in so far as they rank before these, and are counted, once these are known.

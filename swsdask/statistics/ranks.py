@@ -1,25 +1,19 @@
-"""Ranks of relevant trials and events, ties included.
-
-How many trials lie between the hits of a ranking, and how many share the score of one: of each query, and of all.
+"""Ranks of relevant trials: how many trials lie between the hits of a ranking, how many tie with one, in which order.
 
 Hits are known from the first round; precision changes for the better at hits only, so the second round counts all
-trials between the scores of hits. Equal scores are counted apart as well, since what a tie is worth is a convention.
-Where rankings have a floor, scores below it are raised to it, and where they compare in single precision, scores are
-rounded to the nearest (half to even; those beyond its range count as its largest), before anything is counted. Where
-they are compared as texts, numbers that have the order of the texts take their place.
+trials between the scores of hits, of each query and of all. Equal scores are counted apart as well, since what a tie is
+worth is a convention. Where rankings have a floor, scores below it are raised to it, and where they compare in single
+precision, scores are rounded to the nearest (half to even; those beyond its range count as its largest), before
+anything is counted. Where they are compared as texts, numbers that have the order of the texts take their place.
 
-`statistics.ranks` of the events of rankings (`alignment.trials`), where these are not the evaluation's own trials.
+Where the events of rankings (`alignment.trials`) are not the evaluation's own trials, the same is counted of events;
+elsewhere that is not needed, and nothing is paid for it.
 
-Elsewhere none of this is needed, and nothing is paid for it.
-
-Which events of equal score come first, where a rule orders them: by document or as in the run.
-
-Only the false alarms in front of hits matter, and only those of a hit's own score are not counted by `statistics.ranks`
-already. So the first round takes the places of hits among equal scores, the second counts false alarms between these.
-
-Trials here are the events of rankings (`alignment.trials`). The place of one is that of its document, then that of its
-start; or that of its best detection in the run's files. Of equal places targets come first. In the ranking of all
-queries equal places are ordered by query.
+Where a rule orders equal scores, by document or as in the run, only the false alarms in front of hits matter, and only
+those of a hit's own score are not counted already. So the first round takes the places of hits among equal scores, the
+second counts false alarms between these. Trials here are the events of rankings. The place of one is that of its
+document, then that of its start; or that of its best detection in the run's files. Of equal places targets come first.
+In the ranking of all queries equal places are ordered by query.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Files of a corpus and of what is found in it: alignments, stretches of speech and folds, speakers, classes.
 
-Speaker maps: the speaker of each file.
+Fields are separated by blanks or tabs. Times are in seconds, an offset after its onset. Except where it is said, lines
+may be in any order and empty lines are ignored.
 
-    file speaker
+Alignments: a line per phone or word (Zero Resource challenges; `.phn`, `.wrd`). The tools separate the four fields at
+single blanks.
 
-One line per file, with blanks or tabs between the fields; empty lines are ignored.
+    file onset offset label
 
 Stretches of files: the parts that are speech (`.split`, `.vad`), and the parts of folds.
 
@@ -14,12 +16,9 @@ In a fold file, one empty line separates two folds (tde's `.intervals.cross`, `.
 end are ignored: tde makes a fold without stretches of one, which counts in none of its means. Any other second empty
 line would make such a fold too, and is an error.
 
-Alignments: a line per phone or word (Zero Resource challenges; `.phn`, `.wrd`).
+Speaker maps: the speaker of each file.
 
-    file onset offset label
-
-Times are in seconds, the offset after the onset; lines may be in any order. The tools separate the four fields at
-single blanks; here any run of blanks and tabs separates them. Empty lines are ignored.
+    file speaker
 
 Class files: the classes of fragments that a system discovered (Zero Resource challenges).
 

@@ -1,6 +1,4 @@
-"""RTTM: records of words and speakers.
-
-RTTM: what was spoken, word by word (NIST's rich transcription time marks; RT-09 evaluation plan, appendix A).
+"""RTTM: what was spoken, word by word (NIST's rich transcription time marks; RT-09 evaluation plan, appendix A).
 
 A record has nine fields, or ten in the newer form, with blanks between them:
 
@@ -16,9 +14,8 @@ A CTM is read as an RTTM of words: its lines have the fields of one word (NIST's
 
 where channels are numbers, or A and B. Without a type a word is `lex`.
 
-Records of an RTTM from lines of text to columns: all at once where they are as they should be, else one by one.
-
-Both ways give the same columns for the same lines; only the second can say what is wrong with them.
+Records become columns all at once where they are as they should be, else one by one. Both ways give the same columns
+for the same lines; only the second can say what is wrong with them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Writing of runs, and conversion between formats.
 
 Times and scores keep every digit, so that reading the file gives the same rows. A file whose name ends in .gz or .zst
-is compressed.
-In NIST's XML whole columns become text at a time.
+is compressed. In NIST's XML whole columns become text at a time.
 """
 
 from __future__ import annotations

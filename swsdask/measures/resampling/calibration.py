@@ -2,8 +2,8 @@
 
 Trials of a query that is drawn k times count k times, given and imputed ones. The score of imputed trials is the lowest
 of the queries that were drawn and of those that are not resampled, unless a setting fixes it. The prior is that of the
-evaluation. The best map of a replicate is sought near that of the evaluation by the expansion below; of one
-for which that does not do, as that of the evaluation is.
+evaluation. The best map of a replicate is sought near that of the evaluation by the expansion below; of one for which
+that does not do, as that of the evaluation is.
 
 The least cross entropy of many replicates at once follows from one expansion of its cost: the best affine map of a
 replicate lies near that of the evaluation. With x = gamma s + delta + eta of the latter, any map near it is (1 + a) x +
