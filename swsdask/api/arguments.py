@@ -49,14 +49,16 @@ def named_runs(runs: Runs, held: Sequence[str] = (), *, judged: bool = False) ->
     """
     if runs is None:
         return None
+    if is_table(runs):
+        return [_run(runs, "run", None, judged)]
     if isinstance(runs, Mapping):
         if _are_scores(runs):
             return [_run(runs, "run", None, judged)]
         return {system: _run(place, f"run {system}", system, judged) for system, place in runs.items()}
-    if is_table(runs):
-        return [_run(runs, "run", None, judged)]
     several = isinstance(runs, Iterable) and not isinstance(runs, str | os.PathLike)
-    places: list[Location | Table] = list(cast(Iterable[Any], runs)) if several else [cast(Any, runs)]
+    places: list[Any] = list(cast(Iterable[Any], runs)) if several else [cast(Any, runs)]
+    if is_table(places):
+        return [_run(places, "run", None, judged)]
     given = [_run(place, f"run {number}", None, judged) for number, place in enumerate(places, 1)]
     others = [run for run in given if run not in held]
     files = [run for run in others if isinstance(run, str) and is_local(run)]
@@ -72,7 +74,7 @@ def named_runs(runs: Runs, held: Sequence[str] = (), *, judged: bool = False) ->
 
 def _are_scores(runs: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, Any]]]:
     """Whether the values are scores by document, not runs."""
-    if not all(isinstance(scores, Mapping) for scores in runs.values()):
+    if not all(isinstance(scores, Mapping) and not is_table(scores) for scores in runs.values()):
         return False
     found = [score for scores in runs.values() for score in scores.values()]
     return bool(found) and not any(isinstance(score, Mapping) for score in found)

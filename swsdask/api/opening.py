@@ -236,7 +236,7 @@ def open(  # noqa: A001
         ``occurrences.csv`` (or .tsv, .jsonl, .parquet).
     ecf, rttm, queries : path or URL, optional
         The three files of a reference, instead of `source`.
-    documents, occurrences : DataFrame, Arrow table, list of dict, path or URL, optional
+    documents, occurrences : DataFrame, Arrow table, list of dict, dict of columns, path or URL, optional
         A reference in tables, in memory or in files (CSV, TSV, JSON lines, Parquet). `documents` has the columns
         document and duration (or end), and may have channel, start, source_type and language. `occurrences` has query,
         document, start and duration (or end), and may have channel, speaker and grade. Times are in seconds. `queries`

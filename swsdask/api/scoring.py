@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from swsdask.api.arguments import Location, Runs, as_names, named_runs
 from swsdask.api.manifest import circumstances, manifest_of
@@ -20,6 +19,7 @@ from swsdask.archive.kept_statistics import KeptStatistics, Tally, kept_statisti
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor
+from swsdask.formats.reference.queries import texts_of
 from swsdask.formats.runs.encoding import Encoding, read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
 from swsdask.measures.measure import Measure
@@ -302,8 +302,8 @@ def _told(tallies: Sequence[Tally], made: str) -> dict[str, int]:
 
 def _query_texts(queries: pa.Table) -> pa.Table | None:
     """The texts of queries as a table of `QUERY_TEXTS`; None if none has one."""
-    texts = queries.select(QUERY_TEXTS.names).cast(QUERY_TEXTS)
-    return texts if pc.any(pc.not_equal(texts["text"], "")).as_py() else None
+    texts = texts_of(queries)
+    return pa.table([queries["query"], pa.array(texts, pa.string())], schema=QUERY_TEXTS) if any(texts) else None
 
 
 def _unlisted(references: Iterable[tuple[Reference, Sequence[Run]]]) -> Iterator[tuple[str, Note]]:

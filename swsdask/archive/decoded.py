@@ -1,7 +1,7 @@
 """Tables of an evaluation as other tools read them: ids in place of codes, seconds in place of ticks.
 
 - documents: `document`, `channel`, `start`, `end`, `source_type`, `language`; a row is an evaluated excerpt.
-- queries: `query`, and a column for each attribute.
+- queries: `query`, `text` where the list has texts, and a column for each attribute.
 - occurrences: `query`, `document`, `channel`, `start`, `end`, `speaker`, as the term finder of the settings finds them.
 - detections: `system`, `query`, `document`, `channel`, `start`, `duration`, `score`, `decision` (YES, NO or null); the
   columns of a run. Documents that the evaluation does not know have the ids of the run's files ("" in an archive of a
@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from swsdask.archive.protocols import Archive, Cell, FindRule, Run
 from swsdask.archive.reference_tables import document_ids, spoken_elsewhere
+from swsdask.formats.reference.queries import texts_of
 from swsdask.model.trials import I64, Detections, given_scores
 from swsdask.model.units import TICKS_PER_SECOND, id_hash
 
@@ -94,7 +95,9 @@ def reference_table(archive: Archive, name: str, rule: FindRule) -> pa.Table:
     said = [dict(attributes) for attributes in archive.queries["attributes"].to_pylist()]
     names = sorted({attribute for own in said for attribute in own})
     columns = {each: pa.array([own.get(each) for own in said], pa.string()) for each in names}
-    return pa.table({"query": archive.queries["query"], **columns})
+    texts = texts_of(archive.queries)
+    text = {"text": pa.array([each or None for each in texts], pa.string())} if any(texts) else {}
+    return pa.table({"query": archive.queries["query"], **text, **(columns | text)})
 
 
 def detected(archive: Archive, systems: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:

@@ -1,16 +1,18 @@
-"""Tables in memory: pandas and Polars DataFrames, Arrow tables, DuckDB relations, lists of dictionaries.
+"""Tables in memory: pandas and Polars DataFrames, Arrow tables, DuckDB relations, dictionaries as rows or by column.
 
-Whatever exports itself through the Arrow PyCapsule interface is a table; rows are numbered from 1 in messages. Columns
-have the names and the meaning that they have in files (`formats.runs.table`). Judgments and runs of judged documents
+Whatever exports itself through the Arrow PyCapsule interface is a table, unless it is a single column; so are rows, and
+columns by name. Rows are numbered from 1 in messages. Columns have the names and the meaning that they have in files
+(`formats.runs.table`). Judgments and runs of judged documents
 may have those of ranx and ir_measures too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
 
 import pyarrow as pa
 
@@ -36,23 +38,34 @@ class ArrowStream(Protocol):
         ...
 
 
-Table: TypeAlias = ArrowStream | Sequence[Mapping[str, Any]]
-"""A DataFrame, an Arrow table, or rows as dictionaries or named tuples."""
+Table: TypeAlias = ArrowStream | Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
+"""A DataFrame, an Arrow table, rows as dictionaries or named tuples, or columns by name."""
 
-Judged: TypeAlias = ArrowStream | Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]
+Judged: TypeAlias = Table | Mapping[str, Mapping[str, Any]]
 """A table, or numbers by query and document: judgments, or scores."""
 
 
 def is_table(value: object) -> TypeGuard[Table]:
-    """Whether `as_arrow` takes a value."""
+    """Whether `as_arrow` takes a value. Rows that can be drawn only once are not looked at."""
+    if isinstance(value, Mapping):
+        return bool(value) and all(map(_is_column, value.values()))
     if isinstance(value, ArrowStream):
-        return True
-    return isinstance(value, list) and bool(value) and all(_is_row(row) for row in value)
+        return not _is_column(value)
+    return isinstance(value, list) and bool(value) and all(map(_is_row, value))
 
 
 def _is_row(value: object) -> bool:
-    """Whether a value is a dictionary or a named tuple."""
-    return isinstance(value, Mapping) or hasattr(value, "_asdict")
+    """Whether a value is a dictionary of single values or a named tuple."""
+    return not is_table(value) if isinstance(value, Mapping) else hasattr(value, "_asdict")
+
+
+def _is_column(value: object) -> bool:
+    """Whether a value is a list that is not of rows, an array, or a Series."""
+    if isinstance(value, list | tuple):
+        return not any(map(_is_row, value[:1])) and not _is_row(value)
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        return True
+    return hasattr(type(value), "dtype") and getattr(value, "ndim", 1) == 1
 
 
 def _row(value: Any) -> dict[str, Any]:
@@ -62,9 +75,11 @@ def _row(value: Any) -> dict[str, Any]:
 def as_arrow(table: Table, name: str) -> pa.Table:
     """The table as Arrow, without a copy where it is Arrow already; an index without a name is left out.
 
-    `name` is what messages call it. Raises `InputError` for what is no table, for columns of mixed types, and for two
-    columns of one name.
+    `name` is what messages call it. Raises `InputError` for what is no table, for columns of mixed types or unequal
+    lengths, and for two columns of one name.
     """
+    if isinstance(table, Iterator | tuple) and not isinstance(table, ArrowStream):
+        table = list(table)
     given = table if isinstance(table, list) else []
     if not is_table(table) and table is not given:
         raise _no_table(name, f"the type {type(table).__name__}")
@@ -73,14 +88,21 @@ def as_arrow(table: Table, name: str) -> pa.Table:
             raise _no_table(name, f"a list with {shown(repr(row))}")
     rows = [_row(row) for row in given]
     try:
-        arrow = pa.table(table) if isinstance(table, ArrowStream) else pa.Table.from_pylist(rows)
+        arrow = pa.Table.from_pylist(rows) if isinstance(table, list) else pa.table(table)
     except (pa.ArrowException, TypeError, ValueError) as error:
+        _check_once(map(str, getattr(table, "columns", ())), name)
         found = _mixed(rows) or shown(" ".join(str(error).split()))
-        raise InputError(Problem(name, None, "a table with columns of one type each", found, "Convert it.")) from None
-    twice = [column for column in arrow.column_names if arrow.column_names.count(column) > 1]
+        expected = "a table with columns of one type each, equally long"
+        raise InputError(Problem(name, None, expected, found, "Convert it.")) from None
+    _check_once(arrow.column_names, name)
+    return arrow.select([column for column in arrow.column_names if not column.startswith(_INDEX)])
+
+
+def _check_once(columns: Iterable[str], name: str) -> None:
+    """Raise `InputError` for a column that comes twice."""
+    twice = [column for column, times in Counter(columns).items() if times > 1]
     if twice:
         raise InputError(Problem(name, None, "each column once", f"{shown(twice[0])} twice", "Leave one out."))
-    return arrow.select([column for column in arrow.column_names if not column.startswith(_INDEX)])
 
 
 def _mixed(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -97,7 +119,7 @@ def _mixed(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _no_table(name: str, found: str) -> InputError:
-    expected = "a DataFrame, an Arrow table or a list of dictionaries"
+    expected = "a DataFrame, an Arrow table, a list of dictionaries or a dictionary of columns"
     return InputError(Problem(name, None, expected, found, "Convert it to one of these."))
 
 
@@ -106,13 +128,14 @@ def by_pair(given: Judged, name: str, value: str) -> pa.Table:
 
     The columns of ranx and ir_measures get the names that they have here, unless there are columns of these names.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(given, Mapping) or is_table(given):
         table = as_arrow(given, name)
         names = _ELSEWHERE | ({} if value in table.column_names else {"score": value})
         renamed = [names.get(column, column) for column in table.column_names]
         return table.rename_columns(renamed) if len(set(renamed)) == len(renamed) else table
+    by_query = cast("Mapping[str, Mapping[str, Any]]", given)
     try:
-        rows = [(query, document, number) for query, numbers in given.items() for document, number in numbers.items()]
+        rows = [(query, document, each) for query, own in by_query.items() for document, each in own.items()]
         columns = zip(*rows, strict=True) if rows else ((), (), ())
         return pa.table(dict(zip(("query", "document", value), map(pa.array, columns), strict=True)))
     except (pa.ArrowException, AttributeError) as error:

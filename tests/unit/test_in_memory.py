@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -59,7 +60,13 @@ FORMS = {
         pa.schema([(name, pa.large_string() if name == "document" else kind) for name, kind in _types(frame)])
     ),
     "capsule": Exported,
+    "polars": lambda frame: pl.from_arrow(pa.Table.from_pandas(frame, preserve_index=False)),
+    "nullable": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
     "dictionaries": lambda frame: frame.to_dict("records"),
+    "rows drawn once": lambda frame: iter(frame.to_dict("records")),
+    "columns": lambda frame: frame.to_dict("list"),
+    "series": dict,
+    "arrays": lambda frame: {name: frame[name].to_numpy() for name in frame},
 }
 
 
@@ -116,6 +123,21 @@ def test_several_tables_and_systems_in_one() -> None:
     by_name = sws.score(in_memory(), ["mtwv"], runs={"x": RUN, "y": RUN.assign(score=-RUN["score"])})
     for runs in (both, [both], (RUN.assign(system="x"), RUN.assign(system="y", score=-RUN["score"]))):
         assert sws.score(in_memory(), ["mtwv"], runs=runs).table.equals(by_name.table)
+
+
+def test_runs_by_column_of_several_systems() -> None:
+    """A dictionary of columns is a table wherever a DataFrame is."""
+    frames = {"x": RUN, "y": RUN.assign(score=-RUN["score"])}
+    expected = sws.score(in_memory(), ["mtwv"], runs=frames)
+    columns = {name: frame.to_dict("list") for name, frame in frames.items()}
+    for runs in (columns, [frame.assign(system=name).to_dict("list") for name, frame in frames.items()]):
+        assert sws.score(in_memory(), ["mtwv"], runs=runs).table.equals(expected.table)
+
+
+@pytest.mark.parametrize("queries", [pd.Series(QUERIES), pl.Series(QUERIES), pa.array(QUERIES), iter(QUERIES)])
+def test_the_ids_of_queries_may_be_any_column(queries: Any) -> None:
+    evaluation = sws.open(documents=DOCUMENTS, occurrences=OCCURRENCES, queries=queries)
+    assert evaluation.table("queries")["query"].to_pylist() == sorted(QUERIES)
 
 
 def test_attributes_of_queries_make_conditions() -> None:
@@ -221,7 +243,7 @@ MESSAGES = {
     "run: expected each column once; found 'score' twice. Leave one out": {
         "runs": pa.Table.from_pandas(RUN).append_column("score", pa.array([1.0, 2.0, 3.0, 4.0]))
     },
-    "run: expected .* one type each; found float in row 3 after str in column 'score'": {
+    "run: expected .* one type each.*; found float in row 3 after str in column 'score'": {
         "runs": [
             {**row, "score": score} for row, score in zip(RUN.to_dict("records"), (None, "1", 2.0, 3), strict=True)
         ]
@@ -244,8 +266,19 @@ MESSAGES = {
     "run: expected the decision YES or NO; found '1' in row 1.* may have booleans": {"runs": RUN.assign(decision=1)},
     "run 1: expected a DataFrame, .*; found the type int": {"runs": 3},
     "run 1: expected a DataFrame, .*; found the type ndarray": {"runs": RUN.to_numpy()},
-    "run query: expected a DataFrame, .*; found a list with .*K1": {"runs": RUN.to_dict("list")},
-    "run: expected a table with columns of one type each; found": {"runs": RUN["score"]},
+    "run: expected .* equally long; found .*expected length 4 but got length 3": {
+        "runs": {**RUN.to_dict("list"), "score": [0.1, 0.2, 0.3]}
+    },
+    "run: expected .* one type each, .*; found .*'high'": {"runs": {**RUN, "score": [0.1, "high", 0.3, 0.2]}},
+    "run x: expected each column once; found 'score' twice. Leave one out": {
+        "runs": {"x": pd.concat([RUN, RUN["score"]], axis=1)}
+    },
+    "occurrences: expected each column once; found 'start' twice": {
+        "occurrences": pd.concat([OCCURRENCES, OCCURRENCES["start"]], axis=1)
+    },
+    "run 1: expected a DataFrame, .* or a dictionary of columns; found the type Series": {"runs": [RUN["score"]]},
+    "documents: expected at least one document; found none": {"documents": DOCUMENTS[:0]},
+    "queries: expected a DataFrame, .*; found the type dict": {"queries": {"K1": "one", "K2": "two", "K3": "three"}},
     "run x: expected {query: {document: score}}, .*; found": {"runs": {"x": {"K1": 0.5}, "y": RUN}},
     "documents: expected a DataFrame, .*; found a list with .*'a'": {"documents": ["a", "b"]},
     "queries:2: expected a query once; found 'K1' again": {"queries": pd.DataFrame({"query": ["K1", "K1", "K2"]})},

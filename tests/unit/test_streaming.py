@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import duckdb
 import numpy as np
@@ -38,7 +39,7 @@ def archive(demo: Path) -> sws.Evaluation:
 
 @pytest.fixture(scope="module")
 def scored(archive: sws.Evaluation) -> sws.Result:
-    return sws.score(archive, MEASURES, by="oov")
+    return sws.score(archive, MEASURES, by=["oov", "n_words"])
 
 
 def batches(table: pa.Table, seed: int, parts: int) -> Iterator[pa.Table]:
@@ -49,7 +50,7 @@ def batches(table: pa.Table, seed: int, parts: int) -> Iterator[pa.Table]:
 
 @pytest.mark.parametrize("parts", [1, 7, 50])
 def test_any_batches_in_any_order_give_the_same_bits(archive: sws.Evaluation, scored: sws.Result, parts: int) -> None:
-    scorer = sws.Scorer(archive, MEASURES, by="oov")
+    scorer = sws.Scorer(archive, MEASURES, by=["oov", "n_words"])
     for batch in batches(archive.table("detections"), parts, parts):
         scorer.update(batch)
     result = scorer.result()
@@ -65,9 +66,18 @@ def test_what_comes_out_goes_in_again(archive: sws.Evaluation, scored: sws.Resul
         FORMS[form](archive.table(name)) for name in ("documents", "queries", "occurrences", "detections")
     )
     evaluation = sws.open(documents=documents, queries=queries, occurrences=occurrences, preset="sws2013")
-    result = sws.score(evaluation, MEASURES, runs=detections, by="oov")
+    result = sws.score(evaluation, MEASURES, runs=detections, by=["oov", "n_words"])
     assert engines.parquet(result.table) == engines.parquet(scored.table)
     assert engines.parquet(result.curve_table) == engines.parquet(scored.curve_table)
+    assert result.to_arrow("query_texts").equals(scored.to_arrow("query_texts"))
+
+
+def test_texts_of_queries_come_from_archives_and_files_alike(archive: sws.Evaluation, demo: Path) -> None:
+    of_files = sws.open(demo / "files", preset="sws2013").table("queries")
+    assert archive.table("queries").equals(of_files)
+    listed = ElementTree.parse(demo / "files" / "sim.kwlist.xml").iter("kw")
+    texts = {kw.get("kwid"): kw.findtext("kwtext") for kw in listed}
+    assert dict(zip(*(of_files[name].to_pylist() for name in ("query", "text")), strict=True)) == texts
 
 
 def test_a_batch_with_a_fault_adds_nothing(archive: sws.Evaluation) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,8 @@ def read_documents(table: Table | str, problems: Problems) -> pa.Table:
     """The excerpts of a table of documents, as `model.schemas.DOCUMENTS`; what is wrong is added to `problems`."""
     given = _given(table, "documents", ("document",), problems)
     columns = given.columns
+    if not len(given.lines):
+        problems.add(given.name, None, "at least one document", "none", "List what was evaluated.")
     columns.setdefault("start", pa.array(np.zeros(len(columns["document"]))))
     rows, good = _stretches(given._replace(columns={**columns, "query": columns["document"]}), problems)
     empty = good & (rows.duration == 0)
@@ -229,8 +231,11 @@ def _texts(columns: Mapping[str, pa.Array], name: str, size: int) -> pa.Array:
 
 def read_query_table(queries: Table | Iterable[str] | str, problems: Problems) -> pa.Table:
     """The query list of a table or of ids, without texts; what is wrong is added to `problems`."""
-    if isinstance(queries, str) or is_table(queries):
-        given = _given(queries, "queries", ("query",), problems)
+    listed: Any = (
+        queries if isinstance(queries, str | Mapping) or is_table(queries) else list(cast("Iterable[object]", queries))
+    )
+    if isinstance(listed, str | Mapping) or is_table(listed):
+        given = _given(listed, "queries", ("query",), problems)
         ids = given.columns.pop("query").cast(pa.string()).to_pylist()
         columns = [_texts(given.columns, name, len(ids)).to_pylist() for name in given.columns]
         attributes = [
@@ -238,7 +243,7 @@ def read_query_table(queries: Table | Iterable[str] | str, problems: Problems) -
             for values in zip(*columns, strict=True)
         ] or [[] for _ in ids]
     else:
-        ids = sorted(map(str, cast("Iterable[object]", queries)))
+        ids = sorted(map(str, listed))
         attributes = [[] for _ in ids]
         given = _Given("queries", {}, np.arange(len(ids), dtype=np.int64) + 1)
     seen: set[str] = set()
