@@ -113,7 +113,7 @@ def evaluation(occurrences: Iterable[tuple[int, ...]], groups: Sequence[int], **
     asked = EvaluationSettings()
     return replace(
         whole,
-        thresholds=asked_thresholds(whole, asked),
+        thresholds=asked_thresholds(asked),
         prior_log_odds=weights(whole, asked).prior_log_odds,
     )
 

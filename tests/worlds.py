@@ -14,7 +14,7 @@ from swsdask.model.settings import EvaluationSettings, asked_thresholds, build_s
 from swsdask.model.trials import AlignmentRule, Condition, Detections, Reference, Trials
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy
-from swsdask.statistics.ladder import AllScores, Hits, Ladder, QueryLadder
+from swsdask.statistics.ladder import AllScores, AtBayes, Hits, Ladder, QueryLadder
 from swsdask.statistics.moments import Moments, Overlap, ZoomedMoments
 from swsdask.statistics.onsets import Onsets, PointsBefore
 from swsdask.statistics.ranks import HitPlaces, PooledRanks, QueryRanks, TiedRanks
@@ -131,6 +131,7 @@ def statistics(cells: Iterable[Sequence[Row]], reference: Reference, tree: int |
         Hits,
         AllScores,
         Entropy,
+        AtBayes,
         Moments,
         Overlap,
         Ladder,
@@ -171,7 +172,7 @@ def with_thresholds(reference: Reference, asked: EvaluationSettings) -> Referenc
     return Reference(
         **{
             **columns,
-            "thresholds": asked_thresholds(reference, asked),
+            "thresholds": asked_thresholds(asked),
             "prior_log_odds": weights(reference, asked).prior_log_odds,
             "ranking": asked.average_precision.rule(asked.trials),
             "every_score": asked.compat in ("kwseval", "stdeval"),

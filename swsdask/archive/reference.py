@@ -217,7 +217,7 @@ def _reference(
     )
     return replace(
         reference,
-        thresholds=asked_thresholds(reference, settings),
+        thresholds=asked_thresholds(settings),
         prior_log_odds=weights(reference, settings).prior_log_odds,
         replay=settings.gap.rule(),
     )

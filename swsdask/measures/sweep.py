@@ -30,7 +30,7 @@ from swsdask.measures.cross_entropy import Censored
 from swsdask.measures.measure import Scored, kept
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import Counts, class_layers, class_targets, members
-from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
+from swsdask.statistics.ladder import AtBayes, Hits, Ladder, QueryLadder
 from swsdask.statistics.statistic import Statistic
 
 QUERY_NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, QueryLadder)
@@ -219,6 +219,19 @@ def _exact_losses(scored: Scored, population: Population, places: I64) -> list[i
                 loss += alarms * (unit // (n_trials - level)) * population.n_with_targets * beta.numerator
         losses.append(loss)
     return losses
+
+
+BAYES_NEEDS: tuple[type[Statistic], ...] = (Hits, AtBayes)
+"""The statistics that errors at the Bayes threshold are counted from."""
+
+
+def errors_at_bayes(scored: Scored, population: Population) -> tuple[I64, I64]:
+    """The misses and the false alarms of every query of a condition at the Bayes threshold."""
+    hits, groups = scored[Hits], population.condition.groups
+    inside = groups[hits.group] & (hits.score >= -scored.reference.prior_log_odds)
+    accepted_hits = np.bincount(hits.query[inside], minlength=scored.reference.n_queries)
+    accepted = scored[AtBayes].counts[:, groups].sum(axis=1)
+    return population.targets - accepted_hits, accepted - accepted_hits
 
 
 def with_imputed(sweep: Sweep, population: Population, trials: Censored) -> Sweep:

@@ -92,7 +92,16 @@ from swsdask.measures.cross_entropy import censored
 from swsdask.measures.measure import Scored
 from swsdask.measures.optimum import OptimumTwv
 from swsdask.measures.rates import confusion_counts, has_trials, undefined_without
-from swsdask.measures.sweep import NEEDS, Sweep, best_place, threshold_sweep, twv, with_imputed
+from swsdask.measures.sweep import (
+    BAYES_NEEDS,
+    NEEDS,
+    Sweep,
+    best_place,
+    errors_at_bayes,
+    threshold_sweep,
+    twv,
+    with_imputed,
+)
 from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
@@ -153,19 +162,18 @@ class ThresholdTwv:
     """twv_bayes, twv@THETA."""
 
     names: ClassVar[tuple[str, ...]] = ("twv_bayes", "twv@")
-    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *BAYES_NEEDS)))
 
     def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
-        point = scored.weights
-        thresholds = {"twv_bayes": point.bayes_threshold}
-        thresholds |= {f"twv@{theta!r}": theta for theta in scored.settings.thresholds}
+        beta = scored.weights.beta
         for population in scored.populations:
+            numbers = {"twv_bayes": twv(*population.rates_of(*errors_at_bayes(scored, population)), beta)}
             sweep = threshold_sweep(scored, population)
-            places = {name: sweep.place(threshold) for name, threshold in thresholds.items()}
-            yield population.overall(
-                {name: twv(sweep.p_miss[at], sweep.p_fa[at], point.beta) for name, at in places.items()}
-            )
+            for theta in scored.settings.thresholds:
+                at = sweep.place(theta)
+                numbers[f"twv@{theta!r}"] = twv(sweep.p_miss[at], sweep.p_fa[at], beta)
+            yield population.overall(numbers)
 
 
 _HAIR = 1e-12

@@ -445,9 +445,9 @@ def weights(reference: Reference, settings: EvaluationSettings) -> Weights:
     return point
 
 
-def asked_thresholds(reference: Reference, settings: EvaluationSettings) -> tuple[float, ...]:
-    """Return the values of `Reference.thresholds`, ascending: those of the settings, Bayes' and the number `impute`."""
-    asked = {*settings.thresholds, weights(reference, settings).bayes_threshold}
+def asked_thresholds(settings: EvaluationSettings) -> tuple[float, ...]:
+    """Return the values of `Reference.thresholds`, ascending: those of the settings, and the number `impute`."""
+    asked = set(settings.thresholds)
     if isinstance(settings.impute, float):
         asked.add(settings.impute)
     return tuple(sorted(threshold + 0.0 for threshold in asked))

@@ -167,6 +167,45 @@ def _ends(counts: Counts, reference: Reference) -> Iterator[float]:
 
 
 @dataclass(frozen=True, eq=False)
+class AtBayes:
+    """How many trials of one system have a score >= the Bayes threshold, -`Reference.prior_log_odds`.
+
+    `counts` is int64 [n_queries, n_groups]. They are no rung of a ladder, for ladders are the same at any operating
+    point.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = ()
+    aligned: ClassVar[bool] = False
+    follows: ClassVar[tuple[str, ...]] = ("prior_log_odds",)
+
+    counts: I64
+
+    @classmethod
+    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+        """Nothing is needed."""
+        return ()
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
+        """The trials of one cell."""
+        counts = np.zeros(reference.targets.shape, np.int64)
+        parts = stretches(trials)
+        if len(parts.query):
+            accepted = (parts.score >= -reference.prior_log_odds).view(np.int8)
+            each = np.add.reduceat(accepted, parts.bounds[:-1], dtype=np.int64)
+            np.add.at(counts, (parts.query, parts.group), each)
+        return cls(counts)
+
+    def merge(self, other: Self) -> Self:
+        """The trials of both parts together."""
+        return type(self)(self.counts + other.counts)
+
+    def drawn(self, times: I64) -> Self:
+        """The trials with each group of documents so many times, int64 [n_groups]; all in one group."""
+        return type(self)((self.counts @ times)[:, np.newaxis])
+
+
+@dataclass(frozen=True, eq=False)
 class OwnRungs:
     """The rungs of query q are rungs[offsets[q] : offsets[q + 1]]; offsets int64 [n_queries + 1]."""
 

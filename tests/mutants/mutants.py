@@ -203,4 +203,11 @@ MUTANTS = (
         "pass",
         ("tests/unit/test_nightly.py",),
     ),
+    Mutant(
+        "ladders have the Bayes threshold",
+        "swsdask/model/settings.py",
+        "asked = set(settings.thresholds)",
+        "asked = {*settings.thresholds, settings.operating_point.resolve(1, 10**9).bayes_threshold}",
+        ("tests/unit/test_kept_statistics.py",),
+    ),
 )

@@ -18,6 +18,8 @@ from swsdask.archive.tables import digest
 from swsdask.archive.versions import KEPT, Layout
 from swsdask.archive.write import write_runs
 from swsdask.measures import MEASURES
+from swsdask.measures.calibration import AffineCalibration, PavCalibration
+from swsdask.measures.cross_entropy import CrossEntropy
 from swsdask.measures.resampling import FAMILIES
 from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers
@@ -149,14 +151,34 @@ def test_only_what_is_new_is_counted(tmp_path: Path, unread: Callable[[], int]) 
     other = {"average_precision": {"ties": "worst", "interpolation": "none"}}
     assert taken(sws.score(sws.open(archive, settings={"evaluation": other})))["counted"] == 0
     assert unread() == 0
-    costly = sws.open(archive, settings={"evaluation": {"operating_point": {"p_target": 1e-4, "c_miss": 1, "c_fa": 1}}})
-    assert taken(sws.score(costly, ["atwv"]))["counted"] == unread() == 0
     narrow = sws.open(archive, settings={"evaluation": {"tolerance_s": 0.1}})
     assert taken(sws.score(narrow))["kept"] == 0
     assert results(sws.score(narrow)) == results(sws.score(narrow, cache=False))
     assert results(sws.score(archive)) == results(whole)
     by = sws.score(archive, by="document_pattern:1")
     assert results(by) == results(sws.score(archive, by="document_pattern:1", cache=False))
+
+
+OF_EVERY_SCORE = {name for family in (CrossEntropy, AffineCalibration, PavCalibration) for name in family.names}
+"""Measures of the families of C_nxe: at another operating point every score has another cost."""
+
+
+def test_with_another_operating_point_only_cross_entropy_and_the_bayes_threshold_read_detections(
+    tmp_path: Path, unread: Callable[[], int]
+) -> None:
+    archive = sample(tmp_path, ("a", 1))
+    scored = sws.score(archive).table
+    names = scored["measure"].unique().to_pylist()
+    reading = set()
+    for number, name in enumerate(names):
+        point = {"p_target": 1e-4, "c_miss": 2 + number, "c_fa": 1}
+        other = sws.open(archive, settings={"evaluation": {"operating_point": point}})
+        without = sws.score(other, [name], cache=False)
+        unread()
+        assert results(sws.score(other, [name])) == results(without)
+        reading |= {name} if unread() else set()
+    assert {"atwv", "mtwv", "otwv", "stwv", "map", "eer", "mgap"} <= {*names} - reading
+    assert reading == {*names} & (OF_EVERY_SCORE | {"twv_bayes"})
 
 
 DAMAGES = ["flipped", "cut off", "empty", "folder", "other"]

@@ -71,9 +71,10 @@ def test_the_operating_point_comes_from_the_whole() -> None:
         weights(REFERENCE, from_data)
 
 
-def test_asked_thresholds_hold_the_bayes_threshold() -> None:
-    asked = settings(operating_point={"beta": 1.0}, thresholds=[2.0, -1.0, 2.0, -0.0])
-    assert asked_thresholds(REFERENCE, asked) == (-1.0, 0.0, 2.0)
+def test_asked_thresholds_hold_the_imputed_score_and_no_operating_point() -> None:
+    for beta in (1.0, 20.0):
+        asked = settings(operating_point={"beta": beta}, thresholds=[2.0, -1.0, 2.0, -0.0], impute=-7)
+        assert asked_thresholds(asked) == (-7.0, -1.0, 0.0, 2.0)
 
 
 def test_costs_in_plain_words() -> None:

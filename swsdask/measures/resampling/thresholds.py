@@ -22,7 +22,7 @@ from swsdask.measures.averages import Population, ratio
 from swsdask.measures.measure import Scored
 from swsdask.measures.optimum import Accepting, best_rows, highest_scores
 from swsdask.measures.resampling.queries import SIDE_BY_SIDE, TrialPool, drawn_queries, places
-from swsdask.measures.sweep import QUERY_NEEDS, query_sweep
+from swsdask.measures.sweep import BAYES_NEEDS, QUERY_NEEDS, errors_at_bayes, query_sweep
 from swsdask.model.samples import Averages, AveragesByHighest, Sample
 from swsdask.model.trials import F64, I32, I64
 from swsdask.statistics.counts import Counts
@@ -237,13 +237,14 @@ class ResampledTwv:
     """twv_bayes, twv@THETA: averages over queries, whose error rates the scores by query do not have."""
 
     names: ClassVar[tuple[str, ...]] = ("twv_bayes", "twv@")
-    needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
+    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *BAYES_NEEDS)))
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
         """The measures of one condition."""
-        thresholds = {"twv_bayes": scored.weights.bayes_threshold}
-        thresholds |= {f"twv@{theta!r}": theta for theta in scored.settings.thresholds}
-        return {name: _at_threshold(scored, population, theta) for name, theta in thresholds.items()}
+        found: dict[str, Sample] = {"twv_bayes": _averages(scored, population, *errors_at_bayes(scored, population))}
+        for theta in scored.settings.thresholds:
+            found[f"twv@{theta!r}"] = _at_threshold(scored, population, theta)
+        return found
 
 
 def _at_threshold(scored: Scored, population: Population, threshold: float) -> Averages:
