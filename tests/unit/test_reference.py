@@ -114,7 +114,8 @@ class TestEvaluatedOccurrences:
         assert reference.targets.tolist() == [[1], [0], [1], [0], [0]]
         assert queries_without_targets(reference) == ("qb", "qe", "none")
         assert (reference.rule.tolerance, reference.rule.trials) == (5000, "virtual")
-        assert reference.thresholds == (0.5, pytest.approx(6.907655, abs=1e-6)), "with the Bayes threshold, log(999.9)"
+        assert reference.thresholds == (0.5,)
+        assert reference.prior_log_odds == pytest.approx(-6.907655, abs=1e-6), "-log(999.9)"
         for name in ("query", "document", "start", "end"):
             assert getattr(reference, name).dtype == np.int32
         assert reference.channel.dtype == np.int8
