@@ -366,7 +366,7 @@ def _joined(key: str, form: str, distinct: Sequence[str]) -> list[str]:
     wanted = [form] if form in distinct else form.split("+")
     for value in wanted:
         if value not in distinct:
-            near = difflib.get_close_matches(value, distinct, n=1, cutoff=0.0)[0]
+            near = difflib.get_close_matches(value, [*distinct, "quartiles"], n=1, cutoff=0.0)[0]
             values = ", ".join(distinct[:20]) + (", ..." if len(distinct) > 20 else "")
             raise SettingsError(f"condition key {key!r}: no value {value!r}. Nearest: {near}. Values: {values}.")
     return wanted

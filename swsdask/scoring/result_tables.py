@@ -79,7 +79,7 @@ def score_table(system: str, scored: Scored, measures: Sequence[Measure], names:
             named([system], np.zeros(len(order), np.int64)),
             named(conditions, condition[order]),
             named(scored.reference.query_ids, query[order]),
-            named([name for name, *_ in columns], np.repeat(np.arange(len(columns)), lengths)[order]),
+            _each_named([name for name, *_ in columns], np.repeat(np.arange(len(columns)), lengths)[order]),
             np.concatenate([np.empty(0), *(column for *_, column in columns)])[order],
         ],
         names=SCORES.names,
@@ -97,8 +97,8 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
     return pa.table(
         [
             named([system], np.zeros(len(number), np.int64)),
-            named([curve.condition for curve in drawn], number),
-            named([curve.curve for curve in drawn], number),
+            _each_named([curve.condition for curve in drawn], number),
+            _each_named([curve.curve for curve in drawn], number),
             *(
                 np.concatenate([getattr(curve, axis) for curve in drawn] or [np.empty(0)])
                 for axis in ("threshold", "x", "y")
@@ -106,6 +106,12 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
         ],
         names=CURVES.names,
     )
+
+
+def _each_named(names: Sequence[str], place: I64) -> pa.Array:
+    """A column of the names at some places. Names may be equal; no name is in a dictionary twice."""
+    distinct = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    return named([*distinct], np.array([distinct[name] for name in names], np.int64)[place])
 
 
 def named(names: Sequence[str], code: I64) -> pa.Array:

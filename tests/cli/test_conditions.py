@@ -149,6 +149,7 @@ def test_each_run_has_its_own_oov_count(swsdask: Swsdask, reference: Path, files
     ("key", "told"),
     [
         ("n_word", "Nearest: n_words."),
+        ("n_words:quartile", "no value 'quartile'. Nearest: quartiles. Values"),
         ("talker:anne", "no value 'anne'. Nearest: ann. Values: ann, bob."),
         ("talker:quartiles", "needs numbers; the values are ann, bob."),
         ("n_words:3/1", "the numbers must ascend"),

@@ -58,11 +58,16 @@ def test_the_words_are_those_of_an_rttm(swsdask: Call, files: Files) -> None:
 
 def test_what_is_wrong_has_its_line(swsdask: Call, files: Files) -> None:
     (files.reference / "x.rttm").unlink()
-    files.write("reference/x.ctm", WORDS + "b 1 * * <ALT_BEGIN>\nb C 1 1 word\nb 1 1\n")
+    files.write("reference/x.ctm", WORDS + "b 1 * 1 word\nb C 1 1 word\nb 1 1\n")
     found = swsdask("score", files.reference, files.run)
     assert found.code == 2
     for line, what in ((9, "a start in seconds; found '*'"), (10, "found 'C'"), (11, "expected a word: file")):
         assert any(f"x.ctm:{line}: " in each and what in each for each in found.err.splitlines()), found.err
+    files.write("reference/x.ctm", f"b 1 * * <ALT_BEGIN>\n{WORDS}b 1 * * <ALT>\nb 1 9 0 <alt_end>\n")
+    found = swsdask("score", files.reference, files.run)
+    for line, what in ((1, "<ALT_BEGIN>"), (10, "<ALT>"), (11, "<alt_end>")):
+        message = f"x.ctm:{line}: expected the words that were spoken; found alternatives, '{what}'. Keep one of them"
+        assert any(message in each for each in found.err.splitlines()), found.err
     files.write("reference/x.ctm", WORDS)
     run = files.write("run.ctm", RUN + "a 1 2 0.5 K1\na 1 2 0.5 K1 high\na C 2 0.5 K1 1\n")
     found = swsdask("score", files.reference, run)

@@ -368,6 +368,9 @@ def test_every_table_is_a_data_frame_and_arrow(files: Files) -> None:
         first = getattr(given, names[0])
         assert given.to_arrow().to_pandas().equals(first)
         assert pa.table(given).to_pandas().equals(first)
+    parts = sws.score(files.reference, runs=files.run, by=["source_type", "n_words"])
+    assert parts.table.to_pandas()["measure"].tolist() == parts.scores["measure"].tolist()
+    assert len(parts.curve_table.to_pandas()) == len(parts.curves)
     with pytest.raises(sws.SettingsError, match=r"no table 'curve' here\. There are: scores, curves, alignment"):
         result.to_arrow("curve")
     plain = sws.score(files.reference, runs=files.run)

@@ -12,7 +12,8 @@ A CTM is read as an RTTM of words: its lines have the fields of one word (NIST's
 
     file channel start duration word [confidence [type [speaker]]]
 
-where channels are numbers, or A and B. Without a type a word is `lex`.
+where channels are numbers, or A and B. Without a type a word is `lex`. Alternatives (`<ALT_BEGIN>`, `<ALT>`,
+`<ALT_END>`) are an error: which of them was spoken is not known.
 
 Records become columns all at once where they are as they should be, else one by one. Both ways give the same columns
 for the same lines; only the second can say what is wrong with them.
@@ -86,6 +87,7 @@ _CTM_FIELDS = 5, 8
 _NOT_GIVEN = (b"<NA>", b"lex", b"<NA>")
 
 _TYPE = re.compile(r"[A-Z][A-Z0-9_/-]*")
+_ALTERNATIVE = re.compile(rb"<ALT(_BEGIN|_END)?>", re.IGNORECASE)
 _COMMENT = re.compile(rb"^[ \t\r\f\v]*;;.*$", re.MULTILINE)
 
 
@@ -267,6 +269,10 @@ def _records_of_ctm(lines: Lines, file: str, problems: Problems) -> Lines:
         if fields and not _CTM_FIELDS[0] <= len(fields) <= _CTM_FIELDS[1]:
             expected = "a word: file, channel, start, duration, word, perhaps confidence, type and speaker"
             problems.add(file, number, expected, shown(line.decode()), "Correct or remove the line.")
+            fields = []
+        elif fields and _ALTERNATIVE.fullmatch(fields[4]):
+            expected, found = "the words that were spoken", f"alternatives, {shown(fields[4].decode())}"
+            problems.add(file, number, expected, found, "Keep one of them, without the lines around it.")
             fields = []
         records.append(_record_of_word(*fields) if fields else b"")
     return Lines(lines.first, b"\n".join(records))
