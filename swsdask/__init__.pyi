@@ -1,5 +1,9 @@
 """The public names, each once; `__init__.py` imports what is used, from here."""
 
+from swsdask.api.archives import expire as expire
+from swsdask.api.archives import ingest as ingest
+from swsdask.api.archives import vacuum as vacuum
+from swsdask.api.archives import verify as verify
 from swsdask.api.arguments import Location as Location
 from swsdask.api.arguments import Runs as Runs
 from swsdask.api.benchmarking import Benchmark as Benchmark
@@ -17,10 +21,6 @@ from swsdask.api.discovering import discover as discover
 from swsdask.api.discovering import plan_discovery as plan_discovery
 from swsdask.api.discovery_inputs import Classes as Classes
 from swsdask.api.discovery_inputs import ingest_discovery as ingest_discovery
-from swsdask.api.ingesting import ingest as ingest
-from swsdask.api.integrity import expire as expire
-from swsdask.api.integrity import vacuum as vacuum
-from swsdask.api.integrity import verify as verify
 from swsdask.api.opening import Evaluation as Evaluation
 from swsdask.api.opening import open as open  # noqa: A004
 from swsdask.api.scoring import Measures as Measures

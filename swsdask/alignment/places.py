@@ -6,7 +6,8 @@ and counts them (KWSEval drops them silently), "false_alarm" leaves them ordinar
 
 QUIRK, under `compat = "kwseval"`: a detection that ends exactly at the end of an excerpt is outside if begin +
 duration in double precision is greater. STDEval -E (`compat = "stdeval"` with `outside = "drop"`) adds up the end of
-the excerpt in double precision as well (`alignment.doubles`).
+the excerpt in double precision as well. Both tools read begin and duration as doubles and add them, so that 0.1 + 0.2
+lies behind an end at 0.3: `end_noise` and `middle_noise` say on which side of the exact time the tools' own is.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from swsdask.kernels.trials import best_rows, target_rows
 from swsdask.model.errors import SHOWN, InputError, Problem
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
-from swsdask.model.units import seconds
+from swsdask.model.units import TICKS_PER_SECOND, seconds
 
 
 def groups_of(document: I32 | None, rows: I64 | slice, reference: Reference) -> I16 | None:
@@ -167,3 +168,18 @@ def evaluated_places(places: Places, evaluated: I64 | None) -> I64:
 
 def _or_zeros(column: NDArray[Scalar] | None, dtype: type[Scalar], length: int) -> NDArray[Scalar]:
     return np.zeros(length, dtype) if column is None else column
+
+
+def end_noise(start: I32, duration: I32) -> I64:
+    """How many doubles begin + duration in doubles lies above the end's nearest double; times in ticks."""
+    end = start.astype(np.int64) + duration
+    exact, added = end / TICKS_PER_SECOND, start / TICKS_PER_SECOND + duration / TICKS_PER_SECOND
+    noise: I64 = added.view(np.int64) - exact.view(np.int64)
+    return noise
+
+
+def middle_noise(start: I32, duration: I32) -> I64:
+    """The sign of (begin + duration / 2 in doubles) - (the mid-point's nearest double); times in ticks."""
+    doubled = 2 * start.astype(np.int64) + duration
+    noise = np.sign(start / TICKS_PER_SECOND + duration / TICKS_PER_SECOND / 2 - doubled / (2 * TICKS_PER_SECOND))
+    return noise.astype(np.int64)

@@ -38,8 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swsdask.alignment.doubles import middle_noise
-from swsdask.alignment.places import Places, best_trials, distinct_pairs, evaluated_rows
+from swsdask.alignment.places import Places, best_trials, distinct_pairs, evaluated_rows, middle_noise
 from swsdask.model.trials import I8, I32, I64, Detections, Reference, Segments, Trials
 
 _LIMIT = 2**34

@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 import xxhash
 from numpy.typing import NDArray
 
-from swsdask.alignment.doubles import end_noise
+from swsdask.alignment.places import end_noise
 from swsdask.archive.protocols import Archive
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.formats.reference.trec import read_judgments
@@ -165,7 +165,7 @@ class Excerpts:
 
     `begins` are (document, channel, start) packed in an int64, ascending; `reaches` the latest end of an excerpt of
     that (document, channel) that begins no later, packed likewise; `noise` how many doubles STDEval has that end above
-    its nearest one (`alignment.doubles`), the most of equal ends.
+    its nearest one (`alignment.places`), the most of equal ends.
     """
 
     begins: I64

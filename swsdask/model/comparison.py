@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.late_import import LateImport
-from swsdask.model.markup import HTML, LATEX, MARKDOWN, Markup
 from swsdask.model.measures import better, distinct_headings, written
-from swsdask.model.tables import Tables
+from swsdask.model.tables import HTML, LATEX, MARKDOWN, Markup, Tables
 from swsdask.model.trials import Bool
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from swsdask import __version__
-from swsdask.api.ingesting import ingest
+from swsdask.api.archives import ingest
 from swsdask.api.manifest import signatures_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from swsdask.discovery.corpus import read_corpus
-from swsdask.discovery.counting.pair_sets import PairSets
 from swsdask.discovery.fragments import read_fragments
-from swsdask.discovery.measures.grouping import Grouping, GroupingTde
+from swsdask.discovery.measures.grouping import Grouping, GroupingTde, PairSets
 from swsdask.discovery.measures.ned import EditDistances, Ned
 from swsdask.discovery.placing import locate
 from swsdask.model.corpus import Corpus, Discovered

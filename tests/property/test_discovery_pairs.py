@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.counting.pair_sets import PairSets
-from swsdask.discovery.measures.grouping import Grouping, GroupingTde
+from swsdask.discovery.measures.grouping import Grouping, GroupingTde, PairSets
 from swsdask.discovery.measures.ned import EditDistances, Ned
 from swsdask.discovery.placing import locate
 from swsdask.model.corpus import Corpus, Definition, Discovered

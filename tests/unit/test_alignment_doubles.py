@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-import swsdask.alignment.doubles as doubles
+import swsdask.alignment.places as doubles
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.reference_tables import Excerpts
 from swsdask.model.settings import EvaluationSettings, build_settings

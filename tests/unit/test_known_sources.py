@@ -191,7 +191,7 @@ def test_a_run_that_is_lost_meanwhile_is_told(ingest: Callable[..., Any], monkey
                 record["systems"]["first"] = "another"
         return found
 
-    monkeypatch.setattr("swsdask.api.ingesting.known_sources", then_replaced)
+    monkeypatch.setattr("swsdask.api.archives.known_sources", then_replaced)
     with pytest.raises(ArchiveError, match="'first' was changed by another writer meanwhile"):
         ingest()
 
