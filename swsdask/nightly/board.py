@@ -3,7 +3,7 @@
 index.html              the leaderboard of now, what moved last, refused runs, trend lines, all nights
 nights/00000001.html    the report of a night: its new systems and their baselines
 feed.xml                an Atom entry per night
-metrics.prom            OpenMetrics, for monitoring
+metrics.prom            OpenMetrics, for monitoring; how long the call took that published is said here alone
 latest.json             the numbers of now; written last: a board that has it is whole
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from typing import Any
 
 from swsdask import __version__
@@ -38,8 +39,11 @@ def is_published(out: str, record: Record) -> bool:
     return bool(said.get("night") == record.number and said.get("swsdask") == __version__)
 
 
-def publish(asked: NightlyEvaluation, past: History, result: Result | None) -> bytes:
-    """Write the board of the history; `result` has the systems of the last night's report. Returns `latest.json`."""
+def publish(asked: NightlyEvaluation, past: History, result: Result | None, began: float) -> bytes:
+    """Write the board of the history. Returns `latest.json`.
+
+    `result` has the systems of the last night's report; the call `began` at this time of `time.monotonic`.
+    """
     out, last = Storage(asked.out), past.nights[-1].record
     page = board_page(asked, past)
     place = page_of(last)
@@ -51,7 +55,7 @@ def publish(asked: NightlyEvaluation, past: History, result: Result | None) -> b
     latest = (json.dumps(_latest(asked, past), indent=2, sort_keys=True) + "\n").encode()
     out.replace("index.html", index(page).encode())
     out.replace("feed.xml", feed(page).encode())
-    out.replace("metrics.prom", metrics(page).encode())
+    out.replace("metrics.prom", metrics(page, time.monotonic() - began).encode())
     out.replace(LATEST, latest)
     for name in out.modified():
         if name.endswith(PART):  # Of a night that was killed: whoever publishes holds the lease.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -100,6 +101,7 @@ def run_night(asked: NightlyEvaluation, today: date, progress: Progress | None =
     SettingsError
         A setting or measure is unknown, or a gate needs a test that its measure does not have.
     """
+    began = time.monotonic()
     storage = Storage(asked.archive)
     storage.check_writable()
     with night_lease(storage) as lease, ExitStack() as stack:
@@ -126,7 +128,7 @@ def run_night(asked: NightlyEvaluation, today: date, progress: Progress | None =
         if record is None or is_published(asked.out, record):
             return Outcome(asked)
         LOG.info("publishing", extra={"evaluation": asked.name, "phase": "publish"})
-        return Outcome(asked, record, publish(asked, past, report_of(asked, evaluation, past, told, workers)))
+        return Outcome(asked, record, publish(asked, past, report_of(asked, evaluation, past, told, workers), began))
 
 
 class _Renewing:

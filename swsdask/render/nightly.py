@@ -21,7 +21,7 @@ from rich.text import Text
 from swsdask.model.errors import counted
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, distinct_headings, written
-from swsdask.model.nights import NEW, Move, Record, Refused
+from swsdask.model.nights import NEW, REPLACED, Move, Record, Refused
 from swsdask.render.pages import environment, style
 
 SHOWN_NIGHTS = 60
@@ -29,6 +29,9 @@ SHOWN_NIGHTS = 60
 
 SHOWN_MOVES = 20
 """So many systems that moved are printed."""
+
+DURATION = "duration_seconds"
+"""The metric that says how long a night took: all else on a board follows from the history and the archive."""
 
 _WIDTH, _HEIGHT = 160, 28
 
@@ -150,16 +153,19 @@ def feed(page: BoardPage) -> str:
     )
 
 
-def metrics(page: BoardPage) -> str:
-    """OpenMetrics: the night, its rows, new, refused and failed, and every number of now."""
+def metrics(page: BoardPage, seconds: float) -> str:
+    """OpenMetrics: the night, how long it took, its rows, new, refused and failed, and every number of now."""
     last = page.nights[-1]
+    arrived = [move for move in last.moves if move.reason in (NEW, REPLACED)]
     of = f"{{evaluation={_label(page.name)}}}"
     lines: list[str] = []
     counts = (
+        (DURATION, "Seconds from the begin of the call that published this to its end.", f"{seconds:.3f}"),
         ("night", "The number of the last night.", last.number),
         ("rows", "Detections that the last night ingested.", last.rows),
         ("systems", "Systems on the board.", page.n_systems),
         ("systems_scored", "Systems that the last night scored.", len(last.moves)),
+        ("runs_new", "Runs among them that are new, or in the place of others.", len(arrived)),
         ("runs_refused", "Runs that are set aside.", len(page.refused)),
         ("gates_failed", "Gates that failed in the last night.", len(last.gates)),
     )

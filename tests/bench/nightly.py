@@ -112,7 +112,7 @@ def _pages(folder: Path) -> Callable[[], int]:
 
     def step() -> int:
         page = board_page(asked, read_history(Storage(asked.archive)))
-        return len(index(page)) + len(feed(page)) + len(metrics(page))
+        return len(index(page)) + len(feed(page)) + len(metrics(page, 0.0))
 
     return step
 

@@ -31,6 +31,7 @@ from swsdask.archive.store import open_archive
 from swsdask.nightly.lease import BusyError
 from swsdask.nightly.settings import load_nightly
 from swsdask.nightly.steps import run_night
+from swsdask.render.nightly import DURATION
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS, nights, simulate, write
 
 ON_DISK = ("write_whole", "link_new", "replace", "sync", "remove")
@@ -70,7 +71,7 @@ class Place:
     def state(self) -> dict[str, Any]:
         """Everything that must not depend on what disturbed a night; an unfinished lease is removed by `vacuum`.
 
-        What is known of sources depends on how long ago they were written.
+        What is known of sources depends on how long ago they were written, and metrics say how long a night took.
         """
         archive = open_archive(f"{self.url}/archive")
         parts = ("archive/history/", "archive/kept/", "archive/nightly/", "board/")
@@ -80,7 +81,13 @@ class Place:
             for name, content in named.items()
             if not re.search(rf"nightly/.*\.part$|{re.escape(SOURCES)}", name)
         }
+        whole["board/metrics.prom"] = timeless(whole["board/metrics.prom"])
         return {"runs": {run.system: run for run in archive.runs}, "version": archive.version, **whole}
+
+
+def timeless(metrics: bytes) -> bytes:
+    """The lines of metrics but for the duration of a night."""
+    return b"\n".join(line for line in metrics.split(b"\n") if not line.startswith(f"swsdask_{DURATION}".encode()))
 
 
 def prepare(folder: Path, place: Place) -> None:

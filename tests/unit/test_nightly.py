@@ -44,6 +44,7 @@ from swsdask.render import nightly as render_nightly
 from swsdask.render.nightly import feed, index, metrics, plot
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS as FILE
 from swsdask.simulate.evaluation import nights, simulate, write
+from tests.faults.nights import timeless
 
 DAY = date(2020, 1, 1)
 
@@ -92,6 +93,13 @@ def code_of(arguments: Sequence[str]) -> int:
 
 def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def board_of(folder: Path) -> dict[str, bytes]:
+    """Its files, but for how long the night took."""
+    files = files_of(folder / "board")
+    metrics = str(folder / "board/metrics.prom")
+    return {**files, metrics: timeless(files[metrics])}
 
 
 def test_three_nights(three_nights: Path) -> None:
@@ -151,11 +159,20 @@ def test_metrics_are_open_metrics(three_nights: Path, name: str) -> None:
     """As the parser of Prometheus's client reads them, whatever the evaluation is called."""
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
     page = board_page(asked.model_copy(update={"name": name}), read_history(Storage(asked.archive)))
-    families = {each.name: each for each in text_string_to_metric_families(metrics(page))}
+    families = {each.name: each for each in text_string_to_metric_families(metrics(page, 12.5))}
     assert {each.type for each in families.values()} == {"gauge"}
     assert all(each.documentation for each in families.values())
-    (refused,) = families["swsdask_runs_refused"].samples
-    assert (refused.labels, refused.value) == ({"evaluation": name}, 1)
+    expected = {
+        "duration_seconds": 12.5,
+        "night": 3,
+        "rows": page.nights[-1].rows,
+        "systems": 4,
+        "systems_scored": 1,
+        "runs_new": 1,
+    }
+    for metric, number in {**expected, "runs_refused": 1, "gates_failed": 1}.items():
+        (found,) = families[f"swsdask_{metric}"].samples
+        assert (metric, found.labels, found.value) == (metric, {"evaluation": name}, number)
     told = {
         (of["system"], of["measure"]): value
         for _, of, value, *_ in families["swsdask_value"].samples
@@ -169,7 +186,10 @@ def test_metrics_are_open_metrics(three_nights: Path, name: str) -> None:
         if value is not None
     }
     if name == "demo":
-        assert (three_nights / "board/metrics.prom").read_text() == metrics(page)
+        written = (three_nights / "board/metrics.prom").read_bytes()
+        assert timeless(written) == timeless(metrics(page, 12.5).encode()) != written
+        (took,) = re.findall(r'(?m)^swsdask_duration_seconds{evaluation="demo"} ([\d.]+)$', written.decode())
+        assert float(took) > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -208,11 +228,11 @@ def test_a_board_that_is_gone_is_published_again(three_nights: Path) -> None:
     shutil.rmtree(three_nights / "archive/history")
     shutil.rmtree(three_nights / "board")
     run_night(asked, DAY)
-    before = files_of(three_nights / "board")
+    before = board_of(three_nights)
     shutil.rmtree(three_nights / "board")
     assert plan_night(asked) == ["demo: night 1: to be published again"]
     assert run_night(asked, date(2021, 1, 1)).record is not None
-    assert files_of(three_nights / "board") == before
+    assert board_of(three_nights) == before
 
 
 def test_dry_run_writes_nothing_and_names_what_is_new(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
