@@ -2,8 +2,7 @@
 
 Whatever exports itself through the Arrow PyCapsule interface is a table, unless it is a single column; so are rows, and
 columns by name. Rows are numbered from 1 in messages. Columns have the names and the meaning that they have in files
-(`formats.runs.table`). Judgments and runs of judged documents
-may have those of ranx and ir_measures too.
+(`formats.runs.table`). Judgments and runs of judged documents may have those of ranx and ir_measures too.
 """
 
 from __future__ import annotations

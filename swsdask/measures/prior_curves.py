@@ -51,12 +51,12 @@ from swsdask.measures.cross_entropy import Censored, censored
 from swsdask.measures.isotonic import Blocks
 from swsdask.measures.logistic_fit import ScoreShares, prior_entropy, sigmoid
 from swsdask.measures.measure import Curve, Scored
-from swsdask.measures.sweep import Sweep, threshold_sweep, with_imputed
+from swsdask.measures.sweep import BAYES_NEEDS, Sweep, errors_at_bayes, threshold_sweep, with_imputed
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.moments import Moments
 from swsdask.statistics.statistic import Statistic
 
-NEEDS: tuple[type[Statistic], ...] = (*cross_entropy.NEEDS, *sweep.NEEDS[1:], Moments)
+NEEDS: tuple[type[Statistic], ...] = tuple(dict.fromkeys((*cross_entropy.NEEDS, *sweep.NEEDS, *BAYES_NEEDS, Moments)))
 """The statistics without which there are no curves."""
 
 _GRID = np.arange(-40, 41) / 4
@@ -174,6 +174,20 @@ class Decisions:
         p_miss = 1.0 - sweep.hits[places] / trials.n_target
         return cls(sweep.thresholds[places], p_miss, sweep.false_alarms[places] / trials.n_nontarget)
 
+    def with_bayes(self, scored: Scored, population: Population, trials: Censored) -> Decisions:
+        """With the evaluation's Bayes threshold, which is no rung: its trials are counted apart."""
+        threshold = scored.weights.bayes_threshold
+        at = int(np.searchsorted(self.threshold, threshold))
+        if at == 0 or self.threshold[at] == threshold:
+            return self
+        misses, false_alarms = (errors[population.queries].sum() for errors in errors_at_bayes(scored, population))
+        if trials.score >= threshold:
+            misses -= trials.imputed_target.sum()
+            false_alarms += trials.imputed_nontarget.sum()
+        rates = threshold, misses / trials.n_target, false_alarms / trials.n_nontarget
+        columns = self.threshold, self.p_miss, self.p_fa
+        return Decisions(*(np.insert(column, at, value) for column, value in zip(columns, rates, strict=True)))
+
     @classmethod
     def of_blocks(cls, blocks: Blocks, trials: Censored) -> Self:
         """Compute from the llr of isotonic blocks."""
@@ -212,6 +226,7 @@ def _bayes_error(scored: Scored) -> Iterator[Curve]:
         best = fitted.best
         least = Decisions.of_blocks(blocks, trials).least(priors)
         given = Decisions.of(with_imputed(threshold_sweep(scored, population), population, trials), trials)
+        given = given.with_bayes(scored, population, trials)
         drawn = {
             "ape_default": (priors, _error_rate(priors, priors < 0.0, priors >= 0.0)),
             "ape_actual": given.at_bayes(priors),

@@ -294,4 +294,5 @@ def test_error_rates_over_priors_are_those_of_deciding_every_trial(world: World)
             assert (np.diff(curve.x) > 0).all()
             assert (curve.threshold == -curve.x).all()
             assert {-10.0, 10.0} <= set(curve.x.tolist()) or name in ("ape_actual", "ape_affine")
+            assert world.reference.prior_log_odds in curve.x.tolist() or name == "ape_affine"
             assert curve.y.tolist() == pytest.approx([literal(name, x) for x in curve.x.tolist()], abs=1e-15)
