@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from swsdask.cli.options import (
+    CSV,
     Chosen,
     Encoded,
     Engine,
@@ -60,10 +61,10 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "csv", "markdown", "latex", "json"]),
+    type=click.Choice(["text", *CSV, "markdown", "latex", "json"]),
     default="text",
     help="What goes to stdout: tables and notes, the numbers with their intervals (markdown, latex), the differences "
-    "(csv), or both (json).",
+    "(csv, spreadsheet), or both (json).",
 )
 def compare(
     paths: tuple[str, ...],
@@ -157,9 +158,9 @@ def compare(
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "csv", "json"]),
+    type=click.Choice(["text", *CSV, "json"]),
     default="text",
-    help="What goes to stdout: the queries of each system (text, csv), or these and their events (json).",
+    help="What goes to stdout: the queries of each system (text, csv, spreadsheet), or these and their events (json).",
 )
 def errors(
     paths: tuple[str, ...],

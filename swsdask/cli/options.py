@@ -348,16 +348,19 @@ format_option = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout."
 )
 
+CSV = ("csv", "spreadsheet")
+"""Forms of CSV: as it is, and with an apostrophe before what a spreadsheet would take for a formula."""
+
 records_format_option = click.option(
-    "--format", "form", type=click.Choice(["text", "csv", "json"]), default="text", help="What goes to stdout."
+    "--format", "form", type=click.Choice(["text", *CSV, "json"]), default="text", help="What goes to stdout."
 )
 
 result_format_option = click.option(
     "--format",
     "form",
-    type=click.Choice(["table", "csv", "markdown", "latex", "json"]),
+    type=click.Choice(["table", *CSV, "markdown", "latex", "json"]),
     default="table",
-    help="What goes to stdout: the leaderboard (table, markdown, latex), or all numbers (csv, json).",
+    help="What goes to stdout: the leaderboard (table, markdown, latex), or all numbers (csv, spreadsheet, json).",
 )
 
 

@@ -83,3 +83,12 @@ def styled(text: str) -> str:
 def _escaped(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
+
+
+_FORMULA = re.compile(r"(?![+-][0-9.]+(?:[eE][+-]?[0-9]+)?$)[=+\-@\t\r]")
+"""What begins a formula in some spreadsheet (OWASP, CSV Injection), unless it is a number."""
+
+
+def without_formula(text: str) -> str:
+    """The text as a spreadsheet takes it for text or a number: with an apostrophe before what would be a formula."""
+    return f"'{text}" if _FORMULA.match(text) else text

@@ -116,7 +116,7 @@ def _p(value: float) -> str:
 def comparison_as(form: str, found: Comparison) -> str:
     """A comparison as text.
 
-    "json" is one object with the lists `intervals` and `differences`, null where a number is undefined; "csv" has the
+    "json" is one object with the lists `intervals` and `differences`, null where a number is undefined; CSV has the
     differences; "markdown" and "latex" the systems with their numbers and intervals, a table for every condition.
     """
     if form in ("markdown", "latex"):

@@ -53,7 +53,7 @@ def print_errors(found: Errors, console: Console | None = None) -> None:
 
 
 def errors_as(form: str, found: Errors) -> str:
-    """Errors as text: "json" is one object with the lists `queries` and `events`, "csv" has the queries."""
+    """Errors as text: "json" is one object with the lists `queries` and `events`, CSV has the queries."""
     return tables_as(form, found.tables, "queries")
 
 

@@ -23,7 +23,7 @@ from swsdask.places.reading import Place, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
 from swsdask.render.html import page
-from swsdask.render.records import as_json
+from swsdask.render.records import as_json, records_as
 
 OUTPUTS = ("scores", "json", "curves", "report")
 """What a result is written as, beside its manifest: scores.parquet, scores.json, curves.parquet, report.html."""
@@ -201,11 +201,13 @@ def _read_manifest(directory: Place) -> dict[str, Any]:
 
 
 def result_as(form: str, result: Result) -> str:
-    """A result as text: its numbers as "csv" or "json", its leaderboards as "markdown" or "latex"."""
+    """A result as text: its numbers as "csv", "spreadsheet" or "json", its leaderboards as "markdown" or "latex"."""
     if form == "json":
         return scores_json(result)
     if form == "csv":
         return result.to_csv() or ""
+    if form == "spreadsheet":
+        return records_as(form, result.table.to_pylist()) + "\n"
     found = board(result.table, result.asked)
     write = result.to_markdown if form == "markdown" else result.to_latex
     return write(found.columns or found.measures, condition=None) + "\n"

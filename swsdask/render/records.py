@@ -2,7 +2,7 @@
 
 JSON has no numbers for NaN and infinities: NaN is null, infinities are the strings "inf" and "-inf". In CSV they are
 empty, `inf` and `-inf`, and semicolons part what is in a list. Numbers have the shortest digits that give the same
-float back.
+float back. For spreadsheets CSV has an apostrophe before text that would be a formula.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from io import StringIO
 from typing import Any
 
 import pyarrow as pa
+
+from swsdask.model.shown_text import without_formula
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -31,7 +33,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
 
 def records_as(form: str, records: Records) -> str:
-    """Records with equal keys as "json", a list of objects, or "csv": a line of names, and a line for each record.
+    """Records with equal keys as "json", a list of objects, or "csv" or "spreadsheet": names, and a line for each.
 
     Examples
     --------
@@ -48,15 +50,18 @@ def records_as(form: str, records: Records) -> str:
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
     writer.writeheader()
     for record in records:
-        writer.writerow({name: _in_csv(value) for name, value in record.items()})
+        cells = {name: _in_csv(value) for name, value in record.items()}
+        if form == "spreadsheet":
+            cells = {name: without_formula(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
+        writer.writerow(cells)
     return text.getvalue().rstrip("\n")
 
 
 def tables_as(form: str, tables: Mapping[str, pa.Table], of_csv: str) -> str:
-    """Tables by name as "json", one object with a list of records for each, or one of them as "csv"."""
+    """Tables by name as "json", one object with a list of records for each, or one of them as CSV (`records_as`)."""
     if form == "json":
         return as_json({name: table.to_pylist() for name, table in tables.items()}, indent=1) + "\n"
-    return records_as("csv", tables[of_csv].to_pylist()) + "\n"
+    return records_as(form, tables[of_csv].to_pylist()) + "\n"
 
 
 def _finite(value: Any) -> Any:

@@ -127,6 +127,11 @@ def test_a_result_as_markdown_latex_and_csv() -> None:
     assert markdown.startswith(f"**all**\n\n{result.to_markdown(['atwv', 'mtwv'])}\n\n**oov=true**\n\n| System |")
     assert result_as("latex", result).count("% oov=") == 2
     assert result_as("csv", result) == result.to_csv()
+    assert result_as("spreadsheet", result) == result.to_csv()
+    formula = replace(three_systems(("=1+1", "b", "c")), manifest=result.manifest)
+    assert "\n=1+1," in result_as("csv", formula)
+    assert "\n=1+1," not in result_as("spreadsheet", formula)
+    assert "\n'=1+1,all,," in result_as("spreadsheet", formula)
 
 
 def test_ids_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,14 +13,12 @@ import numpy as np
 from swsdask.formats.files import Lines, read_lines, writing
 from swsdask.formats.runs.table import choose_columns, first_line
 from swsdask.formats.sniff import RUNS, Format, expect
-from swsdask.formats.values import NUMBER, system_of_file
+from swsdask.formats.values import system_of_file
+from swsdask.model.shown_text import without_formula
 from swsdask.model.trials import F64
 
 Change = Callable[[F64], Mapping[str, Sequence[str]]]
 """From the scores of rows to new values of columns; columns that the table lacks are added after the others."""
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What begins a formula in some spreadsheet (OWASP, CSV Injection)."""
 
 _TABLE = re.compile(r"\.(?:(tsv)|csv)(\.gz|\.zst)?$", re.IGNORECASE)
 
@@ -93,11 +91,6 @@ def _line(values: Sequence[str], source: str, delimiter: str, harmless: bool) ->
         values = [value if (safe := without_formula(_plain(value))) == _plain(value) else safe for value in values]
     text = delimiter.join(value if value.startswith('"') else quoted(value, delimiter) for value in values)
     return f"{text}\r\n".encode() if source.endswith("\r") else f"{text}\n".encode()
-
-
-def without_formula(text: str) -> str:
-    """A value that a spreadsheet takes for text or a number: an apostrophe is put before what would be a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) and not NUMBER.fullmatch(text) else text
 
 
 def quoted(text: str, delimiter: str) -> str:

@@ -29,12 +29,12 @@ from swsdask.formats.runs.rewrite import (
     rewrite_table,
     stays_table,
     system_to_add,
-    without_formula,
 )
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.values import FormatError, shown
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError
 from swsdask.model.schemas import RunHeader, RunPiece
+from swsdask.model.shown_text import without_formula
 from swsdask.model.units import AUDIO_EXTENSIONS, TICKS_PER_SECOND, document_id
 from swsdask.places.reading import is_folder, is_local, parted
 from swsdask.places.writing import together
@@ -169,9 +169,9 @@ def convert(
     A table in text that stays one keeps its columns, its quotes and every digit. The run is read twice, so that nothing
     is written of a run with problems. `system` replaces the name in the file; the target of a table with another
     `encoding` has times in seconds and scores that rise with confidence. `harmless`: for spreadsheets, see
-    `without_formula`. `reader` reads the source in another way than `read_run`. Raises `InputError` with every problem
-    of the source, and then leaves the target unchanged; `SettingsError` if the target of a `harmless` conversion is no
-    table in text.
+    `model.shown_text.without_formula`. `reader` reads the source in another way than `read_run`. Raises `InputError`
+    with every problem of the source, and then leaves the target unchanged; `SettingsError` if the target of a
+    `harmless` conversion is no table in text.
     """
     write = writer_of(target)
     if harmless:
