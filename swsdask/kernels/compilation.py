@@ -252,7 +252,9 @@ def _private_folder(parent: Path) -> Path:
     found = folder.lstat()
     if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
         return folder
-    return Path(tempfile.mkdtemp(prefix="swsdask-kernels-"))
+    own = tempfile.mkdtemp(prefix="swsdask-kernels-")
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return Path(own)
 
 
 P = ParamSpec("P")

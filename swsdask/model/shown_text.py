@@ -21,7 +21,7 @@ _SHORTEST = 8
 
 _PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/:@?#]*:)[^\s/@?#]+@", re.IGNORECASE)
 _NAME = r"[^=&?#\s]*(?:sig|token|passw|secret|credential|key|auth)[^=&?#\s]*"
-_PARAMETER = re.compile(rf"([?&;]{_NAME}=)[^&#\s'\"<>]+", re.IGNORECASE)
+_PARAMETER = re.compile(rf"([?&;]{_NAME}=)[^&#\s'\"<>]*[^&#\s'\"<>:]", re.IGNORECASE)
 _OPTION = re.compile(r"signature|token|passw|secret|credential|account_key|connection_string", re.IGNORECASE)
 
 _known: set[str] = set()
@@ -34,6 +34,8 @@ def without_secrets(text: str) -> str:
     --------
     >>> without_secrets("https://me:hush@host/a.xml?X-Amz-Signature=0f0f&versionId=3")
     'https://me:***@host/a.xml?X-Amz-Signature=***&versionId=3'
+    >>> without_secrets("https://host/a.xml?sig=ab%3D: no answer")
+    'https://host/a.xml?sig=***: no answer'
     >>> without_secrets("https://host/a.xml: no answer")
     'https://host/a.xml: no answer'
     """

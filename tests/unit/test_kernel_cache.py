@@ -254,6 +254,13 @@ def test_the_place_lasts(tmp_path: Path) -> None:
 def test_a_place_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     compilation._private_folder(tmp_path).chmod(0o777)
     assert compilation._private_folder(tmp_path).parent != tmp_path
+    ask = "import pathlib, sys; from swsdask.kernels import compilation as c; "
+    ask += "print(c._private_folder(pathlib.Path(sys.argv[1])))"
+    used = subprocess.run(
+        [sys.executable, "-c", ask, str(tmp_path)], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert Path(used).name.startswith("swsdask-kernels-")
+    assert not Path(used).exists()
 
 
 def test_compiling_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
