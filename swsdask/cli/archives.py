@@ -16,6 +16,7 @@ from swsdask.cli.options import (
     format_option,
     given_runs,
     measures_option,
+    reference_and_runs,
     reference_options,
     settings_options,
 )
@@ -23,10 +24,10 @@ from swsdask.cli.options import (
 
 @click.command("ingest")
 @click.argument("archive", metavar="ARCHIVE")
-@click.argument("directory", required=False, metavar="[REFERENCE]")
+@click.argument("paths", nargs=-1, metavar="[REFERENCE] [RUN]...")
 @reference_options
 @click.option(
-    "--run", "runs", multiple=True, metavar="RUN", help="A file, directory, glob or URL, or NAME=FILE. Repeatable."
+    "--run", "runs", multiple=True, metavar="RUN", help="The same as a RUN, without a REFERENCE too. Repeatable."
 )
 @settings_options
 @click.option(
@@ -44,7 +45,7 @@ from swsdask.cli.options import (
 @engine_options
 def ingest(
     archive: str,
-    directory: str | None,
+    paths: tuple[str, ...],
     reference: Reference,
     runs: tuple[str, ...],
     chosen: Chosen,
@@ -56,7 +57,11 @@ def ingest(
     encoded: Encoded,
     engine: Engine,
 ) -> None:
-    """Write a reference (once) and runs into the ARCHIVE at a path or URL.
+    """Write a REFERENCE (once) and RUNs into the ARCHIVE at a path or URL.
+
+    RUNs are files, directories, globs, URLs, or NAME=FILE each. With --ecf, --rttm and --queries, with --documents and
+    --occurrences, or with --qrels, all arguments are RUNs. Into an archive that is there runs go without a reference,
+    by --run.
 
     A new archive keeps the settings, and `swsdask score ARCHIVE` uses them; given again later, they must be the same.
     A run that is there already with the same content is left alone, and a file that did not change since it was
@@ -68,13 +73,14 @@ def ingest(
     from swsdask.model.errors import counted
     from swsdask.model.layers import KEPT_NONE
 
+    directory, others = reference_and_runs(paths, given=bool(reference)) if paths else (None, [])
     there = {run.system: run.content for run in open_archive(archive).runs} if is_archive(archive) else {}
     with progress() as shown:
         written = sws.ingest(
             archive,
             directory,
             **reference.files(),
-            runs=given_runs(runs) or None,
+            runs=given_runs([*others, *runs]) or None,
             **chosen.arguments(engine),
             **encoded.arguments(),
             replace_runs=replace,

@@ -97,7 +97,8 @@ def test_an_archive_and_files_give_the_numbers_of_a_result(
     assert swsdask("compare", folder, folder / "runs", *options).out == of_result
     files = ("--ecf", folder / "sim.ecf.xml", "--rttm", folder / "sim.rttm", "--queries", folder / "sim.kwlist.xml")
     assert swsdask("compare", *files, folder / "runs", *options).out == of_result
-    assert swsdask("ingest", tmp_path / "archive", folder, "--run", folder / "runs").code == 0
+    assert swsdask("ingest", tmp_path / "archive", folder, folder / "runs").code == 0
+    assert "already there" in swsdask("ingest", tmp_path / "archive", *files, folder / "runs").out
     assert swsdask("compare", tmp_path / "archive", *options).out == of_result
     pair = json.loads(swsdask("compare", tmp_path / "archive", C, A, *options).out)
     assert pair["differences"] == json.loads(swsdask("compare", results, C, A, *options).out)["differences"]
