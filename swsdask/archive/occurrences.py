@@ -265,7 +265,10 @@ def _distinct(words: pa.Table, track: I64, start: I64) -> I64:
     rows = np.unique(order[np.concatenate([pairs, pairs + 1])])
     numbered = words.take(pa.array(rows)).append_column("row", pa.array(rows))
     firsts = numbered.group_by(words.column_names).aggregate([("row", "min")])["row_min"].to_numpy()
-    return np.setdiff1d(np.arange(len(words)), np.setdiff1d(rows, firsts))
+    kept = np.ones(len(words), bool)
+    kept[rows] = False
+    kept[firsts] = True
+    return np.flatnonzero(kept)
 
 
 def _units(words: pa.Table, normalize: str, rule: FindRule, code: dict[str, int]) -> _Units:
