@@ -90,8 +90,8 @@ def build_references(
         raise SettingsError(f"condition key {OF_RUNS!r}: no {OF_RUNS} in the runs of {', '.join(silent)}.")
     if by_lists and (silent := [run.system for run in runs if not listed_queries(run)]):
         raise SettingsError(
-            f'unlisted_queries = "exclude": the runs of {", ".join(silent)} are no kwslist or stdlist with lists of '
-            "queries."
+            f'unlisted_queries = "exclude": the runs of {", ".join(silent)} list no query. Leave the setting out for '
+            "runs that are no kwslist or stdlist, or have none of its lists."
         )
     alike: dict[tuple[frozenset[tuple[str, str]], frozenset[str] | None], list[Run]] = {}
     for run in runs:

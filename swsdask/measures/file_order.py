@@ -29,8 +29,8 @@ NEEDS: tuple[type[Statistic], ...] = (Counts, FileTrials)
 
 
 class Rows(NamedTuple):
-    """The list by score, as int64 columns with 1 where a trial is of that class; those of list i are rows offsets[i]
-    .. offsets[i + 1].
+    """The list by score, as int64 columns: how many trials of a class stand one after the other, with 0 in the column
+    of the other class. Those of list i are rows offsets[i] .. offsets[i + 1].
     """
 
     target: I64
@@ -111,7 +111,7 @@ def trial_list(scored: Scored, population: Population) -> TrialList:
     return TrialList(
         score=np.concatenate([given.score[rows], np.full(len(left_out), impute_score(scored))]),
         query=(np.concatenate([at, left_out]) // max(n_documents, 1)).astype(np.int32),
-        target=np.concatenate([given.target[rows], target[left_out]]),
+        target=target[np.concatenate([at, left_out])],
         decision=np.concatenate([given.decision[rows], np.zeros(len(left_out), np.int8)]),
         n_given=len(at),
         n_queries=n_queries,
@@ -119,4 +119,7 @@ def trial_list(scored: Scored, population: Population) -> TrialList:
 
 
 def _rows(target: Bool, offsets: I64) -> Rows:
-    return Rows(target.astype(np.int64), (~target).astype(np.int64), offsets)
+    changes = np.flatnonzero(target[1:] != target[:-1]) + 1
+    begins = np.unique(np.concatenate([offsets[:-1], changes]))
+    sizes, of_target = np.diff(np.append(begins, len(target))), target[begins]
+    return Rows(np.where(of_target, sizes, 0), np.where(of_target, 0, sizes), np.searchsorted(begins, offsets))

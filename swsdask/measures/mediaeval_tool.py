@@ -120,7 +120,8 @@ def _recalibrated(score: F64, target: Bool, share: float) -> F64:
     with np.errstate(invalid="ignore"):
         logarithms = np.array([_log_odds(each) for each in shares.tolist()]) - _log_odds(share)
     llr = np.empty(len(score))
-    llr[order] = np.repeat(logarithms, np.diff(np.append(begins, len(target))))
+    for logarithm, (begin, end) in zip(logarithms.tolist(), pairwise([*begins.tolist(), len(score)]), strict=True):
+        llr[order[begin:end]] = logarithm
     return llr
 
 

@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.model.trials import F64, I8, I16, I32, I64, Bool, Reference, Trials
-from swsdask.statistics.counts import groups
+from swsdask.model.trials import F64, I8, I32, I64, Reference, Trials
 from swsdask.statistics.statistic import OfDetections, Statistic
 
 
@@ -34,8 +33,6 @@ class FileTrials(OfDetections):
     score: F64
     query: I32
     document: I32
-    group: I16
-    target: Bool
     decision: I8
 
     @classmethod
@@ -46,33 +43,30 @@ class FileTrials(OfDetections):
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
         """The trials of one aligned cell."""
-        if trials.hit is None:
-            raise ValueError("targets need aligned trials")
-        target = np.zeros(len(trials), np.bool_)
-        target[trials.hit] = True
-        return cls._sorted(
-            position=_of(trials, "position"),
-            score=_of(trials, "score"),
-            query=trials.query,
-            document=_of(trials, "document"),
-            group=groups(trials, np.arange(len(trials))),
-            target=target,
-            decision=np.full(len(trials), -1, np.int8) if trials.decision is None else trials.decision,
-        )
-
-    @classmethod
-    def _sorted(cls, **columns: NDArray[Any]) -> Self:
+        columns = {
+            "position": _of(trials, "position"),
+            "score": _of(trials, "score"),
+            "query": trials.query,
+            "document": _of(trials, "document"),
+            "decision": np.full(len(trials), -1, np.int8) if trials.decision is None else trials.decision,
+        }
         order = np.argsort(columns["position"], kind="stable")
         return cls(**{name: column[order] for name, column in columns.items()})
 
     def merge(self, other: Self) -> Self:
-        """The trials of both parts together. One column after the other, as they are large."""
+        """The trials of both parts together. One column after the other, as they are large, and sorted only where the
+        parts are not already one after the other in the file.
+        """
+        parts = sorted((self, other), key=lambda part: part.position[:1].tolist())
+        first, second = (part.position for part in parts)
+        apart = not (len(first) and len(second)) or first[-1] < second[0]
+        order = slice(None) if apart else np.argsort(np.concatenate([first, second]), kind="stable")
 
         def both(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(self, name), getattr(other, name)])
+            column: NDArray[Any] = np.concatenate([getattr(part, name) for part in parts])[order]
+            return column
 
-        order = np.argsort(both("position"), kind="stable")
-        return type(self)(**{field.name: both(field.name)[order] for field in fields(self)})
+        return type(self)(**{field.name: both(field.name) for field in fields(self)})
 
 
 def _of(trials: Trials, column: str) -> Any:
