@@ -4,7 +4,8 @@ Of a file that changed within the last tick of the clock no stamp says that it i
 the look waits until it has settled, at most some seconds. Then a night that is done again finds the same stamps.
 
 Only regular files are runs. Whoever may write into an inbox could make a link to any file that the night may read, and
-lines of it would be shown as what was wrong: links are passed over, as are pipes and devices, with a warning each.
+lines of it would be shown as what was wrong: links are passed over, as are pipes and devices, with a warning each. So
+are folders in an inbox that cannot be listed; where the inbox itself cannot, that is an error.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 
 from swsdask.formats.find import is_glob
 from swsdask.formats.values import system_of_file
@@ -113,6 +115,9 @@ def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
     if wait := max((left for left in map(settles_in, infos.values()) if left < math.inf), default=0.0):
         time.sleep(wait)
         filesystem, root, infos = _found(entry)
+    if isinstance(filesystem, _Local):
+        for folder, error in filesystem.missed.items():
+            LOG.warning("passed over, a folder that cannot be listed (%s): %s", error.strerror, folder)
     for file, info in infos.items():
         depth = file.removeprefix(f"{root}/").count("/") if root and file != root else 0
         yield file if _is_local(filesystem) else filesystem.unstrip_protocol(file), depth, info
@@ -123,7 +128,9 @@ def _found(entry: str) -> tuple[Any, str, dict[str, Mapping[str, Any]]]:
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
-        strictly = {"on_error": "raise"} if _is_local(filesystem) else {}  # Else folders without permission are missed.
+        strictly = {}
+        if _is_local(filesystem):
+            filesystem, strictly = _Local(), {"on_error": "raise"}
         if is_glob(entry):
             infos, root = filesystem.glob(path, detail=True, **strictly), ""
         else:
@@ -140,6 +147,24 @@ def _found(entry: str) -> tuple[Any, str, dict[str, Mapping[str, Any]]]:
         )
         raise InputError(problem) from None
     return filesystem, root, {file: info for file, info in infos.items() if info.get("type") != "directory"}
+
+
+class _Local(LocalFileSystem):  # type: ignore[misc]
+    """Local files. Folders that could not be listed are `missed`: below others, fsspec passes over them silently."""
+
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.missed: dict[str, OSError] = {}
+
+    def ls(self, path: str, *more: Any, **named: Any) -> Any:
+        """List a folder."""
+        try:
+            return super().ls(path, *more, **named)
+        except OSError as error:
+            self.missed[path] = error
+            raise
 
 
 def _is_local(filesystem: Any) -> bool:

@@ -513,6 +513,29 @@ def test_a_folder_without_permission_is_no_empty_one(
         look([f"{tmp_path}/{entry}"])
 
 
+@pytest.mark.parametrize("entry", ["inbox", "inbox/*/*.tsv"])
+def test_a_folder_in_an_inbox_without_permission_is_passed_over_with_a_warning(
+    tmp_path: Path, entry: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for system in ("good", "locked"):
+        (tmp_path / "inbox" / system).mkdir(parents=True)
+        (tmp_path / "inbox" / system / f"{system}.tsv").write_text("")
+    inner = LocalFileSystem.ls
+
+    def refusing(self: LocalFileSystem, path: str, *more: Any, **named: Any) -> Any:
+        if str(path).rstrip("/").endswith("locked"):
+            raise PermissionError(13, "Permission denied")
+        return inner(self, path, *more, **named)
+
+    monkeypatch.setattr(LocalFileSystem, "ls", refusing)
+    monkeypatch.setattr(logging.getLogger("swsdask"), "propagate", True)
+    assert [arrived.system for arrived in look([f"{tmp_path}/{entry}"])] == ["good"]
+    (warning,) = {*caplog.messages}
+    assert re.fullmatch(
+        r"passed over, a folder that cannot be listed \(Permission denied\): .*/inbox/locked/?", warning
+    )
+
+
 def test_a_damaged_or_missing_night_is_named(three_nights: Path) -> None:
     file = three_nights / "archive/history/00000002.parquet"
     whole = file.read_bytes()
