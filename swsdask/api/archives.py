@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from swsdask.api.arguments import Location, Runs, named_runs, rows_about, run_files
-from swsdask.api.opening import judged_files, layers_of, reference_files, table_files
+from swsdask.api.opening import given_tables, judged_files, layers_of, reference_files
 from swsdask.api.runs import working
 from swsdask.archive import cleaning
 from swsdask.archive import verify as verification
@@ -19,6 +19,7 @@ from swsdask.archive.verify import Verified
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest as ingest_files
 from swsdask.execution.executor import Executor, Progress
+from swsdask.formats.in_memory import Judged, Table
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.errors import SettingsError
 
@@ -29,12 +30,12 @@ def ingest(
     *,
     ecf: Location | None = None,
     rttm: Location | None = None,
-    queries: Location | None = None,
-    documents: Location | None = None,
-    occurrences: Location | None = None,
+    queries: Location | Table | Iterable[str] | None = None,
+    documents: Location | Table | None = None,
+    occurrences: Location | Table | None = None,
     lexicon: Location | None = None,
     vocabulary: Location | None = None,
-    qrels: Location | None = None,
+    qrels: Location | Judged | None = None,
     runs: Runs = None,
     preset: str | None = None,
     compat: str | None = None,
@@ -61,15 +62,15 @@ def ingest(
         reference.
     ecf, rttm, queries : path or URL, optional
         The three files of a reference, instead of `reference`.
-    documents, occurrences : path or URL, optional
-        Tables of a reference, see `open`; `queries` is then a table or absent.
+    documents, occurrences : DataFrame, Arrow table, list of dict, dict of columns, path or URL, optional
+        Tables of a reference, see `open`; `queries` is then a table, ids or absent.
     lexicon, vocabulary : path or URL, optional
         What says more of the queries, see `open`. The archive keeps what they say.
-    qrels : path or URL, optional
+    qrels : path, URL, DataFrame or mapping, optional
         Judgments of documents, instead of a reference, see `open`. The documents of the archive are those that were
         judged and those of `runs`; later runs may have no others.
-    runs : path, URL, glob, iterable of these, or mapping, optional
-        Files or directories with runs. A mapping gives the file of each system.
+    runs : path, URL, glob, DataFrame, iterable of these, or mapping, optional
+        Files or directories with runs, or tables. A mapping gives the file or table of each system.
     preset, compat, settings : optional
         The settings, see `open`. A new archive keeps them, and later runs are read with them.
     frame_shift : float, optional
@@ -131,7 +132,7 @@ def ingest(
     if not given and (lexicon is not None or vocabulary is not None):
         raise SettingsError("lexicon and vocabulary go with the files of a reference: they say more of its queries.")
     other_files = (reference, ecf, rttm, lexicon, vocabulary)
-    of_tables = table_files(documents, occurrences, queries, other_files) if in_tables else None
+    of_tables = given_tables(documents, occurrences, queries, other_files) if in_tables else None
     others = (reference, ecf, rttm, queries, documents, occurrences)
     judged = None if qrels is None else judged_files(qrels, runs, others)
     given_runs = named_runs(runs, judged=layers.judged)

@@ -21,6 +21,7 @@ from swsdask.archive.memory import (
     sources_of,
 )
 from swsdask.archive.protocols import Archive, FindRule
+from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.archive.tables import NO_HASHES
 from swsdask.formats.in_memory import Judged, Table, by_pair
@@ -317,13 +318,11 @@ def open(  # noqa: A001
     if version is not None:
         raise SettingsError(f"version={version} needs an archive; {source} is not one.")
     if documents is not None or occurrences is not None:
-        files = table_files(documents, occurrences, queries, (source, ecf, rttm, lexicon, vocabulary))
-        if files is None:
-            in_memory = reference_of_tables(*map(_place_or_table, (documents, occurrences, queries)))
-            return Evaluation.of(MemoryArchive(in_memory, (), {}), settled)
-        return Evaluation.of(MemoryArchive(read_reference(files), (), {}), settled, files)
-    files = reference_files(source, ecf, rttm, queries, lexicon, vocabulary)
-    return Evaluation.of(MemoryArchive(read_reference(files), (), {}), settled, files)
+        given = given_tables(documents, occurrences, queries, (source, ecf, rttm, lexicon, vocabulary))
+    else:
+        given = reference_files(source, ecf, rttm, queries, lexicon, vocabulary)
+    files = given if isinstance(given, ReferenceFiles) else None
+    return Evaluation.of(MemoryArchive(read_reference(given), (), {}), settled, files)
 
 
 def layers_of(
@@ -341,10 +340,13 @@ def judged_files(qrels: Location | Judged, runs: Runs, others: Iterable[Any]) ->
     return JudgedFiles(judgments, tuple(sources_of(run_files(named_runs(runs, judged=True)))))
 
 
-def table_files(documents: Any, occurrences: Any, queries: Any, others: Iterable[Any]) -> ReferenceFiles | None:
-    """The files of a reference in tables; None where one of them is in memory.
+def given_tables(
+    documents: Any, occurrences: Any, queries: Any, others: Iterable[Any]
+) -> ReferenceFiles | ReferenceTables:
+    """A reference in tables: their files, or what they hold where one of them is in memory.
 
-    Raises `SettingsError` where one is missing, or where `others` are given beside them.
+    Raises `SettingsError` where one is missing, or where `others` are given beside them, and `InputError` with
+    everything that is wrong with tables in memory.
     """
     if documents is None:
         raise SettingsError("occurrences need documents, a table of document and duration: durations give the trials.")
@@ -353,7 +355,7 @@ def table_files(documents: Any, occurrences: Any, queries: Any, others: Iterable
     if any(other is not None for other in others):
         raise SettingsError("documents and occurrences are a whole reference: give no files of one beside them.")
     if not all(each is None or isinstance(each, str | os.PathLike) for each in (documents, occurrences, queries)):
-        return None
+        return reference_of_tables(*map(_place_or_table, (documents, occurrences, queries)))
     return ReferenceFiles(readable(documents), readable(occurrences), _place_or_table(queries), tables=True)
 
 

@@ -24,7 +24,7 @@ import xxhash
 
 from swsdask.archive.kept_statistics import OF_READING, SOURCES, digest_of, version
 from swsdask.archive.memory import RunFile
-from swsdask.archive.reference_tables import JudgedFiles
+from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
 from swsdask.archive.sources import counts
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION
@@ -93,8 +93,10 @@ class KnownSources:
         self.look(runs)
         return [run.url for run in runs if self.systems(run)]
 
-    def has_reference(self, files: ReferenceFiles | JudgedFiles) -> bool:
-        """Whether the archive was made of these files, and they did not change."""
+    def has_reference(self, files: ReferenceFiles | JudgedFiles | ReferenceTables) -> bool:
+        """Whether the archive was made of these files, and they did not change; not of tables in memory."""
+        if isinstance(files, ReferenceTables):
+            return False
         places = [place for place in vars(files).values() if isinstance(place, str)]
         if isinstance(files, JudgedFiles):
             if len(places) != 1:

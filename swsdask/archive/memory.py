@@ -201,8 +201,13 @@ class RunFile:
     encoding: Encoding | None = None
 
 
-def read_reference(files: ReferenceFiles | JudgedFiles) -> ReferenceTables:
-    """The tables of official files, of tables, or of judgments. Raises `InputError` with everything wrong with them."""
+def read_reference(files: ReferenceFiles | JudgedFiles | ReferenceTables) -> ReferenceTables:
+    """The tables of official files, of tables, or of judgments; tables that were read already as they are.
+
+    Raises `InputError` with everything wrong with files.
+    """
+    if isinstance(files, ReferenceTables):
+        return files
     problems = Problems()
     if isinstance(files, JudgedFiles):
         judged = read_judged(files, problems)

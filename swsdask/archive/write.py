@@ -303,7 +303,7 @@ def _checked(
 
 def ingest(
     url: str,
-    reference_files: ReferenceFiles | JudgedFiles | None,
+    reference_files: ReferenceFiles | JudgedFiles | ReferenceTables | None,
     runs: Sequence[RunFile | TableRun],
     settings: EvaluationSettings,
     *,

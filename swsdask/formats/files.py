@@ -13,13 +13,15 @@ import io
 import lzma
 import os
 import re
+import shutil
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, replace
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -156,6 +158,14 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
             except Exception as error:
                 raise _fault(url, compression, error) from None
         yield cast(BinaryIO, _Source(url, stream, compression, plain))
+
+
+@contextmanager
+def decompressed(url: str) -> Iterator[IO[bytes]]:
+    """A copy of what `open_bytes` reads, to seek in. It has no name: no end of the process leaves it behind."""
+    with tempfile.TemporaryFile() as copy, open_bytes(url) as stream:
+        shutil.copyfileobj(stream, copy, _STEP)
+        yield copy
 
 
 def file_size(url: str) -> int:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import subprocess
 import sys
@@ -11,13 +12,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 
 from swsdask.formats import files
 from swsdask.formats.files import open_bytes
 from swsdask.formats.find import find_runs
-from swsdask.model.errors import InputError, SettingsError
+from swsdask.formats.runs.read import read_run
+from swsdask.model.errors import InputError, Problems, SettingsError
 
 
 def zipped(members: Mapping[str, bytes]) -> bytes:
@@ -110,6 +114,60 @@ def test_zip_archives_with_several_files(tmp_path: Path) -> None:
     assert read(f"zip://b.tsv::{path}") == TEXT[:9]
     assert find_runs([f"zip://*.tsv::{path}"]) == [f"zip://a.tsv::{path}", f"zip://b.tsv::{path}"]
     assert "nothing there" in fault(f"zip://c.tsv::{path}")
+
+
+HEADED = {"query": ["K1", "K2"], "document": ["a", "b"], "start": [1.5, 2.5], "duration": [0.5, 0.5], "score": [0.9, 2]}
+ROWS = list(zip(*HEADED.values(), strict=True))
+
+
+def parquet() -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(HEADED), sink)
+    return sink.getvalue()
+
+
+FORMS = {
+    "csv": b"query,document,start,duration,score\nK1,a,1.5,0.5,0.9\nK2,b,2.5,0.5,2\n",
+    "json": b"".join(json.dumps(dict(zip(HEADED, row, strict=True))).encode() + b"\n" for row in ROWS),
+    "kaldi": b"K1 a 1.5 2.0 0.9\nK2 b 2.5 3.0 2\n",
+    "ctm": b"a 1 1.5 0.5 K1 0.9\nb 1 2.5 0.5 K2 2\n",
+    "kwslist": b'<kwslist kwlist_filename="k" language="" system_id="x">'
+    b'<detected_kwlist kwid="K1" search_time="1" oov_count="0">'
+    b'<kw file="a" channel="1" tbeg="1.5" dur="0.5" score="0.9" decision="NO"/></detected_kwlist>'
+    b'<detected_kwlist kwid="K2" search_time="1" oov_count="0">'
+    b'<kw file="b" channel="1" tbeg="2.5" dur="0.5" score="2" decision="NO"/></detected_kwlist></kwslist>',
+    "parquet": parquet(),
+}
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gzip": gzip.compress,
+    "zstd": zstandard.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zip": lambda content: zipped({"run": content}),
+}
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_runs_in_every_compression(tmp_path: Path, form: str, kind: str) -> None:
+    path = tmp_path / "run"
+    path.write_bytes(COMPRESS[kind](FORMS[form]))
+    problems = Problems()
+    (piece,) = read_run(str(path), problems)
+    problems.raise_if_any()
+    rows = zip(piece.query, piece.document, piece.start, piece.duration, piece.score, strict=True)
+    found = [(piece.queries[q], piece.documents[d], *times, score) for q, d, *times, score in rows]
+    assert found == [("K1", "a", 15_000, 5_000, 0.9), ("K2", "b", 25_000, 5_000, 2.0)]
+
+
+def test_a_damaged_parquet_file_in_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet.gz"
+    path.write_bytes(gzip.compress(FORMS["parquet"][:-9]))
+    problems = Problems()
+    assert not list(read_run(str(path), problems))
+    with pytest.raises(InputError, match=r"run\.parquet\.gz: expected whole Parquet data"):
+        problems.raise_if_any()
 
 
 def test_text_that_begins_as_compressed_data(tmp_path: Path) -> None:

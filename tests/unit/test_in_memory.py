@@ -155,6 +155,23 @@ def test_ingest_and_other_calls_take_tables(tmp_path: Path, files: Files) -> Non
     assert sws.calibrate(files.reference, RUN)([0.9])[0] > sws.calibrate(files.reference, RUN)([0.2])[0]
 
 
+def test_an_archive_of_tables(tmp_path: Path) -> None:
+    """The reference in tables is written as it is opened; given again, nothing changes."""
+    given = {"documents": DOCUMENTS, "occurrences": OCCURRENCES, "queries": QUERIES}
+    for _ in range(2):
+        archive = sws.ingest(tmp_path / "archive", **given, runs={"first": RUN})
+        assert archive.version == 1
+    stored = sws.score(tmp_path / "archive", by="source_type")
+    assert engines.parquet(stored.table) == engines.parquet(
+        sws.score(in_memory(), runs={"first": RUN}, by="source_type").table
+    )
+    with pytest.raises(sws.ArchiveError, match="the reference that this archive was made with"):
+        sws.ingest(tmp_path / "archive", **(given | {"occurrences": OCCURRENCES[:2]}))
+    judged = sws.ingest(tmp_path / "judged", qrels={"q": {"d1": 1, "d2": 0}}, runs={"a": {"q": {"d1": 0.5, "d2": 0.7}}})
+    assert sws.score(tmp_path / "judged", "map").scores["value"].tolist() == [0.5]
+    assert judged.version == 1
+
+
 def test_the_end_of_a_detection_in_place_of_its_duration(tmp_path: Path) -> None:
     """The end is start + duration in decimal digits; beside a duration it does not count."""
     ends = RUN.drop(columns="duration").assign(end=[1.9, 20.5, 5.5, 9.5])

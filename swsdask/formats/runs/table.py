@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from swsdask.formats.files import Lines, check_expansion, file_size, noted, open_plain, read_lines
+from swsdask.formats.files import Lines, check_expansion, decompressed, file_size, noted, open_plain, read_lines
 from swsdask.formats.pipes import Pipe
 from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
@@ -442,7 +442,11 @@ def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
     try:
         if not is_local(file) or isinstance(file, Pipe):
             source = stack.enter_context(open_plain(file))
-        metadata = pq.read_metadata(source)
+        try:
+            metadata = pq.read_metadata(source)
+        except pa.ArrowInvalid:  # compressed as a whole, or damaged
+            source = stack.enter_context(decompressed(file))
+            metadata = pq.read_metadata(source)
         check_expansion(file, file_size(file), metadata.num_rows * metadata.num_columns * _VALUE)
         ids = [name for name in metadata.schema.to_arrow_schema().names if name.strip().lower() in IDS]
         table = pq.ParquetFile(source, metadata=metadata, read_dictionary=ids, buffer_size=_BUFFER, pre_buffer=False)
