@@ -300,6 +300,9 @@ def open(  # noqa: A001
     >>> sws.score(evaluation, "mtwv", runs=found).scores["value"].tolist()
     [1.0]
     """
+    if not isinstance(source, str | os.PathLike | None):
+        found = f"the type {type(source).__name__}"
+        raise SettingsError(f"expected the path or URL of an evaluation; found {found}. Tables are {_TABLES}.")
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
     if source is not None and qrels is None and is_archive(os.fspath(source)):
         if lexicon is not None or vocabulary is not None:
@@ -323,6 +326,9 @@ def open(  # noqa: A001
         given = reference_files(source, ecf, rttm, queries, lexicon, vocabulary)
     files = given if isinstance(given, ReferenceFiles) else None
     return Evaluation.of(MemoryArchive(read_reference(given), (), {}), settled, files)
+
+
+_TABLES = "given by name: documents, occurrences and perhaps queries, or qrels"
 
 
 def layers_of(

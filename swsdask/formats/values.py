@@ -96,7 +96,7 @@ def read_time(text: str, name: str) -> tuple[int, bool]:
         raise FormatError(
             f"{with_article(name)} of 0 or more seconds",
             shown(text),
-            f"A detection cannot have a negative {name}: correct the run.",
+            f"Correct the {name}: times count from the begin of the document.",
         )
     if whole > MAX_TICKS:
         raise FormatError(

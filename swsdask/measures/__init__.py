@@ -82,7 +82,7 @@ def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES)
     asked = {parted(name).family: name for name in names}
     for family, name in asked.items():
         if family not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+            near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)
             raise SettingsError(f"measure {name!r} is unknown. Nearest: {near[0]}. `swsdask measures` lists all.")
     return [family for family in MEASURES if not asked.keys().isdisjoint(family.names)]
 

@@ -96,6 +96,9 @@ _NOT_COMPUTED = re.compile(
 )
 """The measures of ir_measures of intents and of user models."""
 
+_REQUESTED = re.compile(r"(?<=^P)\.(?=\d)|(?<=[a-z])\.(?=\d)")
+"""Where trec_eval has a dot in a request, `-m ndcg_cut.10`, and `_` beside the number."""
+
 _POINT = re.compile(r"(?<=[@_=])([0-9.]+)\)?$")
 
 
@@ -135,12 +138,12 @@ def from_elsewhere(name: str) -> str:
 
     Examples
     --------
-    >>> [from_elsewhere(name) for name in ("AP", "P(rel=2)@5", "ndcg_cut_100", "RBP(p=0.5)", "atwv", "twv@0.5")]
+    >>> [from_elsewhere(name) for name in ("AP", "P(rel=2)@5", "ndcg_cut.100", "RBP(p=0.5)", "atwv", "twv@0.5")]
     ['map', 'precision_at_rank(rel=2)@5', 'ndcg_at_rank@100', 'rbp@0.5', 'atwv', 'twv@0.5']
     """
     written = _Written.of(name)
     if written is None or not (written.name in {*_DEFAULTS, *_ALIASES} or _NOT_COMPUTED.fullmatch(written.name)):
-        return _named(name, _TREC_EVAL) or name
+        return _named(_REQUESTED.sub("_", name), _TREC_EVAL) or name
     found = _of_ir_measures(written)
     if found is not None:
         return found

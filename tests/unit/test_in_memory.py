@@ -323,6 +323,12 @@ def test_tables_and_files_of_a_reference_do_not_mix(files: Files) -> None:
         sws.open(ecf="x", rttm="y", queries=QUERIES)
 
 
+def test_a_table_in_place_of_an_evaluation() -> None:
+    for call in (sws.open, sws.score):
+        with pytest.raises(sws.SettingsError, match=r"found the type DataFrame\. Tables are given by name: documents"):
+            call(DOCUMENTS)
+
+
 def test_a_leaderboard_is_wide_and_ranked() -> None:
     result = sws.score(in_memory(), runs={"worse": RUN.assign(score=-RUN["score"]), "better": RUN})
     board = result.leaderboard(["mtwv", "mtwv_p_fa", "map"])

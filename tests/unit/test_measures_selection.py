@@ -30,6 +30,8 @@ def test_families_come_in_canonical_order() -> None:
 def test_unknown_names() -> None:
     with pytest.raises(SettingsError, match=r"'mtvw' is unknown. Nearest: mtwv\."):
         select(["atwv", "mtvw"])
+    with pytest.raises(SettingsError, match=r"'MTWV' is unknown. Nearest: mtwv\."):
+        select(["MTWV"])
     with pytest.raises(SettingsError, match="'atwv@1' is unknown"):
         select(["atwv@1"])
 

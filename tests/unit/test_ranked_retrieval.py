@@ -146,6 +146,8 @@ ELSEWHERE = {
     "Judged@10": "judged_at_rank@10",
     "ndcg": "ndcg",
     "ndcg_cut_10": "ndcg_at_rank@10",
+    "ndcg_cut.10": "ndcg_at_rank@10",
+    "P.5": "precision_at_rank@5",
     "Rndcg": "ndcg_at_levels",
     "Rprec_mult_0.20": "precision_at_relevant@0.20",
     "p_miss@0.001": "p_miss@0.001",
