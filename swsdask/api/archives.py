@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from swsdask.api.arguments import Location, Runs, named_runs, rows_about, run_files
@@ -19,6 +20,7 @@ from swsdask.archive.verify import Verified
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest as ingest_files
 from swsdask.execution.executor import Executor, Progress
+from swsdask.execution.open import cluster
 from swsdask.formats.in_memory import Judged, Table
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.errors import SettingsError
@@ -48,7 +50,7 @@ def ingest(
     rehash: bool = False,
     buckets: int | None = None,
     codec: str = "lz4",
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> StoredArchive:
     """Write a reference and runs into an archive, which is made if there is none.
@@ -89,7 +91,7 @@ def ingest(
         The number of parts into which a new archive divides its queries. Default: chosen by the size.
     codec : str, default "lz4"
         The compression of detections, one that Parquet knows.
-    executor : Executor, optional
+    executor : Executor or str, optional
         Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says.
     progress : Progress, optional
         Receives the phases of the work.
@@ -161,7 +163,7 @@ def verify(
     *,
     repair: Location | None = None,
     adopt: bool = False,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Verified:
     """Verify every file of an archive, of detections or of term discovery, by the hashes that it keeps.
@@ -175,7 +177,7 @@ def verify(
     adopt : bool, default False
         Give hashes to the files of an archive that an earlier release wrote, if nothing is found damaged. It makes a
         new version.
-    executor : Executor, optional
+    executor : Executor or str, optional
         Where the files are read, see `cluster`. Default: here, one after the other.
     progress : Progress, optional
         Receives the files that are done.
@@ -200,13 +202,14 @@ def verify(
     """
     if progress is not None:
         progress.begin("verifying", 0)
-    return verification.verify(
-        os.fspath(archive),
-        repair=None if repair is None else os.fspath(repair),
-        adopt=adopt,
-        executor=executor,
-        progress=None if progress is None else lambda _: progress.advance(1),
-    )
+    with cluster(executor) if isinstance(executor, str) else nullcontext(executor) as workers:
+        return verification.verify(
+            os.fspath(archive),
+            repair=None if repair is None else os.fspath(repair),
+            adopt=adopt,
+            executor=workers,
+            progress=None if progress is None else lambda _: progress.advance(1),
+        )
 
 
 def vacuum(archive: Location, *, older_than_s: float = cleaning.DAY_S, dry_run: bool = False) -> list[str]:

@@ -92,7 +92,7 @@ def benchmark(
     evaluation: Evaluation | Location,
     measures: Measures = None,
     *,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Benchmark:
     """Score an archive, and report what each phase costs beside a bare read of the detections.
@@ -106,7 +106,7 @@ def benchmark(
         An archive of detections, on storage.
     measures : str, Measure, or iterable of these, optional
         As for `score`.
-    executor : Executor, optional
+    executor : Executor or str, optional
         Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says.
     progress : Progress, optional
         Receives the phases of the work and the rows that are done.

@@ -34,7 +34,7 @@ def calibrate(
     frame_shift: float | None = None,
     negate_scores: bool = False,
     segments: Location | None = None,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
     """Fit a map from the scores of a run to log-likelihood ratios.
@@ -54,7 +54,7 @@ def calibrate(
         Negate the scores of tables, for tables whose scores are costs.
     segments : path or URL, optional
         Kaldi's file of segments: the documents of tables are utterances, whose times are counted from their start.
-    executor : Executor, optional
+    executor : Executor or str, optional
         Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says.
     progress : Progress, optional
         Receives the phases of the work and the rows that are done.

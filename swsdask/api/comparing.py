@@ -96,7 +96,7 @@ def compare(
     interval: Literal["percentile", "bca"] = "percentile",
     adjust: Literal["holm", "max-t"] = "holm",
     fail_if: str | Iterable[str] = (),
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Report how sure numbers and their differences are, by resampling the queries of an evaluation.
@@ -141,7 +141,7 @@ def compare(
         Gates, such as "atwv drops .005 with p < .05": see `comparison.gates`. Of a `pair` (a, b) the system a is
         compared with b, else the others with `baseline`. What fails is in `failures`. Without `measures`, those of the
         gates are compared.
-    executor : Executor, optional
+    executor : Executor or str, optional
         Where an evaluation is scored, as for `score`.
     progress : Progress, optional
         Receives the phases of the work and the rows that are done.
@@ -235,7 +235,7 @@ def sample_evaluation(
     runs: Runs = None,
     by: str | Iterable[str] = (),
     encoding: Encoding | None = None,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     progress: Progress | None = None,
     *,
     documents: bool = False,
@@ -333,7 +333,7 @@ def errors(
     frame_shift: float | None = None,
     negate_scores: bool = False,
     segments: Location | None = None,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Errors:
     """Report the queries that cost systems most, with their highest false alarms and missed targets.

@@ -40,7 +40,7 @@ def discover(
     definition: Definition | None = None,
     measures: str | Iterable[str] | None = None,
     settings: Mapping[str, Any] | None = None,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     verify: bool = True,
     progress: Progress | None = None,
 ) -> Result:
@@ -72,7 +72,7 @@ def discover(
         Names of measures. The name of a family means its precision, recall and F-score. Default: every measure.
     settings : mapping, optional
         Settings in the shape of a settings file, with tables "discovery" and "engine".
-    executor : Executor, optional
+    executor : Executor or str, optional
         Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says. The numbers do not depend
         on it.
     verify : bool, default True

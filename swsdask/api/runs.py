@@ -15,7 +15,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import write_runs
 from swsdask.execution.executor import Executor, Progress
-from swsdask.execution.open import open_executor
+from swsdask.execution.open import cluster, open_executor
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import Settings
@@ -76,10 +76,13 @@ def with_runs(
 
 @contextmanager
 def working(
-    settings: Settings, given: Executor | None, total_rows: int, progress: Progress | None
+    settings: Settings, given: Executor | str | None, total_rows: int, progress: Progress | None
 ) -> Iterator[Executor]:
-    """Provide the given executor, which stays open, or the one of the settings."""
-    if given is not None:
+    """Provide the given executor, which stays open, one that is described (`cluster`), or the one of the settings."""
+    if isinstance(given, str):
+        with cluster(given) as executor:
+            yield executor
+    elif given is not None:
         yield given
     else:
         with open_executor(settings.engine, total_rows, progress) as executor:

@@ -46,7 +46,7 @@ def score(
     frame_shift: float | None = None,
     negate_scores: bool = False,
     segments: Location | None = None,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     alignment: bool = False,
     buckets: int | None = None,
     cache: bool = True,
@@ -77,7 +77,7 @@ def score(
         Negate the scores of tables, for tables whose scores are costs.
     segments : path or URL, optional
         Kaldi's file of segments: the documents of tables are utterances, whose times are counted from their start.
-    executor : Executor, optional
+    executor : Executor or str, optional
         Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says. The numbers do not depend
         on it.
     alignment : bool, default False
@@ -140,7 +140,7 @@ def score_observed(
     runs: Runs,
     by: str | Iterable[str],
     encoding: Encoding | None = None,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     alignment: bool = False,
     buckets: int | None = None,
     progress: Progress | None = None,

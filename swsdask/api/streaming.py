@@ -84,7 +84,7 @@ class Scorer:
         self._runs.add(sources_of(run_files(named_runs(runs, judged=self._evaluation.judged))))
 
     def result(
-        self, *, executor: Executor | None = None, alignment: bool = False, progress: Progress | None = None
+        self, *, executor: Executor | str | None = None, alignment: bool = False, progress: Progress | None = None
     ) -> Result:
         """Score what was added so far. More may be added afterwards.
 

@@ -54,7 +54,7 @@ def open_executor(
 
 @contextmanager
 def cluster(where: str | os.PathLike[str], workers: int | None = None) -> Iterator[Executor]:
-    """Provide an executor, to use in several calls.
+    """Provide an executor, to use in several calls; for one call, functions take `where` as their executor.
 
     Parameters
     ----------

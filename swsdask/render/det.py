@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -35,15 +36,20 @@ class Axis:
     low: float
     high: float
 
-    @property
+    @cached_property
+    def first(self) -> float:
+        """The deviate of the first tick."""
+        return _probit(self.ticks[0])
+
+    @cached_property
     def scale(self) -> float:
         """Drawing units per unit of deviate."""
-        return (self.high - self.low) / (_probit(self.ticks[-1]) - _probit(self.ticks[0]))
+        return (self.high - self.low) / (_probit(self.ticks[-1]) - self.first)
 
     def position(self, p: float) -> float:
         """The position of a probability; one outside the frame is placed just outside it."""
         deviate = _probit(min(max(p, self.ticks[0] / 2), (1 + self.ticks[-1]) / 2))
-        return self.low + (deviate - _probit(self.ticks[0])) * self.scale
+        return self.low + (deviate - self.first) * self.scale
 
     def clamped(self, p: float) -> float:
         """The same, but a probability outside the frame is placed on its edge."""

@@ -65,9 +65,8 @@ def by_query(
 ) -> tuple[dict[str, Any] | None, dict[str, int] | None]:
     """The numbers of each query in the first condition, and the number of systems left out for lack of room.
 
-    `texts` are rows of `QUERY_TEXTS`.
-    The systems are in the order of their rank. Measures whose description has `by_query` false are left out. The first
-    is None without numbers of queries, the second if no system was left out.
+    `texts` are rows of `QUERY_TEXTS`. The systems are in the order of their rank. Measures whose description has
+    `by_query` false are left out. The first is None without numbers of queries, the second if no system was left out.
     """
     rows = rows_with(table, condition=found.conditions[:1])
     rows = rows.filter(pc.is_valid(rows["query"]))

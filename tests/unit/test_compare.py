@@ -330,8 +330,7 @@ def test_any_executor_gives_the_same_bits(files: Path) -> None:
     evaluation = sws.open(files, settings=SETTINGS)
     tables = []
     for executor in ("serial", "threads"):
-        with sws.cluster(executor) as workers:
-            found = sws.compare(evaluation, EVERY, runs=str(files / "runs"), replicates=20, executor=workers)
+        found = sws.compare(evaluation, EVERY, runs=str(files / "runs"), replicates=20, executor=executor)
         tables.append((found.interval_table, found.difference_table))
     assert tables[0][0].equals(tables[1][0])
     assert tables[0][1].to_pandas().equals(tables[1][1].to_pandas())
