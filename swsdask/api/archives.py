@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from typing import Any
 
 from swsdask.api.arguments import Location, Runs, named_runs, rows_about, run_files
-from swsdask.api.opening import given_tables, judged_files, layers_of, reference_files
+from swsdask.api.opening import check_place, given_tables, judged_files, layers_of, reference_files
 from swsdask.api.runs import working
 from swsdask.archive import cleaning
 from swsdask.archive import verify as verification
@@ -20,10 +19,10 @@ from swsdask.archive.verify import Verified
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest as ingest_files
 from swsdask.execution.executor import Executor, Progress
-from swsdask.execution.open import cluster
 from swsdask.formats.in_memory import Judged, Table
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.errors import SettingsError
+from swsdask.model.settings import build_settings
 
 
 def ingest(
@@ -124,6 +123,8 @@ def ingest(
     >>> archive.version, [run.rows for run in archive.runs]
     (1, [243, 220, 234, 214, 131])
     """
+    check_place(archive)
+    check_place(reference)
     url = os.fspath(archive)
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
     kept = open_archive(url).kept if is_archive(url) else None
@@ -202,7 +203,7 @@ def verify(
     """
     if progress is not None:
         progress.begin("verifying", 0)
-    with cluster(executor) if isinstance(executor, str) else nullcontext(executor) as workers:
+    with working(build_settings(), "serial" if executor is None else executor, 0, None) as workers:
         return verification.verify(
             os.fspath(archive),
             repair=None if repair is None else os.fspath(repair),

@@ -300,9 +300,7 @@ def open(  # noqa: A001
     >>> sws.score(evaluation, "mtwv", runs=found).scores["value"].tolist()
     [1.0]
     """
-    if not isinstance(source, str | os.PathLike | None):
-        found = f"the type {type(source).__name__}"
-        raise SettingsError(f"expected the path or URL of an evaluation; found {found}. Tables are {_TABLES}.")
+    check_place(source)
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
     if source is not None and qrels is None and is_archive(os.fspath(source)):
         if lexicon is not None or vocabulary is not None:
@@ -328,14 +326,20 @@ def open(  # noqa: A001
     return Evaluation.of(MemoryArchive(read_reference(given), (), {}), settled, files)
 
 
-_TABLES = "given by name: documents, occurrences and perhaps queries, or qrels"
-
-
 def layers_of(
     preset: str | None, compat: str | None, explicit: Mapping[str, Any] | None, *, judged: bool = False
 ) -> Layers:
     """The given layers of settings. Raises `SettingsError` for an unknown preset."""
     return Layers(load_preset(preset) if preset else None, compat, explicit or {}, judged)
+
+
+def check_place(source: object) -> None:
+    """Raise `SettingsError` for what is no path or URL, such as a table."""
+    if not isinstance(source, str | os.PathLike | None):
+        raise SettingsError(
+            f"expected a path or URL; found the type {type(source).__name__}. Tables are given by "
+            "name: documents, occurrences and perhaps queries, or qrels."
+        )
 
 
 def judged_files(qrels: Location | Judged, runs: Runs, others: Iterable[Any]) -> JudgedFiles:

@@ -15,7 +15,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import write_runs
 from swsdask.execution.executor import Executor, Progress
-from swsdask.execution.open import cluster, open_executor
+from swsdask.execution.open import open_executor
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import Settings
@@ -78,12 +78,10 @@ def with_runs(
 def working(
     settings: Settings, given: Executor | str | None, total_rows: int, progress: Progress | None
 ) -> Iterator[Executor]:
-    """Provide the given executor, which stays open, one that is described (`cluster`), or the one of the settings."""
-    if isinstance(given, str):
-        with cluster(given) as executor:
+    """Provide the given executor, which stays open, or that of the settings, whose name may be `given` instead."""
+    if given is None or isinstance(given, str):
+        engine = settings.engine if given is None else settings.engine.model_copy(update={"executor": given})
+        with open_executor(engine, total_rows, progress) as executor:
             yield executor
-    elif given is not None:
-        yield given
     else:
-        with open_executor(settings.engine, total_rows, progress) as executor:
-            yield executor
+        yield given

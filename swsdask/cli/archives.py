@@ -26,9 +26,7 @@ from swsdask.cli.options import (
 @click.argument("archive", metavar="ARCHIVE")
 @click.argument("paths", nargs=-1, metavar="[REFERENCE] [RUN]...")
 @reference_options
-@click.option(
-    "--run", "runs", multiple=True, metavar="RUN", help="The same as a RUN, without a REFERENCE too. Repeatable."
-)
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="A RUN, where no REFERENCE is given. Repeatable.")
 @settings_options
 @click.option(
     "--replace", is_flag=True, help="Let a run whose content changed take the place of the one in the archive."
@@ -60,8 +58,8 @@ def ingest(
     """Write a REFERENCE (once) and RUNs into the ARCHIVE at a path or URL.
 
     RUNs are files, directories, globs, URLs, or NAME=FILE each. With --ecf, --rttm and --queries, with --documents and
-    --occurrences, or with --qrels, all arguments are RUNs. Into an archive that is there runs go without a reference,
-    by --run.
+    --occurrences, or with --qrels, all arguments are RUNs. To add runs to an existing archive without its reference,
+    use --run.
 
     A new archive keeps the settings, and `swsdask score ARCHIVE` uses them; given again later, they must be the same.
     A run that is there already with the same content is left alone, and a file that did not change since it was

@@ -23,6 +23,9 @@ SHOWN = 10
 LISTED = 20
 """How many ids a note spells out; the others are counted."""
 
+FEW = 3
+"""How many names suffice to show what a sentence is about."""
+
 LONGEST = 600
 """How many characters of a value a message holds."""
 

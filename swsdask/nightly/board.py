@@ -3,7 +3,7 @@
 index.html              the leaderboard of now, what moved last, refused runs, trend lines, all nights
 nights/00000001.html    the report of a night: its new systems and their baselines
 feed.xml                an Atom entry per night
-metrics.prom            OpenMetrics, for monitoring; how long the call took that published is said here alone
+metrics.prom            OpenMetrics, for monitoring; the only file that has the duration
 latest.json             the numbers of now; written last: a board that has it is whole
 """
 

@@ -91,7 +91,7 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
     return [arrived for _, (_, arrived) in sorted(found.items())]
 
 
-def stamps_of(places: Iterable[str]) -> dict[str, str]:
+def stamps_within(places: Iterable[str]) -> dict[str, str]:
     """The stamps of files, and of the files in folders; none at all if there is nothing at one of the places."""
     found: dict[str, str] = {}
     for place in places:
@@ -120,7 +120,7 @@ def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
             LOG.warning("passed over, a folder that cannot be listed (%s): %s", error.strerror, folder)
     for file, info in infos.items():
         depth = file.removeprefix(f"{root}/").count("/") if root and file != root else 0
-        yield file if _is_local(filesystem) else filesystem.unstrip_protocol(file), depth, info
+        yield file if isinstance(filesystem, _Local) else filesystem.unstrip_protocol(file), depth, info
 
 
 def _found(entry: str) -> tuple[Any, str, dict[str, Mapping[str, Any]]]:
@@ -129,7 +129,7 @@ def _found(entry: str) -> tuple[Any, str, dict[str, Mapping[str, Any]]]:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
         strictly = {}
-        if _is_local(filesystem):
+        if isinstance(filesystem, LocalFileSystem):
             filesystem, strictly = _Local(), {"on_error": "raise"}
         if is_glob(entry):
             infos, root = filesystem.glob(path, detail=True, **strictly), ""
@@ -165,7 +165,3 @@ class _Local(LocalFileSystem):  # type: ignore[misc]
         except OSError as error:
             self.missed[path] = error
             raise
-
-
-def _is_local(filesystem: Any) -> bool:
-    return "file" in filesystem.protocol or filesystem.protocol == "file"

@@ -41,7 +41,7 @@ from swsdask.model.nights import NEW, REPLACED, SETTINGS, VERSION, Record, Refus
 from swsdask.model.settings import build_settings
 from swsdask.nightly.board import is_published, publish
 from swsdask.nightly.history import History, commit_night, read_history, remove_unfinished
-from swsdask.nightly.inbox import Arrived, look, stamps_of
+from swsdask.nightly.inbox import Arrived, look, stamps_within
 from swsdask.nightly.judging import Verdict, Workers, judged, report_of, stored
 from swsdask.nightly.lease import NightLease, night_lease
 from swsdask.nightly.settings import NightlyEvaluation
@@ -111,7 +111,7 @@ def run_night(asked: NightlyEvaluation, today: date, progress: Progress | None =
         past = read_history(storage)
         LOG.info("looking for runs", extra={"evaluation": asked.name, "phase": "look"})
         news = _news(asked, past)
-        reference = stamps_of(asked.reference_places.values())
+        reference = stamps_within(asked.reference_places.values())
         is_known = bool(reference) and reference.items() <= past.stamps.items() and is_archive(asked.archive)
         unread = _unread(asked, news)
         refused = _take_in(asked, unread, past, told, workers, with_reference=not is_known)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.comparison import Comparison
-from swsdask.model.errors import counted, listed
+from swsdask.model.errors import FEW, counted, listed
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
@@ -125,7 +125,7 @@ def _verdict(found: Board, comparison: Comparison | None) -> str:
     heading, value = describe(measure).heading, written(measure, values[first])
     if values[first] == values[second]:
         equal = [system for system in ranked if values[system] == values[first]]
-        return f"{listed(equal)} share the first place by {heading} with {value}."
+        return f"{listed(equal, FEW)} share the first place by {heading} with {value}."
     ahead = written(measure, abs(values[first] - values[second]))
     said = f"{first} is first by {heading} with {value}, {ahead} ahead of {second}"
     for row in comparison.differences_of(condition, measure) if comparison is not None else ():

@@ -160,7 +160,7 @@ def metrics(page: BoardPage, seconds: float) -> str:
     of = f"{{evaluation={_label(page.name)}}}"
     lines: list[str] = []
     counts = (
-        (DURATION, "Seconds from the begin of the call that published this to its end.", f"{seconds:.3f}"),
+        (DURATION, "Seconds from the start to the end of the call that published this.", f"{seconds:.3f}"),
         ("night", "The number of the last night.", last.number),
         ("rows", "Detections that the last night ingested.", last.rows),
         ("systems", "Systems on the board.", page.n_systems),

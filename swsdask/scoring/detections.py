@@ -20,7 +20,7 @@ from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.archive.kept_statistics import KeptStatistics
 from swsdask.archive.protocols import Cell, Run
 from swsdask.execution.executor import Executor, Tree, execution_error
-from swsdask.model.errors import SwsdaskError, counted
+from swsdask.model.errors import FEW, SwsdaskError, counted, listed
 from swsdask.model.schemas import DETECTION_COLUMNS
 from swsdask.model.trials import Detections, Reference, ScoreRange
 from swsdask.scoring.rounds import Found, Kind, Plan, merge
@@ -75,7 +75,7 @@ class CellTask:
     def __str__(self) -> str:
         systems = dict.fromkeys(cell.system for cell in self.cells)
         sources = dict.fromkeys(cell.source for cell in self.cells)
-        return f"system {some(list(systems))}: {some(list(sources))}"
+        return f"system {listed(list(systems), FEW)}: {listed(list(sources), FEW)}"
 
 
 @dataclass(frozen=True)
@@ -158,12 +158,6 @@ def read_ahead(cells: Sequence[Cell], columns: Sequence[Sequence[str]]) -> Gener
         finally:
             for _, reading in waiting:
                 reading.cancel()
-
-
-def some(names: Sequence[str], shown: int = 3) -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 @contextmanager

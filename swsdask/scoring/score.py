@@ -16,14 +16,14 @@ from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unsee
 from swsdask.measures.averages import counts_present_only
 from swsdask.measures.measure import Measure, Scored
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.model.errors import ArchiveError
+from swsdask.model.errors import FEW, ArchiveError, listed
 from swsdask.model.resources import SECONDS_PER_HOUR
 from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings, Settings
 from swsdask.model.trials import Reference
 from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems, check_complete
-from swsdask.scoring.detections import Cells, DetectionSource, some
+from swsdask.scoring.detections import Cells, DetectionSource
 from swsdask.scoring.result_tables import CountedRun, KeptResults
 from swsdask.scoring.rounds import Found, Tables, count_systems, one_table, score_systems
 from swsdask.statistics.counts import Counts
@@ -201,7 +201,7 @@ class WholeRuns:
         return sum(run.rows for run in self.runs)
 
     def __str__(self) -> str:
-        return f"system {some([run.system for run in self.runs])}"
+        return f"system {listed([run.system for run in self.runs], FEW)}"
 
 
 def is_small(run: Run) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -323,8 +324,8 @@ def test_tables_and_files_of_a_reference_do_not_mix(files: Files) -> None:
         sws.open(ecf="x", rttm="y", queries=QUERIES)
 
 
-def test_a_table_in_place_of_an_evaluation() -> None:
-    for call in (sws.open, sws.score):
+def test_a_table_in_place_of_an_evaluation(tmp_path: Path) -> None:
+    for call in (sws.open, sws.score, sws.ingest, partial(sws.ingest, tmp_path / "archive")):
         with pytest.raises(sws.SettingsError, match=r"found the type DataFrame\. Tables are given by name: documents"):
             call(DOCUMENTS)
 

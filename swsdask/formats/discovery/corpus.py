@@ -1,6 +1,6 @@
 """Files of a corpus and of what is found in it: alignments, stretches of speech and folds, speakers, classes.
 
-Fields are separated by blanks or tabs. Times are in seconds, an offset after its onset. Except where it is said, lines
+Fields are separated by blanks or tabs. Times are in seconds, an offset after its onset. Unless stated otherwise, lines
 may be in any order and empty lines are ignored.
 
 Alignments: a line per phone or word (Zero Resource challenges; `.phn`, `.wrd`). The tools separate the four fields at
