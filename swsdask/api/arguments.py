@@ -42,7 +42,7 @@ BYTES_PER_DETECTION = 90
 """About what a detection takes in an official file: for a guess at how much there is to do before anything is read."""
 
 
-def named_runs(runs: Runs, held: Sequence[str] = (), *, judged: bool = False) -> GivenRuns:
+def named_runs(runs: Runs | GivenRuns, held: Sequence[str] = (), *, judged: bool = False) -> GivenRuns:
     """Runs in one form. Of an archive, each must be one of the systems `held`, or each something to read.
 
     Tables in memory hold `judged` documents where the evaluation does.
@@ -80,7 +80,9 @@ def _are_scores(runs: Mapping[str, Any]) -> TypeGuard[Mapping[str, Mapping[str, 
     return bool(found) and not any(isinstance(score, Mapping) for score in found)
 
 
-def _run(run: Location | Judged, name: str, system: str | None, judged: bool) -> str | TableRun:
+def _run(run: Location | Judged | TableRun, name: str, system: str | None, judged: bool) -> str | TableRun:
+    if isinstance(run, TableRun):  # named before
+        return run
     if isinstance(run, str | os.PathLike):
         return readable(run)
     return TableRun(name, by_pair(run, name, "score"), system, judged=judged)

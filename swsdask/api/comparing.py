@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from swsdask.api.arguments import Location, Runs, as_names
+from swsdask.api.arguments import GivenRuns, Location, Runs, as_names, named_runs
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
+from swsdask.api.runs import rows_to_score, working
 from swsdask.api.scoring import score_observed
 from swsdask.execution.executor import Executor, Progress
 from swsdask.formats.runs.encoding import Encoding, read_encoding
@@ -17,7 +18,7 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
 from swsdask.model.listening import Errors
 from swsdask.model.results import Result
-from swsdask.model.settings import EvaluationSettings
+from swsdask.model.settings import EvaluationSettings, Settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,7 +143,7 @@ def compare(
         compared with b, else the others with `baseline`. What fails is in `failures`. Without `measures`, those of the
         gates are compared.
     executor : Executor or str, optional
-        Where an evaluation is scored, as for `score`.
+        Where the work runs, as for `score`: an evaluation is scored there, and systems are resampled and compared.
     progress : Progress, optional
         Receives the phases of the work and the rows that are done.
 
@@ -188,23 +189,37 @@ def compare(
             raise SettingsError("A result has its runs and conditions: name runs and `by` when it is scored.")
         if resample == "documents":
             raise SettingsError("A result has no numbers by document: compare the archive, or the reference and runs.")
-        result = source
-        if folds(result):
-            how = replace(how, resample="folds")
-        n_documents: dict[str, int] = {}
-        samples, n_queries = _samples(result, names)
+        chosen, rows = Settings(), 0
     else:
         evaluation = source if isinstance(source, Evaluation) else open_evaluation(source)
-        encoding = read_encoding(frame_shift, negate_scores, segments)
-        result, samples, n_queries, n_documents = sample_evaluation(
-            evaluation, names, runs, by, encoding, executor, progress, documents=resample == "documents"
+        given = named_runs(runs, evaluation.systems, judged=evaluation.judged)
+        chosen, rows = evaluation.settings, rows_to_score(evaluation, given)
+    with working(chosen, executor, rows, progress) as workers:
+        n_documents: dict[str, int] = {}
+        if isinstance(source, Result):
+            result = source
+            if folds(result):
+                how = replace(how, resample="folds")
+            samples, n_queries = _samples(result, names)
+        else:
+            encoding = read_encoding(frame_shift, negate_scores, segments)
+            result, samples, n_queries, n_documents = sample_evaluation(
+                evaluation, names, given, by, encoding, workers, progress, documents=resample == "documents"
+            )
+        report = None if progress is None else lambda label: progress.begin(label, 0)
+        return compared(
+            samples,
+            n_queries,
+            result.table["system"].unique().to_pylist(),
+            how,
+            pair,
+            baseline,
+            gates,
+            str(result.manifest.get("signature", "")),
+            n_documents=n_documents,
+            report=report,
+            executor=workers,
         )
-    systems = result.table["system"].unique().to_pylist()
-    signature = str(result.manifest.get("signature", ""))
-    report = None if progress is None else lambda label: progress.begin(label, 0)
-    return compared(
-        samples, n_queries, systems, how, pair, baseline, gates, signature, n_documents=n_documents, report=report
-    )
 
 
 def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) -> None:
@@ -232,7 +247,7 @@ def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str
 def sample_evaluation(
     evaluation: Evaluation,
     names: list[str] | None = None,
-    runs: Runs = None,
+    runs: Runs | GivenRuns = None,
     by: str | Iterable[str] = (),
     encoding: Encoding | None = None,
     executor: Executor | str | None = None,

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 
-from swsdask.api.arguments import Location, Runs, as_names, named_runs
+from swsdask.api.arguments import GivenRuns, Location, Runs, as_names, named_runs
 from swsdask.api.manifest import circumstances, manifest_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
@@ -137,7 +137,7 @@ def score(
 def score_observed(
     evaluation: Evaluation | Location,
     measures: Measures,
-    runs: Runs,
+    runs: Runs | GivenRuns,
     by: str | Iterable[str],
     encoding: Encoding | None = None,
     executor: Executor | str | None = None,

@@ -169,28 +169,46 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def max_t(differences: Sequence[float], replicates: Iterable[F64]) -> list[float]:
-    """Adjusted by the largest of all |t| of a replicate, t being the distance from 0 (of a replicate: from the
-    difference) in standard errors. Replicates count in which all differences are finite.
-
-    `replicates` are iterated twice, so that those of many pairs need not be in memory at once.
-    """
+def all_finite(replicates: Iterable[F64]) -> Bool:
+    """In which replicates all differences are finite: bool [replicates]; True without differences."""
     finite: Bool = np.array(True)
     for row in replicates:
         finite = finite & np.isfinite(row)
-    largest, t = np.zeros(np.count_nonzero(finite)), []
-    for difference, row in zip(differences, replicates, strict=True):
-        counted = row[finite]
-        error = standard_error(counted)
-        if error > 0:
-            np.maximum(largest, abs(counted - difference) / error, out=largest)
-            t.append(abs(difference) / error)
-        else:
-            t.append(0.0 if difference == 0 else math.inf)
-    largest.sort()
-    n = len(largest)
-    reach = n - np.searchsorted(largest, np.array(t) * (1 - _HAIR))
-    return [(1 + count) / (1 + n) if n else math.nan for count in reach.tolist()]
+    return finite
+
+
+@dataclass(frozen=True, eq=False)
+class MaxT:
+    """|t| of some differences, and the largest |t| of all of them in each replicate, float64 [replicates].
+
+    t is the distance from 0 (of a replicate: from the difference) in standard errors. Adjusted p values are of the
+    largest; replicates count in which all differences are finite.
+    """
+
+    t: tuple[float, ...]
+    largest: F64
+
+    @classmethod
+    def of(cls, differences: Iterable[tuple[float, F64]]) -> Self:
+        """Those of differences with their replicates that count."""
+        t, largest = [], np.zeros(1)
+        for difference, row in differences:
+            error = standard_error(row)
+            of_row = abs(row - difference) / error if error > 0 else np.zeros(len(row))
+            largest = np.maximum(largest, of_row)
+            t.append(abs(difference) / error if error > 0 else 0.0 if difference == 0 else math.inf)
+        return cls(tuple(t), largest)
+
+    def merge(self, other: MaxT) -> MaxT:
+        """Those of both, in order."""
+        return MaxT((*self.t, *other.t), np.maximum(self.largest, other.largest))
+
+    @property
+    def p(self) -> list[float]:
+        """The adjusted p value of each difference; NaN where no replicate counts."""
+        ascending, n = np.sort(self.largest), len(self.largest)
+        reach = n - np.searchsorted(ascending, np.array(self.t) * (1 - _HAIR))
+        return [(1 + count) / (1 + n) if n else math.nan for count in reach.tolist()]
 
 
 def _reaches(values: F64, bound: float) -> np.ndarray:

@@ -114,7 +114,7 @@ def _tested(
         return None
     systems = list(dict.fromkeys(name for pair in pairs for name in pair))
     _, samples, n_queries, _ = sample_evaluation(both, names, systems, asked.by, executor=workers(), progress=progress)
-    return compare(samples, n_queries, systems, Resampling(), gates=gates, pairs=pairs)
+    return compare(samples, n_queries, systems, Resampling(), gates=gates, pairs=pairs, executor=workers())
 
 
 def report_of(

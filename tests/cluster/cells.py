@@ -12,7 +12,8 @@ from typing import Any
 
 from swsdask.discovery.score import FragmentTask
 from swsdask.model.errors import InputError, Problem
-from swsdask.model.trials import Detections
+from swsdask.model.samples import Averages
+from swsdask.model.trials import F64, I32, Detections
 from tests.engines import MemoryCell
 
 
@@ -133,3 +134,14 @@ def first_fails(item: int, _: object) -> int:
         raise InputError(Problem("runs/b-0007.parquet", None, "a table", "a picture", "Ingest it again."))
     time.sleep(0.3)
     return item
+
+
+@dataclass(frozen=True, eq=False)
+class NotedAverages(Averages):
+    """Averages that note which process computes their replicates."""
+
+    folder: Path
+
+    def replicates(self, weights: I32) -> F64:
+        (self.folder / f"resampler-{os.getpid()}").touch()
+        return super().replicates(weights)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import pytest
 
 import swsdask as sws
+from swsdask.comparison.compare import compare
+from swsdask.execution.dask import DaskExecutor
+from swsdask.model.comparison import Resampling
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.systems import SYSTEMS
+from tests.cluster.cells import NotedAverages
 from tests.replicates import write_turned
 
 pytestmark = pytest.mark.cluster
@@ -32,3 +39,28 @@ def test_worker_processes_give_the_same_bits_in_any_order(tmp_path: Path) -> Non
     assert compared[0].difference_table.to_pandas().equals(compared[1].difference_table.to_pandas())
     assert listed[0].query_table.equals(listed[1].query_table)
     assert listed[0].event_table.equals(listed[1].event_table)
+
+
+@pytest.mark.parametrize("adjust", ["holm", "max-t"])
+def test_workers_resample_and_test_pairs_and_the_bits_are_the_same(
+    executor: DaskExecutor, tmp_path: Path, adjust: Literal["holm", "max-t"]
+) -> None:
+    """Twenty systems make more pairs than one task takes; some lack queries that others have."""
+    noted = [tmp_path / name for name in ("here", "there")]
+    rng = np.random.default_rng(5)
+    columns = rng.random((20, 1, 30))
+    columns[::3, :, :4] = np.nan
+    compared = []
+    for folder, where in zip(noted, (None, executor), strict=True):
+        folder.mkdir()
+        by_system = {f"s{n:02d}": NotedAverages(0.0, (1.0,), column, folder) for n, column in enumerate(columns)}
+        how = Resampling(replicates=400, adjust=adjust)
+        compared.append(compare({"all": {"map": by_system}}, {"all": 30}, by_system, how, executor=where))
+    here, there = ({int(each.name.partition("-")[2]) for each in folder.iterdir()} for folder in noted)
+    assert here == {os.getpid()}
+    assert there
+    assert os.getpid() not in there
+    assert compared[0].interval_table.equals(compared[1].interval_table)
+    assert compared[0].difference_table.equals(compared[1].difference_table)
+    assert compared[0].notes == compared[1].notes
+    assert compared[0].difference_table.num_rows == 190

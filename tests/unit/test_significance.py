@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ from scipy import stats
 from swsdask.comparison.compare import compare
 from swsdask.comparison.significance import (
     Exchanged,
+    MaxT,
+    all_finite,
     bca_interval,
     bootstrap_weights,
     holm,
     left_out_weights,
-    max_t,
     p_bootstrap,
     p_randomization,
     p_sign,
@@ -137,6 +139,13 @@ def test_bootstrap_p_counts_replicates_as_far_from_the_difference_as_that_is_fro
 def test_holm() -> None:
     assert holm([0.01, 0.04, 0.03, math.nan]) == pytest.approx([0.03, 0.06, 0.06, math.nan], nan_ok=True)
     assert holm([0.5, 0.9]) == [1.0, 1.0]
+
+
+def max_t(differences: Sequence[float], replicates: Sequence[F64]) -> list[float]:
+    """The adjusted p values, of differences in two parts."""
+    finite = all_finite(replicates)
+    rows = [(difference, row[finite]) for difference, row in zip(differences, replicates, strict=True)]
+    return MaxT.of(rows[:1]).merge(MaxT.of(rows[1:])).p if rows[1:] else MaxT.of(rows).p
 
 
 def test_max_t_is_more_than_the_p_of_one_pair() -> None:

@@ -1,0 +1,267 @@
+"""The tasks of a comparison: samples with their replicates, and tests of pairs of them.
+
+The samples of one system are a task, and so are the tests of some pairs. Tasks draw the weights themselves, from the
+seed alone, so that weights are made once in each process and never travel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from swsdask.comparison.significance import (
+    DOCUMENTS,
+    Exchanged,
+    MaxT,
+    all_finite,
+    bca_interval,
+    bootstrap_weights,
+    holm,
+    left_out_weights,
+    p_bootstrap,
+    p_randomization,
+    p_sign,
+    p_wilcoxon,
+    percentile_interval,
+    random_signs,
+    standard_error,
+)
+from swsdask.model.comparison import Resampling
+from swsdask.model.errors import counted
+from swsdask.model.samples import SampleOfQueries
+from swsdask.model.trials import F64, I8, I32, Bool
+
+if TYPE_CHECKING:
+    from swsdask.execution.executor import Executor
+
+PAIRS_AT_ONCE = 128
+"""The pairs of a task: some tenths of a second with the default number of replicates."""
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The random numbers of a condition, made when they are needed. They stay in the process that made them."""
+
+    how: Resampling
+    n_queries: int
+    n_documents: int = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @cached_property
+    def weights(self) -> I32:
+        """How often each query, and each document if these are drawn, counts in each replicate."""
+        drawn = bootstrap_weights(self.how.seed, self.how.replicates, self.n_queries)
+        if not self.n_documents:
+            return drawn
+        return np.vstack([drawn, bootstrap_weights(self.how.seed, self.how.replicates, self.n_documents, DOCUMENTS)])
+
+    @cached_property
+    def signs(self) -> I8:
+        """Whether two systems are exchanged in each query of each replicate."""
+        return random_signs(self.how.seed, self.how.replicates, self.n_queries)
+
+    @cached_property
+    def left_out(self) -> I32:
+        """The weights that leave out one query at a time."""
+        return left_out_weights(self.n_queries)
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """A sample with its replicates.
+
+    `left_out` are the values without each of the queries in turn, where intervals need them; `exchanged` is None for a
+    measure that is no average over queries, and for a sample that no pair has. `is_alone`: one query is all that is
+    drawn, the same each time, which says nothing.
+    """
+
+    value: float
+    queries: Bool
+    is_alone: bool
+    replicates: F64
+    left_out: F64 | None
+    exchanged: Exchanged | None
+    interval: tuple[float, float]
+    standard_error: float
+    n_undefined: int
+
+    @classmethod
+    def of(cls, sample: SampleOfQueries, draws: Draws, *, in_pairs: bool) -> Self:
+        """Resample a sample."""
+        how, value, queries = draws.how, sample.value, sample.queries
+        is_alone = not draws.n_documents and int(queries.sum()) < 2
+        replicates = np.full(how.replicates, np.nan) if is_alone else sample.replicates(draws.weights)
+        left_out = sample.replicates(draws.left_out) if how.interval == "bca" else None
+        parts = sample.parts if in_pairs else None
+        return cls(
+            value,
+            queries,
+            is_alone,
+            replicates,
+            left_out,
+            None if parts is None else Exchanged.of(np.nan_to_num(parts), draws.signs),
+            _interval(value, replicates, left_out, how),
+            standard_error(replicates),
+            int(np.isnan(replicates).sum()),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OfSystem:
+    """Samples of one system, which may share what they compute, and which of them pairs have."""
+
+    system: str
+    samples: Sequence[SampleOfQueries]
+    in_pairs: Sequence[bool]
+
+    def __str__(self) -> str:
+        return f"resampling system {self.system}"
+
+
+class Tested(NamedTuple):
+    """The difference of two samples, its interval, and its p values; tests by query are NaN where there are none."""
+
+    difference: float
+    low: float
+    high: float
+    p_bootstrap: float
+    p_randomization: float
+    p_sign: float
+    p_wilcoxon: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two samples, over the queries that both have; differences are those of one - other.
+
+    Replicates are subtracted when they are needed: those of all pairs of some hundred systems exceed a memory.
+    """
+
+    one: Resampled
+    other: Resampled
+
+    @property
+    def difference(self) -> float:
+        """Of the two values."""
+        return self.one.value - self.other.value
+
+    @property
+    def replicates(self) -> F64:
+        """The difference in each replicate."""
+        with np.errstate(invalid="ignore"):  # infinities of both
+            return self.one.replicates - self.other.replicates
+
+    def tested(self, how: Resampling) -> Tested:
+        """The difference with its tests."""
+        replicates, left_out = self.replicates, None
+        if self.one.left_out is not None and self.other.left_out is not None:
+            with np.errstate(invalid="ignore"):
+                left_out = self.one.left_out - self.other.left_out
+        of_queries = (math.nan, math.nan, math.nan)
+        one, other = self.one.exchanged, self.other.exchanged
+        if one is not None and other is not None and not math.isnan(self.difference):
+            parts = one.parts - other.parts
+            of_queries = (p_randomization(one, other), p_sign(parts), p_wilcoxon(parts))
+        low, high = _interval(self.difference, replicates, left_out, how)
+        return Tested(self.difference, low, high, p_bootstrap(self.difference, replicates), *of_queries)
+
+
+def _interval(value: float, replicates: F64, left_out: F64 | None, how: Resampling) -> tuple[float, float]:
+    if left_out is None:
+        return percentile_interval(replicates, how.level)
+    return bca_interval(value, replicates, left_out, how.level)
+
+
+Places = tuple[int, int]
+"""Where the two samples of a pair are."""
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Some pairs."""
+
+    places: Sequence[Places]
+
+    def of(self, samples: Sequence[Resampled]) -> list[Pair]:
+        return [Pair(samples[one], samples[other]) for one, other in self.places]
+
+    def __str__(self) -> str:
+        return f"testing {counted(len(self.places), 'pairs')}"
+
+
+class Tasks:
+    """What is computed of a condition by the tasks of an executor; without one here, one after the other."""
+
+    def __init__(self, draws: Draws, executor: Executor | None) -> None:
+        self._executor = executor
+        self._adjust = draws.how.adjust
+        self._draws = self._known(draws)
+
+    def resampled(self, systems: Sequence[OfSystem]) -> list[list[Resampled]]:
+        """The samples of each system, with their replicates."""
+        return self._map(_resampled, systems, self._draws, "resampling")
+
+    def tested(self, samples: Sequence[Resampled], pairs: Sequence[Places]) -> list[tuple[Tested, float]]:
+        """The tests of each pair of samples, and the p value of its bootstrap adjusted for all of them."""
+        known = self._known(samples)
+        found = self._map(_tested, _parts(pairs), (known, self._draws), "tests")
+        rows = [row for part in found for row in part.rows]
+        p = [row.p_bootstrap for row in rows]
+        if self._adjust == "holm":
+            return list(zip(rows, holm(p), strict=True))
+        defined = [number for number, each in enumerate(p) if not math.isnan(each)]
+        finite = self._known(reduce(np.logical_and, (part.finite for part in found), np.array(True)))
+        t = self._map(_largest_t, _parts([pairs[number] for number in defined]), (known, finite), "tests")
+        adjusted = np.full(len(rows), np.nan)
+        if t:
+            adjusted[defined] = reduce(MaxT.merge, t).p
+        return list(zip(rows, adjusted.tolist(), strict=True))
+
+    def _known(self, value: Any) -> Any:
+        return value if self._executor is None else self._executor.share(value)
+
+    def _map(
+        self, function: Callable[[Item, Any], Found], items: Sequence[Item], shared: Any, name: str
+    ) -> list[Found]:
+        if self._executor is None:
+            return [function(item, shared) for item in items]
+        return list(self._executor.map(function, items, shared, name=name))
+
+
+class _PartTested(NamedTuple):
+    """The tests of some pairs, and in which replicates all their differences are finite."""
+
+    rows: list[Tested]
+    finite: Bool
+
+
+def _parts(pairs: Sequence[Places]) -> list[_Pairs]:
+    return [_Pairs(pairs[begin : begin + PAIRS_AT_ONCE]) for begin in range(0, len(pairs), PAIRS_AT_ONCE)]
+
+
+def _resampled(system: OfSystem, draws: Draws) -> list[Resampled]:
+    both = zip(system.samples, system.in_pairs, strict=True)
+    return [Resampled.of(sample, draws, in_pairs=in_pairs) for sample, in_pairs in both]
+
+
+def _tested(part: _Pairs, shared: tuple[Sequence[Resampled], Draws]) -> _PartTested:
+    samples, draws = shared
+    pairs = part.of(samples)
+    rows = [pair.tested(draws.how) for pair in pairs]
+    defined = (pair.replicates for pair, row in zip(pairs, rows, strict=True) if not math.isnan(row.p_bootstrap))
+    return _PartTested(rows, all_finite(defined) if draws.how.adjust == "max-t" else np.array(True))
+
+
+def _largest_t(part: _Pairs, shared: tuple[Sequence[Resampled], Bool]) -> MaxT:
+    samples, finite = shared
+    return MaxT.of([(pair.difference, pair.replicates[finite]) for pair in part.of(samples)])
