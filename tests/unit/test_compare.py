@@ -79,6 +79,7 @@ def once(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (2, {"impute": -3.5, "nonnegative_gamma": True, "average_precision": {"ties": "expected"}}),
         (2, {"average_precision": {"integration": "trapezoid", "interpolation": "none", "score_dtype": "float32"}}),
         (2, {"compat": "kwseval", "no_targets": "false_alarms_only"}),
+        (2, {"compat": "kwseval", "average_precision": {"ties": "document-descending"}}),
         (2, {"trials": "segment", "average_precision": {"ties": "document-descending", "score_dtype": "float32"}}),
         (2, {"trials": "document", "average_precision": {"ties": "best", "duplicates": "false-positive"}}),
         (5, {"trials": "document", "compat": "mediaeval", "impute": "min"}),

@@ -125,7 +125,9 @@ class ResampledPooledPrecision:
         queries, groups = drawn_queries(scored, population), population.condition.groups
         place = places(queries, reference.n_queries)
         inside = (place[hits.query] >= 0) & groups[hits.group]
-        score, query_of_hit = ranked(hits.score[inside], reference.ranking), place[hits.query[inside]]
+        score, query_of_hit = hits.score[inside], place[hits.query[inside]]
+        if isinstance(hits, Hits):  # places have scores as they are ranked
+            score = ranked(score, reference.ranking)
         scores, tie_of_hit = np.unique(score, return_inverse=True)
 
         def by_query(cells: I64, counts: I64, n_slots: int) -> tuple[I64, I64, I64]:
