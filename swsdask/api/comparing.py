@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
     from swsdask.comparison.compare import Samples
     from swsdask.comparison.gates import Gate
-    from swsdask.measures.resampling import Samples as Observed
+    from swsdask.measures.resampling import OfCondition
     from swsdask.measures.resampling.documents import TrialCounts
-    from swsdask.model.samples import SampleOfQueries
+    from swsdask.model.samples import Sample, SampleOfQueries
     from swsdask.model.trials import Reference
 else:
     pd = LateImport("pandas")
@@ -268,22 +269,25 @@ def sample_evaluation(
     names = list(DEFAULT_MEASURES) if names is None else names
     sampled = [name for name in with_parts(names) if name not in DIFFERENCES]
     observer = Samples(sampled, _trials_of(evaluation) if documents else None)
-    result = score_observed(
+    result, observed = score_observed(
         evaluation, needed_for(names), runs, by, encoding, executor=executor, progress=progress, observer=observer
     )
-    return result, *_samples(result, names, observer), dict(observer.documents)
+    n_documents: dict[str, int] = {}
+    for of_system in observed.values():
+        n_documents |= {condition: of.documents for condition, of in of_system.items()}
+    return result, *_samples(result, names, observed), n_documents
 
 
 def _trials_of(evaluation: Evaluation) -> Callable[[Reference], TrialCounts]:
     """Return a function from a reference to the number of trials in documents that count so often."""
     from swsdask.archive.reference import trial_counts
 
-    archive, settings = evaluation.archive, evaluation.settings.evaluation
-    return lambda reference: trial_counts(archive, settings, reference.segments, reference.group_of_document)
+    documents, settings = evaluation.archive.documents, evaluation.settings.evaluation
+    return lambda reference: trial_counts(documents, settings, reference.segments, reference.group_of_document)
 
 
 def _samples(
-    result: Result, names: list[str] | None, observed: Observed | None = None
+    result: Result, names: list[str] | None, observed: Mapping[str, Mapping[str, OfCondition]] | None = None
 ) -> tuple[Samples, dict[str, int]]:
     """The measures by condition and system, and how many queries each condition has."""
     from swsdask.comparison.averages import candidates, conditions, needed_for, query_numbers, with_parts
@@ -297,13 +301,18 @@ def _samples(
             name: numbers.averages(name) for name in with_parts(wanted)
         }
         if observed is not None:
-            own |= numbers.weighed(observed.found[condition], observed.queries[condition])
+            there = {system: of[condition] for system, of in observed.items() if condition in of}
+            by_measure: dict[str, dict[str, Sample]] = defaultdict(dict)
+            for system, of in there.items():
+                for name, sample in of.samples.items():
+                    by_measure[name][system] = sample
+            own |= numbers.weighed(by_measure, {system: of.queries for system, of in there.items()})
         own |= {name: found for name in wanted if (found := numbers.differences(name, own))}
         samples[condition] = {measure: by_system for measure in wanted if (by_system := own.get(measure))}
         n_queries[condition] = len(numbers.queries)
-    there = {measure for found in samples.values() for measure in found}
-    missing = [measure for measure in names or () if measure not in there]
-    if missing or not there:
+    resampled = {measure for found in samples.values() for measure in found}
+    missing = [measure for measure in names or () if measure not in resampled]
+    if missing or not resampled:
         raise SettingsError(_why_not(result, missing or wanted, observed is not None))
     return samples, n_queries
 
@@ -398,8 +407,8 @@ def errors(
         raise SettingsError(f"false_alarms is {false_alarms}; expected a number from 0 to {KEPT}.")
     observer = WorstQueries(queries, false_alarms)
     encoding = read_encoding(frame_shift, negate_scores, segments)
-    result = score_observed(
+    result, observed = score_observed(
         evaluation, ["n_target"], runs, by, encoding, executor=executor, progress=progress, observer=observer
     )
     systems = result.table["system"].unique().to_pylist()
-    return observer.errors(systems, str(result.manifest["signature"]))
+    return observer.errors([observed[system] for system in systems], str(result.manifest["signature"]))

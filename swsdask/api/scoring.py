@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import pyarrow as pa
 
@@ -29,9 +30,9 @@ from swsdask.model.resources import ProcessingLoadSettings, Resources
 from swsdask.model.results import QUERY_TEXTS, Note, Result, joined
 from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
-from swsdask.scoring.result_tables import KeptResults, kept_results
+from swsdask.scoring.result_tables import KeptResults, Observer, kept_results
 from swsdask.scoring.rounds import Tables, one_table
-from swsdask.scoring.score import Observer, score_archive
+from swsdask.scoring.score import score_archive
 
 Measures = str | Measure | Iterable[str | Measure] | None
 """Names of measures, user-defined measures, or both; None for every measure."""
@@ -131,7 +132,9 @@ def score(
     ['all', 'oov=false', 'oov=true']
     """
     encoding = read_encoding(frame_shift, negate_scores, segments)
-    return score_observed(evaluation, measures, runs, by, encoding, executor, alignment, buckets, progress, cache=cache)
+    return score_observed(
+        evaluation, measures, runs, by, encoding, executor, alignment, buckets, progress, cache=cache
+    )[0]
 
 
 def score_observed(
@@ -146,8 +149,8 @@ def score_observed(
     progress: Progress | None = None,
     observer: Observer | None = None,
     cache: bool = True,
-) -> Result:
-    """`score`, with an observer of every system."""
+) -> tuple[Result, dict[str, Any]]:
+    """`score`, with an observer of every system, and what it takes of each."""
     evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
     given, by = named_runs(runs, evaluation.systems, judged=evaluation.judged), as_names(by) or []
     began = time.time()
@@ -213,7 +216,7 @@ def score_observed(
             "statistics": _told(of_statistics, "counted") if kept else None,
             "results": _told(of_results, "computed") if results else None,
         }
-    return Result(
+    result = Result(
         table=tables.scores,
         curve_table=tables.curves,
         alignment_table=tables.alignment,
@@ -226,6 +229,7 @@ def score_observed(
             *joined(of_systems),
         ),
     )
+    return result, tables.observed
 
 
 def plan(

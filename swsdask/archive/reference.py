@@ -174,7 +174,7 @@ def _reference(
     groups = grouped(wanted, codes.n_evaluated, n_others + 1, found["document"], apart=apart)
     shape = (len(codes.query_ids), len(groups.of_parts[0]))
     targets = _targets(found, segments, groups.of_document, groups.of_occurrence, shape, settings)
-    trials = trial_counts(archive, settings, segments, groups.of_document)
+    trials = trial_counts(archive.documents, settings, segments, groups.of_document)
     conditions = tuple(
         Condition(
             name=part.name,
@@ -317,13 +317,13 @@ def _targets(
 
 
 def trial_counts(
-    archive: Archive, settings: EvaluationSettings, segments: Segments | None, group_of_document: I16
+    documents: pa.Table, settings: EvaluationSettings, segments: Segments | None, group_of_document: I16
 ) -> Callable[[Bool | I64], int]:
     """Return a function from how often groups of documents count [n_groups] to the trials of a query (Eq. 2's N)."""
-    evaluated = document_ids(archive.documents)
+    evaluated = document_ids(documents)
     group = group_of_document[: len(evaluated)]
     if settings.trials == "virtual":
-        count = trial_counter(archive.documents, settings.trials_per_second, settings.compat)
+        count = trial_counter(documents, settings.trials_per_second, settings.compat)
         return lambda times: count(Counter(dict(zip(evaluated, times[group].tolist(), strict=True))))
     trial_group = group if segments is None else group_of_document[segments.document]
     return lambda times: int(times[trial_group].sum())

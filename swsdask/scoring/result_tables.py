@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -29,11 +29,33 @@ from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import F64, I64, Reference
 from swsdask.scoring.rounds import Found, SystemResults
+from swsdask.statistics.statistic import Statistic
+
+
+class Observer(Protocol):
+    """Takes what it needs of every system beside its numbers."""
+
+    @property
+    def needs(self) -> tuple[type[Statistic], ...]:
+        """The statistics that it looks at."""
+        ...
+
+    @property
+    def apart(self) -> bool:
+        """Whether it needs statistics that keep every document apart."""
+        ...
+
+    def observe(self, system: str, scored: Scored) -> Any:
+        """Return what it takes of a system. Called where the numbers of the system are computed, which is a task."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class CountedRun:
-    """A run with its merged statistics, the measures to compute, and the names of the requested ones (None: all)."""
+    """A run with its merged statistics, the measures to compute, and the names of the requested ones (None: all).
+
+    If there is an observer it sees the run.
+    """
 
     system: str
     rows: int
@@ -41,6 +63,7 @@ class CountedRun:
     measures: Sequence[Measure]
     settings: EvaluationSettings
     names: Sequence[str] | None
+    observer: Observer | None = None
 
     def __str__(self) -> str:
         return f"system {self.system}"
@@ -52,6 +75,7 @@ class CountedRun:
             scores=score_table(self.system, scored, self.measures, self.names),
             curves=curve_table(self.system, scored),
             notes=system_notes(scored),
+            observed=None if self.observer is None else self.observer.observe(self.system, scored),
         )
 
 

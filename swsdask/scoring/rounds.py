@@ -81,11 +81,15 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class SystemResults:
-    """The results of one system: rows of `SCORES` and of `CURVES`, whose names may be `coded`, and notes."""
+    """The results of one system: rows of `SCORES` and of `CURVES`, whose names may be `coded`, and notes.
+
+    `observed` is what was taken of it beside them.
+    """
 
     scores: pa.Table
     curves: pa.Table
     notes: tuple[Note, ...]
+    observed: Any = None
 
 
 class Keeping(Protocol[SystemOfSource]):
@@ -145,11 +149,15 @@ class Source(Protocol[SystemOfSource]):
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """The results of some systems: tables of `model.results`, notes by system, the alignment if it was requested."""
+    """The results of some systems: tables of `model.results`, and by system notes and what was observed.
+
+    The alignment is there if it was requested.
+    """
 
     scores: pa.Table
     curves: pa.Table
     notes: dict[str, tuple[Note, ...]]
+    observed: dict[str, Any]
     alignment: pa.Table | None = None
 
 
@@ -172,6 +180,7 @@ def one_table(parts: Sequence[Tables], systems: Sequence[str]) -> Tables:
         scores=joined([part.scores for part in parts]),
         curves=joined([part.curves for part in parts]),
         notes={system: part.notes[system] for system in systems for part in parts if system in part.notes},
+        observed={system: seen for part in parts for system, seen in part.observed.items()},
         alignment=joined(aligned) if aligned else None,
     )
 
@@ -211,6 +220,7 @@ def score_systems(
     """
     scores, curves = [coded(SCORES.empty_table(), SCORES)], [coded(CURVES.empty_table(), CURVES)]
     notes: dict[str, tuple[Note, ...]] = {}
+    observed: dict[str, Any] = {}
     for group in groups(systems, source.enough):
         results = {} if kept is None else kept.read(group)
         left = [system for system in group if system.system not in results]
@@ -235,10 +245,12 @@ def score_systems(
             scores.append(coded(own.scores, SCORES))
             curves.append(coded(own.curves, CURVES))
             notes[system.system] = own.notes
+            observed[system.system] = own.observed
     return Tables(
         scores=pa.concat_tables(scores).unify_dictionaries(),
         curves=pa.concat_tables(curves).unify_dictionaries(),
         notes=notes,
+        observed=observed,
     )
 
 

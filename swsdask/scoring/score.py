@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.measures.averages import counts_present_only
-from swsdask.measures.measure import Measure, Scored
+from swsdask.measures.measure import Measure
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import FEW, ArchiveError, listed
 from swsdask.model.resources import SECONDS_PER_HOUR
@@ -24,28 +24,10 @@ from swsdask.model.trials import Reference
 from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems, check_complete
 from swsdask.scoring.detections import Cells, DetectionSource
-from swsdask.scoring.result_tables import CountedRun, KeptResults
+from swsdask.scoring.result_tables import CountedRun, KeptResults, Observer
 from swsdask.scoring.rounds import Found, Tables, count_systems, one_table, score_systems
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
-
-
-class Observer(Protocol):
-    """Takes what it needs of every system while that is scored."""
-
-    @property
-    def needs(self) -> tuple[type[Statistic], ...]:
-        """The statistics that it looks at."""
-        ...
-
-    @property
-    def apart(self) -> bool:
-        """Whether it needs statistics that keep every document apart."""
-        ...
-
-    def see(self, system: str, scored: Scored) -> None:
-        """Take it. Called once per system."""
-        ...
 
 
 def score_archive(
@@ -86,7 +68,7 @@ def score_archive(
     progress
         Receives the phases of the work and the rows that are done.
     observer
-        Sees each system, in the client.
+        Sees each system, where its numbers are computed.
     kept
         What the archive keeps of the statistics for this reference: what is there is not counted, what is counted is
         added.
@@ -102,17 +84,14 @@ def score_archive(
     """
     shown = progress or Unseen()
     runs = runs_of(archive, systems)
-    asked = Requested.of(archive, runs, families, settings, measures, () if observer is None else observer.needs)
+    asked = Requested.of(archive, runs, families, settings, measures, observer)
     source = _source(archive, reference, asked.statistics, executor, settings.engine, kept)
 
     def counted(run: Run, found: Found) -> CountedRun:
-        if observer is not None:
-            observer.see(run.system, Scored(found, reference, settings.evaluation))
         return asked.counted(run, found, reference, archive.cells)
 
-    at_once = not executor.shares_memory and observer is None
-    whole = [run for run in runs if at_once and is_small(run)]
-    cut = [run for run in runs if not (at_once and is_small(run))]
+    whole = [run for run in runs if not executor.shares_memory and is_small(run)]
+    cut = [run for run in runs if executor.shares_memory or not is_small(run)]
     parts = [score_systems(cut, len(cut), source, counted, executor, shown, results)] if cut or not whole else []
     if whole:
         parts += _score_whole(archive, whole, asked, source.shared[0], executor, shown, kept, results)
@@ -145,7 +124,7 @@ def count_archive(
 
 @dataclass(frozen=True, eq=False)
 class Requested:
-    """What is requested of every run: the measures, and the names of the requested numbers (None: all).
+    """What is requested of every run: the measures, the names of the requested numbers (None: all), and an observer.
 
     `statistics` are those that they need, and others; `audio_time` is the duration of the evaluated audio in hours.
     """
@@ -153,6 +132,7 @@ class Requested:
     families: Sequence[Measure]
     settings: Settings
     names: Sequence[str] | None
+    observer: Observer | None
     statistics: tuple[type[Statistic], ...]
     audio_time: Fraction
 
@@ -164,22 +144,23 @@ class Requested:
         families: Sequence[Measure],
         settings: Settings,
         names: Sequence[str] | None,
-        beside: Sequence[type[Statistic]],
+        observer: Observer | None = None,
     ) -> Self:
-        """What is requested of some runs of an archive, and the statistics `beside`."""
+        """What is requested of some runs of an archive."""
         present = (Counts,) if counts_present_only(settings.evaluation) else ()
         half_ticks = 0
         if any(run.told is not None for run in runs):
             half_ticks = sum(audio_time(archive.documents, "none").values())
         hours = Fraction(half_ticks, HALF_TICKS_PER_SECOND * SECONDS_PER_HOUR)
-        return cls(families, settings, names, (*present, *beside, *_needed(families)), hours)
+        beside = () if observer is None else observer.needs
+        return cls(families, settings, names, observer, (*present, *beside, *_needed(families)), hours)
 
     def counted(self, run: Run, found: Found, reference: Reference, cells: Cells) -> CountedRun:
         """The run with its merged statistics. Raises `InputError` where trials are missing that must not."""
         if self.settings.evaluation.impute == "error" and Counts in found:
             check_complete(cells, run, found[Counts], reference)
         own = [self._of_run(family, run) for family in self.families]
-        return CountedRun(run.system, run.rows, found, own, self.settings.evaluation, self.names)
+        return CountedRun(run.system, run.rows, found, own, self.settings.evaluation, self.names, self.observer)
 
     def _of_run(self, family: Measure, run: Run) -> Measure:
         """The family as it measures one run: the resources are of the run, not found in its detections."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -55,15 +55,16 @@ class _Occurrences:
 
 
 class _OfSystem(NamedTuple):
-    """The rows of one system in both tables, and notes."""
+    """The rows of one system in both tables, notes, and the beta of its costs."""
 
     queries: list[Row]
     events: list[Row]
     notes: list[str]
+    beta: float
 
 
 class WorstQueries:
-    """Takes the errors of every system while systems are scored (a `scoring.score.Observer`).
+    """Takes the errors of every system (a `scoring.result_tables.Observer`).
 
     `queries` and `false_alarms` are how many are listed: queries of a system, and false alarms of a query.
     """
@@ -73,21 +74,19 @@ class WorstQueries:
 
     def __init__(self, queries: int, false_alarms: int) -> None:
         self._n_queries, self._n_false_alarms = queries, false_alarms
-        self._found: dict[str, _OfSystem] = {}
-        self._beta = math.nan
 
-    def see(self, system: str, scored: Scored) -> None:
+    def observe(self, system: str, scored: Scored) -> _OfSystem:
         """Take those of a system, in every condition."""
-        self._beta = scored.weights.beta
-        found = self._found[system] = _OfSystem([], [], [])
+        found = _OfSystem([], [], [], scored.weights.beta)
         if not scored[Counts].has_decisions:
             found.notes.append(f"{system}: trials without a decision count as accepted.")
         missed = np.ones(len(targets_of(scored.reference).query), np.bool_)
         missed[scored[FoundTargets].target] = False
         for population in scored.populations:
-            self._see(system, scored, population, missed, found)
+            self._observe(system, scored, population, missed, found)
+        return found
 
-    def _see(self, system: str, scored: Scored, population: Population, missed: Bool, found: _OfSystem) -> None:
+    def _observe(self, system: str, scored: Scored, population: Population, missed: Bool, found: _OfSystem) -> None:
         reference, counts, condition = scored.reference, scored[Counts], population.condition
         mapped, unmapped = counts.mapped[:, condition.groups], counts.unmapped[:, condition.groups]
         misses = population.targets - (mapped.sum(axis=(1, 2)) - mapped[..., NO].sum(axis=1))
@@ -131,9 +130,9 @@ class WorstQueries:
                 occurrences.under(query, document, channel, start, stop) if known else [],
             )
 
-    def errors(self, systems: Iterable[str], signature: str) -> Errors:
-        """All of them, in the order of `systems`."""
-        found = [self._found[system] for system in systems]
+    @staticmethod
+    def errors(found: Sequence[_OfSystem], signature: str) -> Errors:
+        """Those of several systems, in their order."""
         tables = [
             pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
             for rows, schema in (
@@ -141,7 +140,8 @@ class WorstQueries:
                 ([row for each in found for row in each.events], EVENTS),
             )
         ]
-        return Errors(tables[0], tables[1], tuple(note for each in found for note in each.notes), signature, self._beta)
+        beta = found[-1].beta if found else math.nan
+        return Errors(tables[0], tables[1], tuple(note for each in found for note in each.notes), signature, beta)
 
 
 def _misses(query: int, reference: Reference, targets: Targets, missed: np.ndarray) -> Iterator[Row]:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from swsdask.discovery.score import FragmentTask
+from swsdask.measures.measure import Scored
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.samples import Averages
 from swsdask.model.trials import F64, I32, Detections
+from swsdask.statistics.counts import Counts
 from tests.engines import MemoryCell
 
 
@@ -145,3 +147,13 @@ class NotedAverages(Averages):
     def replicates(self, weights: I32) -> F64:
         (self.folder / f"resampler-{os.getpid()}").touch()
         return super().replicates(weights)
+
+
+class NotedSystems:
+    """An observer that takes which process computes the numbers of a system, and how many hits it has."""
+
+    needs = (Counts,)
+    apart = False
+
+    def observe(self, system: str, scored: Scored) -> tuple[int, str, int]:
+        return os.getpid(), system, int(scored[Counts].mapped.sum())

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 import swsdask as sws
+from swsdask.api.scoring import score_observed
 from swsdask.comparison.compare import compare
 from swsdask.execution.dask import DaskExecutor
 from swsdask.model.comparison import Resampling
+from swsdask.scoring import detections
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.systems import SYSTEMS
-from tests.cluster.cells import NotedAverages
+from tests.cluster.cells import NotedAverages, NotedSystems
 from tests.replicates import write_turned
 
 pytestmark = pytest.mark.cluster
@@ -64,3 +66,23 @@ def test_workers_resample_and_test_pairs_and_the_bits_are_the_same(
     assert compared[0].difference_table.equals(compared[1].difference_table)
     assert compared[0].notes == compared[1].notes
     assert compared[0].difference_table.num_rows == 190
+
+
+@pytest.mark.parametrize("rows_of_a_small_run", [0, 1_000_000])
+def test_workers_observe_systems(
+    executor: DaskExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_of_a_small_run: int
+) -> None:
+    """Of a run that is several tasks, and of one that is part of a task, only what was taken comes back."""
+    monkeypatch.setattr(detections, "FEW_ROWS", rows_of_a_small_run)
+    write(simulate(11, hours=0.2, n_queries=8, systems=SYSTEMS[:3]), tmp_path)
+    taken = []
+    for where in (executor, "serial"):
+        _, observed = score_observed(
+            sws.open(tmp_path), ["n_target"], str(tmp_path / "runs"), (), executor=where, observer=NotedSystems()
+        )
+        taken.append(observed)
+    there, here = taken
+    assert os.getpid() not in {pid for pid, *_ in there.values()}
+    assert {pid for pid, *_ in here.values()} == {os.getpid()}
+    assert {system: found for system, (_, *found) in there.items()} == {s: found for s, (_, *found) in here.items()}
+    assert len(here) == 3

@@ -152,8 +152,7 @@ def test_with_equal_weights_a_measure_is_itself(world: World, compat: str, ties:
     asked = evaluation(compat=compat, thresholds=(0.5,), average_precision={"ties": ties}, trials=trials)
     reference = with_thresholds(world.reference, asked)
     scored = Scored(statistics([world.rows], reference), reference, asked)
-    observer = Samples(NAMES)
-    observer.see("mine", scored)
+    observed = Samples(NAMES).observe("mine", scored)
     numbers = {
         (values.condition, name): column[0]
         for family in select(NAMES)
@@ -161,12 +160,12 @@ def test_with_equal_weights_a_measure_is_itself(world: World, compat: str, ties:
         if values.queries is None
         for name, column in values.columns.items()
     }
-    for condition, by_measure in observer.found.items():
-        found = set(map(_family, by_measure))
+    for condition, of in observed.items():
+        found = set(map(_family, of.samples))
         assert found | ({"otwv"} if math.isnan(numbers[condition, "otwv"]) else set()) == set(map(_family, NAMES))
-        for measure, samples in by_measure.items():
+        for measure, sample in of.samples.items():
             counted = 1 if measure == "ap" and ties != "group" else times  # two queries' hits have ranks of their own
-            weights = np.full((len(observer.queries[condition]["mine"]), 1), counted, np.int32)
+            weights = np.full((len(of.queries), 1), counted, np.int32)
             expected = numbers[condition, measure]
-            for found in (samples["mine"].value, *samples["mine"].replicates(weights).tolist()):
+            for found in (sample.value, *sample.replicates(weights).tolist()):
                 assert found == pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True), (condition, measure)

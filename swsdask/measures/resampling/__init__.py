@@ -6,11 +6,8 @@ need, and gives the samples of one condition.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from typing import ClassVar, Protocol
-
-import numpy as np
+from typing import ClassVar, NamedTuple, Protocol
 
 from swsdask.measures.averages import Population
 from swsdask.measures.measure import Scored
@@ -49,12 +46,21 @@ NAMES = tuple(name for family in FAMILIES for name in family.names)
 """The measures that are resampled from statistics, not from their numbers by query."""
 
 
-class Samples:
-    """Takes the samples of some measures of every system while systems are scored (a `scoring.score.Observer`).
+class OfCondition(NamedTuple):
+    """The samples of one system in one condition by measure, and the ids of the queries that they are weighed by.
 
-    `found` has them by condition, measure and system, and `queries` the ids of the queries that each system's are
-    weighed by, by condition and system. With `trials`, of all measures, averages too, weighed by documents as well;
-    `documents` says how many.
+    `documents` is how many documents they are weighed by too.
+    """
+
+    samples: dict[str, Sample]
+    queries: tuple[str, ...]
+    documents: int = 0
+
+
+class Samples:
+    """Takes the samples of some measures of every system, by condition (a `scoring.result_tables.Observer`).
+
+    With `trials`, of all measures, averages too, weighed by documents as well.
     """
 
     def __init__(self, measures: Sequence[str], trials: Callable[[Reference], TrialCounts] | None = None) -> None:
@@ -62,9 +68,6 @@ class Samples:
         self._families = [family for family in FAMILIES if not wanted.isdisjoint(family.names)]
         self._wanted: Collection[str] = wanted
         self.needs = tuple(dict.fromkeys(needed for family in self._families for needed in family.needs))
-        self.found: dict[str, dict[str, dict[str, Sample]]] = defaultdict(lambda: defaultdict(dict))
-        self.queries: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
-        self.documents: dict[str, int] = defaultdict(int)
         self._measures, self._trials = measures, trials
 
     @property
@@ -72,20 +75,23 @@ class Samples:
         """Whether statistics have to keep documents apart."""
         return self._trials is not None
 
-    def see(self, system: str, scored: Scored) -> None:
-        """Take those of a system, in every condition."""
-        ids = np.array(scored.reference.query_ids, object)
-        for population in scored.populations:
-            condition = population.condition.name
-            self.queries[condition][system] = tuple(ids[drawn_queries(scored, population)])
-            if self._trials is not None:
-                trials = self._trials(scored.reference)
-                drawn = drawn_system(scored, population, self._measures, self._families, trials)
-                self.documents[condition] = len(drawn.documents)
-                for measure in self._measures:
-                    self.found[condition][measure][system] = DocumentSample(drawn, measure)
-                continue
-            for family in self._families:
-                for measure, sample in family.samples(scored, population).items():
-                    if family_name(measure) in self._wanted:
-                        self.found[condition][measure][system] = sample
+    def observe(self, system: str, scored: Scored) -> dict[str, OfCondition]:
+        """Take those of a system."""
+        return {population.condition.name: self._of(scored, population) for population in scored.populations}
+
+    def _of(self, scored: Scored, population: Population) -> OfCondition:
+        ids = scored.reference.query_ids
+        queries = tuple(ids[query] for query in drawn_queries(scored, population).tolist())
+        if self._trials is not None:
+            bare = Scored(scored.statistics, scored.reference, scored.settings)  # what is derived need not travel
+            trials = self._trials(scored.reference)
+            drawn = drawn_system(bare, population, self._measures, self._families, trials)
+            of_documents: dict[str, Sample] = {measure: DocumentSample(drawn, measure) for measure in self._measures}
+            return OfCondition(of_documents, queries, len(drawn.documents))
+        samples = {
+            measure: sample
+            for family in self._families
+            for measure, sample in family.samples(scored, population).items()
+            if family_name(measure) in self._wanted
+        }
+        return OfCondition(samples, queries)
