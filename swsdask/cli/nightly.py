@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -95,16 +94,17 @@ _WORST_FIRST = (2, 4, 3, REFUSED)
 
 
 @click.command("nightly")
-@click.argument("file", required=False, type=Path)
+@click.argument("file", required=False)
 @click.option("--example", is_flag=True, help="Print a commented FILE.")
 @click.option("--only", metavar="NAME", help="Only this evaluation.")
 @click.option("--dry-run", is_flag=True, help="Print what the night would do; write nothing.")
 @log_options
 def nightly(
-    file: Path | None, example: bool, only: str | None, dry_run: bool, log_format: str, quiet: bool, verbose: bool
+    file: str | None, example: bool, only: str | None, dry_run: bool, log_format: str, quiet: bool, verbose: bool
 ) -> None:
     """Do a night of the evaluations in FILE: ingest the runs that are new, score what is new, publish the board.
 
+    FILE is a path or URL; relative paths in it begin in its folder.
     A run with problems is refused and stops no other. A night that was cut off is done again by the next call, to the
     same bytes; a night without news changes nothing.
 

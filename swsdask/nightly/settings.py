@@ -1,6 +1,7 @@
 """The settings of nights: a TOML file with a table `[[evaluation]]` for each evaluation.
 
-Relative paths are relative to the file's folder, so that a scheduler may start the command anywhere.
+Relative paths are relative to the file's folder, which may be one of a store, so that a scheduler may start the command
+anywhere.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from swsdask.comparison.gates import Gate, parse_gate
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import conf_directory, settings_of
-from swsdask.places.reading import read_small
+from swsdask.places.reading import is_local, joined, local_path, parted, read_small
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -100,8 +101,8 @@ class NightlyEvaluation(BaseModel):
         """The explicit settings, in the shape of a settings file."""
         return {"evaluation": self.settings} if self.settings else {}
 
-    def at(self, folder: Path) -> NightlyEvaluation:
-        """The same with its relative paths below a folder."""
+    def at(self, folder: str) -> NightlyEvaluation:
+        """The same with its relative paths below a folder, a path or URL."""
         own = _PLACES if self.cluster is None or not self.cluster.endswith(_FILES) else (*_PLACES, "cluster")
         places = {name: _at(getattr(self, name), folder) for name in own if getattr(self, name) is not None}
         return self.model_copy(update={**places, "inbox": tuple(_at(each, folder) for each in self.inbox)})
@@ -140,19 +141,20 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
     SettingsError
         If it cannot be read, is not TOML, or holds what it must not: names the file, the evaluation and the key.
     """
-    place = Path(path)
+    place = os.fspath(path)
     try:
-        content = read_small(place)
+        content = read_small(local_path(place) or place)
     except OSError as error:
         found = "none" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", None) or str(error)
         remedy = "`swsdask nightly --example` prints one."
         raise SettingsError(f"{place}: expected a file with the settings of nights; found {found}. {remedy}") from None
-    said = settings_of(content, str(place))
+    said = settings_of(content, place)
     try:
         settings = NightlySettings.model_validate(said)
     except ValidationError as error:
         raise SettingsError("\n".join(f"{place}: {_explained(each, said)}" for each in _causes(error))) from None
-    folder = place.resolve().parent
+    here = local_path(place)
+    folder = parted(place)[0] if here is None else str(Path(here).resolve().parent)
     return settings.model_copy(update={"evaluation": tuple(each.at(folder) for each in settings.evaluation)})
 
 
@@ -161,8 +163,8 @@ def example() -> str:
     return (conf_directory() / "nightly" / "example.toml").read_text(encoding="utf-8")
 
 
-def _at(place: str, folder: Path) -> str:
-    return place if "://" in place or os.path.isabs(place) else str(folder / place)
+def _at(place: str, folder: str) -> str:
+    return place if not is_local(place) or os.path.isabs(place) else joined(folder, place)
 
 
 def _causes(error: ValidationError) -> list[Any]:
