@@ -9,8 +9,10 @@ from typing import Any
 
 from swsdask.api.arguments import Location, locations
 from swsdask.api.discovery_inputs import corpus_files
+from swsdask.api.runs import working
 from swsdask.archive.validate import MOST_PROBLEMS, Report
 from swsdask.archive.validate import validate as validate_files
+from swsdask.execution.executor import Executor
 from swsdask.formats.discovery.corpus import CorpusFiles, roles
 from swsdask.formats.pipes import readable
 from swsdask.formats.reference.files import find_reference
@@ -35,6 +37,7 @@ def validate(
     preset: str | None = None,
     compat: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    executor: Executor | str | None = None,
 ) -> Report:
     """Check files of any supported format and report everything that is wrong with them.
 
@@ -51,6 +54,8 @@ def validate(
     preset, compat, settings : optional
         As for `open`. They say whether unknown queries and documents of runs are problems, or are counted, and whether
         detections outside the excerpts and trials that a run has twice are.
+    executor : Executor or str, optional
+        Where files are checked, see `cluster`. Default: what the settings' ``[engine]`` says.
 
     Returns
     -------
@@ -62,6 +67,8 @@ def validate(
     SettingsError
         A setting is unknown or malformed, or a corpus lacks `phones` or `words`. Problems of the files are reported,
         not raised.
+    ClusterError
+        The workers cannot be reached, were lost, or do not see a file.
 
     Examples
     --------
@@ -79,7 +86,8 @@ def validate(
     corpus = corpus_files(named) if named else None
     of_folder = find_reference(os.fspath(reference)) if reference else None
     resolved = Layers(load_preset(preset) if preset else None, compat, settings or {}).settings()
-    report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation)
+    with working(resolved, executor, 0, None) as workers:
+        report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation, workers)
     faulty = {problem.file for problem in report.problems}
     classes = [each.file for each in report.files if each.format is Format.CLASSES and each.file not in faulty]
     if (classes or corpus is not None) and faulty.isdisjoint(roles(corpus) if corpus else ()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -13,9 +14,11 @@ from swsdask.archive.encode import Codes, Tally, encode
 from swsdask.archive.memory import read_reference
 from swsdask.archive.rows import in_order, joined
 from swsdask.archive.sources import FileOrder
+from swsdask.execution.executor import Executor, SerialExecutor
 from swsdask.formats.discovery.corpus import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted
 from swsdask.formats.find import is_glob, matching, runs_in
+from swsdask.formats.pipes import Pipe
 from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import (
     ReferenceFiles,
@@ -67,6 +70,7 @@ def validate(
     reference: ReferenceFiles | None = None,
     corpus: CorpusFiles | None = None,
     settings: EvaluationSettings = _DEFAULTS,
+    executor: Executor | None = None,
 ) -> Report:
     """Check files of any format; in a folder, its reference, or else its runs and its files of term discovery.
 
@@ -74,7 +78,7 @@ def validate(
     checked against it as scoring under `settings` would: queries and documents that it does not have, detections
     outside the excerpts, and trials that a run has twice are problems, unless the settings let them be; unknown ids are
     counted then. Each file of `corpus` must have the format of its role. The resources of a run are checked with it.
-    Raises nothing for bad input.
+    Each file is a task of the `executor`; None: they are checked here. Raises nothing for bad input.
     """
     urls = list(urls)
     reference = reference or _only_reference(urls)
@@ -86,7 +90,12 @@ def validate(
             for file, role in _files_of(url, problems).items():
                 files.setdefault(file, role)
     known = _known(reference, settings) if reference else None
-    checked = [_check(file, role, known, problems) for file, role in files.items()]
+    checked = []
+    where = executor or SerialExecutor()
+    where.check([file for file in files if os.path.exists(file) and not isinstance(file, Pipe)])
+    for each, own in where.map(_check_alone, files.items(), where.share(known), label=_file_of, name="check"):
+        checked.append(each)
+        problems.extend(own)
     beside = find_resources([each.file for each in checked if each.format in RUNS], problems)
     others = [file for file in dict.fromkeys(beside.values()) if file not in files]
     checked += [_check(file, Format.RESOURCES, known, problems) for file in others]
@@ -153,6 +162,16 @@ def _roles(reference: ReferenceFiles) -> dict[str, Format | None]:
     kinds = _OF_TABLES if reference.tables else (Format.ECF, Format.RTTM, Format.QUERIES)
     files = (reference.ecf, reference.rttm, reference.queries)
     return {file: kind for file, kind in zip(files, kinds, strict=True) if file is not None}
+
+
+def _file_of(item: tuple[str, Format | None]) -> str:
+    return item[0]
+
+
+def _check_alone(item: tuple[str, Format | None], known: _Known | None) -> tuple[CheckedFile, Problems]:
+    """Check a file, given with its role, and return its problems too."""
+    problems = Problems(MOST_PROBLEMS)
+    return _check(*item, known, problems), problems
 
 
 def _check(file: str, role: Format | None, known: _Known | None, problems: Problems) -> CheckedFile:

@@ -288,9 +288,7 @@ def _checked(
     problems = Problems()
     runs: dict[str, Spilled] = {}
     for source, found in zip(sources, read, strict=True):
-        for problem in found.problems:
-            problems.add(problem.file, problem.line, problem.expected, problem.found, problem.remedy)
-        problems.total += len(found.problems) - len(list(found.problems))
+        problems.extend(found.problems)
         for system, run in found.runs.items():
             runs[system] = runs[system] + run if system in runs else run
             claims.setdefault(system, []).append(source)

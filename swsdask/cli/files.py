@@ -14,8 +14,10 @@ from swsdask.cli.options import (
     Chosen,
     Corpus,
     Encoded,
+    Engine,
     corpus_options,
     encoding_options,
+    engine_options,
     measures_option,
     names,
     out_option,
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
 )
 @corpus_options
 @settings_options
+@engine_options
 @records_format_option
 def validate(
     paths: tuple[str, ...],
     reference: str | None,
     chosen: Chosen,
     corpus: Corpus,
+    engine: Engine,
     form: str,
 ) -> None:
     """Check references, runs, files of term discovery, folders and globs of them; list every problem with file:line.
@@ -71,7 +75,7 @@ def validate(
         paths,
         reference,
         **{name: value for name, value in corpus.arguments().items() if value is not None},
-        **chosen.arguments(),
+        **chosen.arguments(engine),
     )
     if form != "text":
         click.echo(records_as(form, [asdict(problem) for problem in report.problems]))

@@ -182,6 +182,11 @@ class Problems:
         if len(self._kept) < self.limit:
             self._kept.append(Problem(file, line, expected, found, remedy))
 
+    def extend(self, others: Problems) -> None:
+        """Note the problems of another collector."""
+        self.total += others.total
+        self._kept += others._kept[: max(0, self.limit - len(self._kept))]
+
     def raise_if_any(self) -> None:
         """Raise `InputError` with all problems noted so far, if there are any."""
         if self.total:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,3 +157,15 @@ class NotedSystems:
 
     def observe(self, system: str, scored: Scored) -> tuple[int, str, int]:
         return os.getpid(), system, int(scored[Counts].mapped.sum())
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A function of tasks that notes which process calls it."""
+
+    function: Callable[[Any, Any], Any]
+    folder: Path
+
+    def __call__(self, item: Any, shared: Any) -> Any:
+        (self.folder / f"worker-{os.getpid()}").touch()
+        return self.function(item, shared)
