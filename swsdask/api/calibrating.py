@@ -120,6 +120,7 @@ def apply_calibration(
     frame_shift: float | None = None,
     negate_scores: bool = False,
     segments: Location | None = None,
+    executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> list[Applied]:
     """Write runs with calibrated scores.
@@ -143,6 +144,8 @@ def apply_calibration(
         Negate the scores of tables, for tables whose scores are costs.
     segments : path or URL, optional
         Kaldi's file of segments: the documents of tables are utterances, whose times are counted from their start.
+    executor : Executor or str, optional
+        Where runs are read and written, see `cluster`. Default: what the settings' ``[engine]`` says.
     progress : Progress, optional
         Receives the phases of the work.
 
@@ -157,6 +160,8 @@ def apply_calibration(
         Lists every problem of the runs, or of the calibration's file. Nothing is written.
     SettingsError
         A setting is unknown or malformed.
+    ClusterError
+        The workers cannot be reached, were lost, or do not see a file.
 
     Examples
     --------
@@ -172,12 +177,16 @@ def apply_calibration(
     fitted = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
     files = find_runs(locations(runs))
     threshold = fitted.bayes_threshold
+    chosen = build_settings(load_preset(preset) if preset else None, None, settings)
     if preset or "operating_point" in (settings or {}).get("evaluation", {}):
-        point = build_settings(load_preset(preset) if preset else None, None, settings).evaluation.operating_point
+        point = chosen.evaluation.operating_point
         if point.from_data is not None:
             raise SettingsError("operating_point.from_data needs a reference, and there is none. Give beta.")
         threshold = point.resolve(0, 0).bayes_threshold
     if progress is not None:
         progress.begin("writing calibrated runs", 0)
     encoding = read_encoding(frame_shift, negate_scores, segments)
-    return apply_to_runs(fitted.map, files, os.fspath(out), None if keep_decisions else threshold, encoding)
+    with working(chosen, executor, 0, progress) as workers:
+        return apply_to_runs(
+            fitted.map, files, os.fspath(out), None if keep_decisions else threshold, encoding, workers
+        )

@@ -15,6 +15,8 @@ from itertools import chain
 import numpy as np
 
 from swsdask.calibration.maps import AffineMap, StepMap
+from swsdask.execution.executor import Executor, SerialExecutor
+from swsdask.formats.pipes import Pipe
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.rewrite import rewrite_table, stays_table, system_to_add
@@ -24,6 +26,7 @@ from swsdask.formats.sniff import RUNS, Format, expect
 from swsdask.formats.xml_stream import read_elements
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import RunPiece
+from swsdask.model.shown_text import without_secrets
 from swsdask.model.trials import F64
 from swsdask.places.reading import is_folder, is_local, joined, parted
 from swsdask.places.writing import together
@@ -114,54 +117,90 @@ class Applied:
     systems: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Application:
+    """How runs are mapped: see `apply_to_runs`."""
+
+    score_map: AffineMap | StepMap
+    threshold: float | None
+    encoding: Encoding | None
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run, its target, and the file beside the target that is written first."""
+
+    source: str
+    target: str
+    beside: str
+
+    def __str__(self) -> str:
+        return without_secrets(self.source)
+
+
 def apply_to_runs(
     score_map: AffineMap | StepMap,
     sources: Sequence[str],
     out: str,
     threshold: float | None,
     encoding: Encoding | None = None,
+    executor: Executor | None = None,
 ) -> list[Applied]:
     """Write runs with mapped scores and new decisions: YES at or above `threshold`.
 
     A threshold of None keeps the decisions. Declared minimum and maximum scores are mapped too. For `out` see
     `target_files`. `encoding` is that of the tables that are read; the written ones have seconds and scores that rise
-    with confidence. Either all files are written or none. Raises `InputError` with every problem of the runs, and for
-    targets that cannot be written.
+    with confidence. Each run is a task of the `executor`; None: they are written here. Either all files are written or
+    none. Raises `InputError` with every problem of the runs, and for targets that cannot be written.
     """
     targets = target_files(sources, out)
     problems = Problems()
     done = []
     folder = parted(targets[0])[0] if targets else ""
+    where = executor or SerialExecutor()
     with together(folder or ".") as hidden:
-        for source, target in zip(sources, targets, strict=True):
-            beside = str(hidden / parted(target)[1])
-            applied = Applied(source, target)
-            read = read_run(source, problems, encoding=encoding)
-            pieces = (_mapped(piece, score_map, threshold, applied) for piece in read)
-            if not encoding and stays_table(source, target):
-                deque(pieces, 0)
-                applied.ignored = ""
-                if not len(problems):
-                    _rewrite(source, target, beside, score_map, threshold)
-            for first in pieces:
-                write_like(source, chain([first], pieces), beside)
+        place = hidden.resolve()
+        probe = place / "probe"
+        probe.touch()
+        where.check([str(probe), *(source for source in sources if not isinstance(source, Pipe))])
+        probe.unlink()
+        both = zip(sources, targets, strict=True)
+        runs = [_Run(source, target, str(place / parted(target)[1])) for source, target in both]
+        shared = where.share(_Application(score_map, threshold, encoding))
+        for applied, own in where.map(_applied, runs, shared, name="apply"):
             done.append(applied)
+            problems.extend(own)
         problems.raise_if_any()
     return done
 
 
-def _rewrite(source: str, target: str, beside: str, score_map: AffineMap | StepMap, threshold: float | None) -> None:
-    """Write a table that stays a table to the file `beside` its target: it keeps its columns and digits."""
-    system = system_to_add(source, target)
+def _applied(run: _Run, how: _Application) -> tuple[Applied, Problems]:
+    """Write a run beside its target, and return its problems too."""
+    applied, problems = Applied(run.source, run.target), Problems()
+    read = read_run(run.source, problems, encoding=how.encoding)
+    pieces = (_mapped(piece, how.score_map, how.threshold, applied) for piece in read)
+    if not how.encoding and stays_table(run.source, run.target):
+        deque(pieces, 0)
+        applied.ignored = ""
+        if not len(problems):
+            _rewrite(run, how)
+    for first in pieces:
+        write_like(run.source, chain([first], pieces), run.beside)
+    return applied, problems
+
+
+def _rewrite(run: _Run, how: _Application) -> None:
+    """Write a table that stays a table beside its target: it keeps its columns and digits."""
+    system = system_to_add(run.source, run.target)
 
     def anew(scores: F64) -> dict[str, list[str]]:
-        mapped = score_map(scores)
+        mapped = how.score_map(scores)
         values = {"score": [repr(score) for score in mapped.tolist()]}
-        if threshold is not None:
-            values["decision"] = ["YES" if accepted else "NO" for accepted in (mapped >= threshold).tolist()]
+        if how.threshold is not None:
+            values["decision"] = ["YES" if accepted else "NO" for accepted in (mapped >= how.threshold).tolist()]
         return values if system is None else {**values, "system": [system] * len(scores)}
 
-    rewrite_table(source, beside, anew)
+    rewrite_table(run.source, run.beside, anew)
 
 
 def _mapped(piece: RunPiece, score_map: AffineMap | StepMap, threshold: float | None, applied: Applied) -> RunPiece:

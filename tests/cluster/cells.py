@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from swsdask.discovery.score import FragmentTask
+from swsdask.execution.dask import DaskExecutor
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.samples import Averages
@@ -157,6 +158,25 @@ class NotedSystems:
 
     def observe(self, system: str, scored: Scored) -> tuple[int, str, int]:
         return os.getpid(), system, int(scored[Counts].mapped.sum())
+
+
+class Noting(DaskExecutor):
+    """An executor over the workers of a client whose tasks note, in a folder, which processes they run in."""
+
+    def __init__(self, client: Any, folder: Path) -> None:
+        super().__init__(client)
+        self._folder = folder
+        folder.mkdir()
+
+    def map(
+        self, function: Callable[[Any, Any], Any], items: Iterable[Any], shared: Any = None, **more: Any
+    ) -> Iterator[Any]:
+        return super().map(Noted(function, self._folder), items, shared, **more)
+
+    @property
+    def processes(self) -> set[int]:
+        """Those where tasks ran."""
+        return {int(each.name.partition("-")[2]) for each in self._folder.iterdir()}
 
 
 @dataclass(frozen=True)

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import swsdask as sws
-from swsdask.execution.dask import DaskExecutor
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.systems import SYSTEMS
-from tests.cluster.cells import Noted
+from tests.cluster.cells import Noting
 
 pytestmark = pytest.mark.cluster
-
-
-class Noting(DaskExecutor):
-    """An executor whose tasks note where they run."""
-
-    folder: Path
-
-    def map(
-        self, function: Callable[[Any, Any], Any], items: Iterable[Any], shared: Any = None, **more: Any
-    ) -> Iterator[Any]:
-        return super().map(Noted(function, self.folder), items, shared, **more)
 
 
 def test_workers_check_files(client: Any, tmp_path: Path) -> None:
@@ -36,14 +23,10 @@ def test_workers_check_files(client: Any, tmp_path: Path) -> None:
     (tmp_path / "wrong.kwslist.xml").write_text(run.read_text().replace('kwid="', 'kwid="not-'))
     (tmp_path / "broken.kwslist.xml").write_text(run.read_text()[:-40])
     paths = [str(tmp_path / name) for name in ("files/runs", "wrong.kwslist.xml", "none.tsv", "broken.kwslist.xml")]
-    noted = tmp_path / "noted"
-    noted.mkdir()
-    executor = Noting(client)
-    executor.folder = noted
+    executor = Noting(client, tmp_path / "noted")
     there = sws.validate(paths, tmp_path / "files", executor=executor)
     assert there == sws.validate(paths, tmp_path / "files")
     assert there.total > len(paths)
     assert {problem.file for problem in there.problems} == set(paths[1:])
-    workers = {int(each.name.partition("-")[2]) for each in noted.iterdir()}
-    assert workers
-    assert os.getpid() not in workers
+    assert executor.processes
+    assert os.getpid() not in executor.processes
