@@ -67,16 +67,16 @@ def rows(data: Data) -> Iterator[Row]:
     filesystem.mkdir("evals")
     filesystem.put(archive.url, "evals/archive", recursive=True)
     what = f"{MEASURES[0]} of {SYSTEMS} systems of {data.rows(ROWS):,} detections in a store"
+    size, in_files = needed.size, sum(len(of_round) for of_round in needed.rounds)
     found: dict[float, Cost] = {}
     for delay_s in (0.0, DELAY_S):
         with traffic(options["endpoint_url"], delay_s) as seen:
             found[delay_s] = cost(_scored, {**options, "endpoint_url": seen.address}, repeats=3)
             requests, down = len(seen.requests) / 4, sum(each.down for each in seen.of("/detections/")) / 4
+        late = f"{what}, {1000 * delay_s:.0f} ms a request"
+        yield Row(f"{late}, received", down / MB, "columns x rounds", size / MB, down / size, unit="MB", most=1.1)
+        yield Row(f"{late}, requests", requests, "files x rounds", in_files, requests / in_files, unit="requests")
     near, far = found.values()
-    size = needed.size
-    yield Row(f"{what}, received", down / MB, "columns x rounds", size / MB, down / size, unit="MB", most=1.1)
-    in_files = sum(len(of_round) for of_round in needed.rounds)
-    yield Row(f"{what}, requests", requests, "files x rounds", in_files, requests / in_files, unit="requests")
     yield Row(f"{what}, 30 ms a request, wall", far.wall, "0 ms", near.wall, far.wall / near.wall, most=1.3)
     yield Row(f"{what}, 30 ms a request, CPU", far.cpu, "0 ms", near.cpu, far.cpu / near.cpu)
     local = cost(_scored_here, archive.url)
