@@ -26,14 +26,14 @@ def test_a_night_on_a_cluster_ends_with_the_bytes_of_one_in_this_process(
     place.become(before)
     settings = tmp_path / "nightly.toml"
     settings.write_text(f'{settings.read_text()}cluster = "{elsewhere.file.name}"\n')
-    rounds: list[int] = []
-    inner = DaskExecutor.map_reduce
+    maps: list[int] = []
+    inner = DaskExecutor.map
 
     def counting(self: DaskExecutor, *arguments: Any, **named: Any) -> Any:
-        rounds.append(self.workers)
+        maps.append(self.workers)
         return inner(self, *arguments, **named)
 
-    monkeypatch.setattr(DaskExecutor, "map_reduce", counting)
+    monkeypatch.setattr(DaskExecutor, "map", counting)
     assert night(tmp_path) == WORKED
     assert differing(expected, place.state()) == []
-    assert rounds
+    assert maps
