@@ -35,6 +35,9 @@ U64 = NDArray[np.uint64]
 _SIGN = np.uint64(1 << 63)
 _WORD = 64
 
+_TIED = 1 << 19
+"""About how many rows are settled by the whole key at once: the key of a row takes more memory than the row."""
+
 
 def joined(parts: Sequence[Detections]) -> Detections:
     """The rows of at least one part, one after the other; a column that only some parts have is 0 in the others."""
@@ -64,14 +67,14 @@ def canonical_order(rows: Detections) -> I64:
     packed.sort()
     order: I64 = (packed & np.uint64((1 << number_bits) - 1)).view(np.int64)
     packed >>= np.uint64(number_bits)
-    equal = packed[1:] == packed[:-1]
-    tied = np.zeros(len(rows), bool)
-    tied[1:] |= equal
-    tied[:-1] |= equal
+    as_before = np.zeros(len(rows), bool)
+    as_before[1:] = packed[1:] == packed[:-1]
+    tied = as_before.copy()
+    tied[:-1] |= as_before[1:]
     places = np.flatnonzero(tied)
-    if len(places):
-        among = order[places]
-        order[places] = among[np.lexsort([key.of(among) for key in reversed(keys)])]
+    for part in cut(np.flatnonzero(~as_before[places]), len(places), _TIED):
+        among = order[places[part]]
+        order[places[part]] = among[np.lexsort([key.of(among) for key in reversed(keys)])]
     return order
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdask.archive import rows as canonical_rows
 from swsdask.archive.reference_tables import Excerpts
 from swsdask.archive.rows import RowSum, cut, in_order, joined, pair_starts
 from swsdask.model.schemas import DOCUMENTS, RunHeader, RunPiece
@@ -44,7 +46,11 @@ def as_columns(rows: Detections) -> list[list]:
     return [getattr(rows, name).tolist() for name in names]
 
 
-def test_rows_that_agree_in_the_leading_bits_are_settled_by_the_whole_key() -> None:
+@pytest.mark.parametrize("at_once", [7, 1 << 19])
+def test_rows_that_agree_in_the_leading_bits_are_settled_by_the_whole_key(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(canonical_rows, "_TIED", at_once)
     rng = np.random.default_rng(3)
     n = 3000
     rows = [
@@ -60,6 +66,20 @@ def test_rows_that_agree_in_the_leading_bits_are_settled_by_the_whole_key() -> N
     ]
     ordered = sorted(rows, key=lambda row: (*row[:5], -row[5], row[6]))
     assert as_rows([in_order(detections(rows))]) == as_rows([detections(ordered)])
+
+
+def test_the_order_of_equal_rows_takes_little_more_memory_than_that_of_others() -> None:
+    def peak(times: int) -> int:
+        row = np.arange(1 << 21, dtype=np.int32) // np.int32(times)
+        zero = np.zeros(len(row), np.int8)
+        rows = Detections(row % 500, row / 7, row % 1000, zero, row, row % 1500, zero)
+        tracemalloc.start()
+        in_order(rows)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    assert peak(300) < 1.5 * peak(1)
 
 
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 20))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import fsspec
@@ -22,6 +23,7 @@ from swsdask.formats.files import open_bytes
 from swsdask.formats.find import find_runs
 from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import InputError, Problems, SettingsError
+from tests.bench.cost import cost
 
 
 def zipped(members: Mapping[str, bytes]) -> bytes:
@@ -235,6 +237,22 @@ def test_what_expands_as_text_does_is_read_however_large(tmp_path: Path, monkeyp
     text = b"".join(b"%d\n" % (number * 7919 % 1_000_003) for number in range(500_000))
     path.write_bytes(gzip.compress(text))
     assert read(path) == text
+
+
+def _reads(path: str) -> Callable[[], int]:
+    return lambda: sum(len(piece) for piece in read_run(path, Problems()))
+
+
+def test_a_compressed_run_takes_the_memory_of_the_plain_one(tmp_path: Path) -> None:
+    rows = (f"q{n % 499},d{n % 997},{n % 600},0.5,{n * 7919 % 100_003 / 1e5}\n" for n in range(50_000))
+    text = b"query,document,start,duration,score\n" + "".join(rows).encode() * 80
+    (tmp_path / "plain.csv").write_bytes(text)
+    plain = cost(_reads, str(tmp_path / "plain.csv"), repeats=1)
+    for compress in (partial(gzip.compress, compresslevel=1), zstandard.compress):
+        (tmp_path / "compressed").write_bytes(compress(text))
+        found = cost(_reads, str(tmp_path / "compressed"), repeats=1)
+        assert found.result == plain.result == 4_000_000
+        assert found.peak < plain.peak + len(text) // 3
 
 
 def test_reading_in_small_pieces(tmp_path: Path) -> None:
