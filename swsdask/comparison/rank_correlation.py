@@ -69,10 +69,10 @@ def rank_correlation(result: Result, measures: Iterable[str] | None = None, cond
     of that pair, and counted. Raises `SettingsError` for an unknown condition or measure, one without an order of
     merit, and where fewer than two systems or measures are there to compare.
     """
-    values = _values(result, condition)
-    if not values:
-        conditions = result.table["condition"].unique().to_pylist()
+    conditions = _by_condition(result)
+    if condition not in conditions:
         raise SettingsError(f"condition {condition!r} is not in the result. It has: {', '.join(conditions)}.")
+    values = conditions[condition]
     systems = _systems(values)
     if len(systems) < 2:
         raise SettingsError(
@@ -88,20 +88,19 @@ def rank_correlation(result: Result, measures: Iterable[str] | None = None, cond
 def rank_correlations(result: Result) -> tuple[RankCorrelation, ...]:
     """The comparison of every condition that has `ENOUGH` systems and two measures, in the order of the result."""
     found = []
-    for condition in result.table["condition"].unique().to_pylist():
-        values = _values(result, condition)
+    for condition, values in _by_condition(result).items():
         systems, chosen = _systems(values), _default(result, values)
         if len(systems) >= ENOUGH and len(chosen) > 1:
             found.append(_compare(values, systems, chosen, condition))
     return tuple(found)
 
 
-def _values(result: Result, condition: str) -> Values:
-    overall = pc.and_(pc.is_null(result.table["query"]), pc.equal(result.table["condition"], condition))
-    values: Values = {}
-    for row in result.table.filter(overall).to_pylist():
-        values.setdefault(row["measure"], {})[row["system"]] = row["value"]
-    return values
+def _by_condition(result: Result) -> dict[str, Values]:
+    rows = result.table.filter(pc.is_null(result.table["query"])).select(["condition", "measure", "system", "value"])
+    found: dict[str, Values] = {}
+    for condition, measure, system, value in zip(*(column.to_pylist() for column in rows), strict=True):
+        found.setdefault(condition, {}).setdefault(measure, {})[system] = value
+    return found
 
 
 def _systems(values: Values) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
-from swsdask.model.trials import I64
+from swsdask.model.trials import I64, Bool
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,11 +58,28 @@ def places_of(column: pa.ChunkedArray, names: Sequence[str]) -> I64:
 
 
 def rows_with(table: pa.Table, **names: Sequence[str]) -> pa.Table:
-    """The rows of a table whose columns have one of some names each: `rows_with(curves, curve=["det"])`."""
-    kept = np.ones(len(table), np.bool_)
-    for column, wanted in names.items():
-        kept &= places_of(table[column], wanted) >= 0
-    return table.filter(pa.array(kept)).combine_chunks()
+    """The rows of a table whose columns have one of some names each: `rows_with(curves, curve=["det"])`.
+
+    A chunk in whose dictionary none of the names stands, as that of another system, costs nothing by row.
+    """
+    parts = []
+    for batch in table.to_batches():
+        kept: Bool | None = None
+        for column, wanted in names.items():
+            among = set(wanted)
+            values = batch[column]
+            codes = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+            of_code = np.array([*(name in among for name in codes.dictionary.to_pylist()), False], np.bool_)
+            if not of_code.any():
+                break
+            if of_code[:-1].all() and not codes.null_count:
+                continue
+            indices = codes.indices.fill_null(len(of_code) - 1) if codes.null_count else codes.indices
+            own = of_code[indices.to_numpy(zero_copy_only=False)]
+            kept = own if kept is None else kept & own
+        else:
+            parts.append(batch if kept is None else batch.filter(pa.array(kept)))
+    return pa.Table.from_batches(parts, table.schema).combine_chunks()
 
 
 class Tables(ABC):

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from swsdask.model.errors import InputError, Problem, SettingsError
 from swsdask.model.leaderboard import board
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result
-from swsdask.model.tables import coded
+from swsdask.model.tables import NAMES, coded
 from swsdask.places.reading import Place, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
@@ -223,21 +223,33 @@ def scores_json(result: Result) -> str:
 
 
 def _write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
-    """Write with one compression, one size of row groups, no metadata but the schema and one NaN for all.
+    """Write with one compression, one size of row groups, no metadata and one NaN for all.
 
-    Names become strings one row group after another. The numbers of curves all differ, so they have no dictionary.
+    Names go into the file as their codes, which are counted anew in each row group: the bytes depend on the rows alone,
+    and nothing is decoded. The numbers of curves all differ, so they have no dictionary.
     """
+    fields = [field.with_type(NAMES) if pa.types.is_string(field.type) else field for field in schema]
     dictionary = [name for name in schema.names if name not in _POINTS]
-    with pq.ParquetWriter(path, schema, compression="zstd", version="2.6", use_dictionary=dictionary) as file:
+    with pq.ParquetWriter(
+        path, pa.schema(fields), compression="zstd", version="2.6", use_dictionary=dictionary, store_schema=False
+    ) as file:
         for first in range(0, max(1, table.num_rows), _ROWS_PER_GROUP):
-            part = table.select(schema.names).slice(first, _ROWS_PER_GROUP)
-            columns = [_one_nan(column) if pa.types.is_floating(column.type) else column for column in part]
-            plain = pa.table(columns, names=schema.names).cast(schema).combine_chunks()
-            file.write_table(plain, row_group_size=_ROWS_PER_GROUP)
+            part = table.select(schema.names).slice(first, _ROWS_PER_GROUP).unify_dictionaries().combine_chunks()
+            columns = [_one_form(column.cast(field.type)) for column, field in zip(part, fields, strict=True)]
+            file.write_table(pa.table(columns, schema=pa.schema(fields)), row_group_size=_ROWS_PER_GROUP)
 
 
-def _one_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.if_else(pc.is_nan(column), np.nan, column)
+def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with one NaN for all, or with its names coded in order of first appearance."""
+    if pa.types.is_floating(column.type):
+        return pc.if_else(pc.is_nan(column), np.nan, column)
+    if not pa.types.is_dictionary(column.type):
+        return column
+    chunks = []
+    for chunk in column.chunks:
+        codes = chunk.indices.dictionary_encode()
+        chunks.append(pa.DictionaryArray.from_arrays(codes.indices, chunk.dictionary.take(codes.dictionary)))
+    return pa.chunked_array(chunks, column.type)
 
 
 def _json_lines(table: pa.Table) -> Iterator[str]:
