@@ -146,7 +146,7 @@ def storage_fault(url: str, error: Exception) -> InputError:
     """Return the remedy where a path or URL cannot be listed, opened or read."""
     if isinstance(error, InputError):
         return error
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError | KeyError):  # of a zip archive, earlier versions of fsspec raise the second
         return InputError(Problem(url, None, "a file or folder", "nothing there", "Check the path."))
     if isinstance(error, IsADirectoryError):
         return InputError(Problem(url, None, "a file", "a folder", "Name a file in it."))

@@ -343,7 +343,8 @@ def test_runs_are_converted_and_calibrated(reference: Path, tmp_path: Path) -> N
     assert sws.Calibration.read(tmp_path / "pav.toml") == fitted
     assert call("calibrate", "--apply", tmp_path / "pav.toml", source, "--out", tmp_path / "mapped") == 0
     scores = fitted(np.array([row["score"] for row in ROWS]))
-    assert sorted(pd.read_csv(tmp_path / "mapped/run.tsv", sep="\t").score) == sorted(scores)
+    mapped = pd.read_csv(tmp_path / "mapped/run.tsv", sep="\t", dtype=str)
+    assert sorted(map(float, mapped.score)) == sorted(scores)
     with pytest.raises(sws.InputError, match=r"a target of score -inf or a non-target of inf"):
         sws.calibrate(str(reference), str(source), "affine")
 

@@ -263,7 +263,8 @@ def test_a_place_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     assert not Path(used).exists()
 
 
-def test_compiling_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_compiling_is_told_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger("swsdask"), "propagate", True)  # a command that ran before may have ended it
     announcement = compilation._Announcement()
     with caplog.at_level(logging.WARNING, "swsdask"):
         for _ in range(3):
