@@ -146,7 +146,8 @@ def storage_fault(url: str, error: Exception) -> InputError:
     """Return the remedy where a path or URL cannot be listed, opened or read."""
     if isinstance(error, InputError):
         return error
-    if isinstance(error, FileNotFoundError | KeyError):  # of a zip archive, earlier versions of fsspec raise the second
+    no_member = url.startswith("zip://") and isinstance(error, KeyError)  # earlier versions of fsspec
+    if no_member or isinstance(error, FileNotFoundError):
         return InputError(Problem(url, None, "a file or folder", "nothing there", "Check the path."))
     if isinstance(error, IsADirectoryError):
         return InputError(Problem(url, None, "a file", "a folder", "Name a file in it."))

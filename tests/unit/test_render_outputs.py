@@ -14,6 +14,7 @@ import pytest
 import swsdask.render.outputs as outputs
 from swsdask.model.errors import InputError
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, Result
+from swsdask.model.tables import rows_with
 from swsdask.places.writing import replacing
 from swsdask.render.outputs import read_outputs, scores_json, write_outputs
 from tests.results import MANIFEST, table, three_systems
@@ -34,6 +35,35 @@ ALIGNED = table([("a", "q1", "d", 1, 0.5, 1.0, 0.4, 0.9, 2.5, "YES", "hit")], AL
 def rows(columns: pa.Table) -> list[str]:
     """NaN equals itself."""
     return [repr(row) for row in columns.to_pylist()]
+
+
+def in_other_codes(numbers: pa.Table) -> pa.Table:
+    """The same rows in two chunks, whose names have codes in an order of their own and one that no row has."""
+    parts = []
+    for part in (numbers.slice(0, 3), numbers.slice(3)):
+        for place, name in enumerate(SCORES.names[:4]):
+            texts = part[name].to_pylist()
+            names = ["unused", *sorted({text for text in texts if text is not None}, reverse=True)]
+            codes = pa.array([None if text is None else names.index(text) for text in texts], pa.int32())
+            coded = pa.DictionaryArray.from_arrays(codes, pa.array(names))
+            part = part.set_column(place, pa.field(name, coded.type, SCORES.field(name).nullable), coded)
+        parts.append(part)
+    return pa.concat_tables(parts)
+
+
+def test_rows_are_selected_by_names_however_they_are_coded() -> None:
+    numbers = odd().table
+    for form in (numbers, in_other_codes(numbers)):
+        for wanted in (
+            {"system": ["a"]},
+            {"query": ["q1", "ž"]},
+            {"system": ["a"], "measure": ["atwv"]},
+            {"query": []},
+        ):
+            found = rows(rows_with(form, **wanted))
+            assert found == [
+                repr(row) for row in numbers.to_pylist() if all(row[name] in among for name, among in wanted.items())
+            ]
 
 
 def odd() -> Result:
@@ -120,8 +150,11 @@ def test_parquet_bytes_depend_on_nothing_but_the_numbers(tmp_path: Path) -> None
     assert np.isnan(values[1])
     write_outputs(plain, tmp_path / "a")
     write_outputs(replace(plain, table=odd_metadata), tmp_path / "b")
+    write_outputs(replace(plain, table=in_other_codes(numbers)), tmp_path / "c")
     for name in ("scores.parquet", "scores.json", "curves.parquet", "report.html", "manifest.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "c" / name).read_bytes(), name
+    assert pq.read_schema(tmp_path / "a" / "scores.parquet") == SCORES
     back = pq.read_table(tmp_path / "a" / "scores.parquet")["value"].to_numpy()
     assert math.copysign(1.0, back[6]) == -1.0
 
