@@ -8,8 +8,11 @@ from swsdask.api.arguments import Location as Location
 from swsdask.api.arguments import Runs as Runs
 from swsdask.api.benchmarking import Benchmark as Benchmark
 from swsdask.api.benchmarking import benchmark as benchmark
+from swsdask.api.calibrated_runs import Applied as Applied
 from swsdask.api.calibrating import apply_calibration as apply_calibration
 from swsdask.api.calibrating import calibrate as calibrate
+from swsdask.api.calibration_maps import Calibration as Calibration
+from swsdask.api.calibration_maps import CalibrationMethod as CalibrationMethod
 from swsdask.api.catalogue import SettingDescription as SettingDescription
 from swsdask.api.catalogue import define_measure as define_measure
 from swsdask.api.catalogue import list_measures as list_measures
@@ -39,9 +42,6 @@ from swsdask.archive.protocols import Archive as Archive
 from swsdask.archive.store import StoredArchive as StoredArchive
 from swsdask.archive.validate import Report as Report
 from swsdask.archive.verify import Verified as Verified
-from swsdask.calibration.applying import Applied as Applied
-from swsdask.calibration.maps import Calibration as Calibration
-from swsdask.calibration.maps import CalibrationMethod as CalibrationMethod
 from swsdask.execution.executor import Executor as Executor
 from swsdask.execution.executor import Progress as Progress
 from swsdask.execution.open import cluster as cluster

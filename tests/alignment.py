@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from swsdask.alignment.trials import make_trials
 from swsdask.model.trials import AlignmentRule, Detections, Reference, ScoreRange, Segments, Trials
+from swsdask.statistics.alignment import make_trials
 
 Row = tuple[int, int, int, int, int, float, int, int]
 """A detection: query, document, channel, start, duration, score, decision, inside."""

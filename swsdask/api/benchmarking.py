@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdask.alignment.trials import trial_columns
 from swsdask.api.arguments import Location
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
@@ -26,6 +25,7 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
 from swsdask.model.tables import Tables
 from swsdask.places.writing import temporary_folder
+from swsdask.statistics.alignment import trial_columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,14 +8,14 @@ from contextlib import ExitStack
 from typing import Any
 
 from swsdask.api.arguments import Location, locations, named_runs
+from swsdask.api.calibrated_runs import Applied, apply_to_runs
+from swsdask.api.calibration_maps import MEASURES, Calibration, CalibrationMethod, fit
 from swsdask.api.manifest import manifest_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import rows_to_score, with_runs, working
 from swsdask.archive.check_runs import check_runs
 from swsdask.archive.reference import build_references
-from swsdask.calibration.applying import Applied, apply_to_runs
-from swsdask.calibration.maps import MEASURES, Calibration, CalibrationMethod, fit
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.formats.find import find_runs
 from swsdask.formats.runs.encoding import read_encoding

@@ -4,7 +4,7 @@ Which occurrences are evaluated: those whose first word lies inside one excerpt 
 inclusive (KWSEval). Under `compat = "stdeval"` all occurrences, even in documents that the ECF does not have, or with
 `outside = "drop"` (STDEval -E) those that lie entirely inside one excerpt; under `compat = "mediaeval"` all, on any
 channel and at any time. For document trials only documents of the ECF count. Segment trials under `compat = "kwseval"`:
-`alignment.segment`.
+`statistics.segment_trials`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.alignment.document import document_targets
-from swsdask.alignment.segment import Spans, Spoken, kwseval_segments, segment_targets, tile
 from swsdask.archive.conditions import OF_RUNS, Divides, Evaluated, available, grouped, is_of_runs, parts
 from swsdask.archive.encode import Codes
 from swsdask.archive.protocols import Archive, FindRule, Run
@@ -30,6 +28,8 @@ from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, asked_thresholds, weights
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Judgments, Reference, Segments
 from swsdask.model.units import whole_ticks
+from swsdask.statistics.place_trials import document_targets
+from swsdask.statistics.segment_trials import Spans, Spoken, kwseval_segments, segment_targets, tile
 
 _NOT_COUNTED = np.iinfo(np.int64).min
 

@@ -34,7 +34,6 @@ import pyarrow.compute as pc
 import xxhash
 from numpy.typing import NDArray
 
-from swsdask.alignment.places import end_noise
 from swsdask.archive.protocols import Archive
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.formats.reference.trec import read_judgments
@@ -43,6 +42,7 @@ from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, SEGMENTS, WORDS
 from swsdask.model.settings import Compat
 from swsdask.model.trials import I8, I32, I64, UNKNOWN_DOCUMENT, Bool
 from swsdask.model.units import TICKS_PER_SECOND, DocumentCodes
+from swsdask.statistics.place_trials import end_noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ class Excerpts:
 
     `begins` are (document, channel, start) packed in an int64, ascending; `reaches` the latest end of an excerpt of
     that (document, channel) that begins no later, packed likewise; `noise` how many doubles STDEval has that end above
-    its nearest one (`alignment.places`), the most of equal ends.
+    its nearest one (`statistics.place_trials`), the most of equal ends.
     """
 
     begins: I64

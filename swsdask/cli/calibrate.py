@@ -21,8 +21,8 @@ from swsdask.model.errors import counted
 from swsdask.model.shown_text import one_line
 
 if TYPE_CHECKING:
-    from swsdask.calibration.applying import Applied
-    from swsdask.calibration.maps import Calibration
+    from swsdask.api.calibrated_runs import Applied
+    from swsdask.api.calibration_maps import Calibration
 
 
 EXAMPLES = """\b
@@ -76,7 +76,7 @@ def calibrate(
     new run with the mapped number, which is printed.
     """
     import swsdask as sws
-    from swsdask.calibration.maps import Calibration
+    from swsdask.api.calibration_maps import Calibration
     from swsdask.cli.progress import progress
 
     if calibration is not None:

@@ -112,7 +112,7 @@ class Condition:
 class AlignmentRule:
     """The settings that alignment needs, times in ticks.
 
-    `arithmetic` says by whose a detection is inside an excerpt (`alignment.places`).
+    `arithmetic` says by whose a detection is inside an excerpt (`statistics.place_trials`).
     """
 
     trials: Literal["virtual", "segment", "document"]

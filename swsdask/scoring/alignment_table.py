@@ -23,9 +23,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdask.alignment.document import document_targets
-from swsdask.alignment.segment import targets_of_segments
-from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.archive.decoded import UnknownDocuments
 from swsdask.archive.protocols import Archive, Run
 from swsdask.execution.executor import Executor, Progress
@@ -36,7 +33,10 @@ from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, T
 from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.places.writing import temporary_folder
 from swsdask.scoring.detections import Cells, CellTask, naming, read_ahead, tasks
+from swsdask.statistics.alignment import make_trials, trial_columns
 from swsdask.statistics.counts import Counts
+from swsdask.statistics.place_trials import document_targets
+from swsdask.statistics.segment_trials import targets_of_segments
 
 ABSENT = int(np.iinfo(np.int64).min)
 """Where a target has no channel or no times."""

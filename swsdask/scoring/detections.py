@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.archive.kept_statistics import KeptStatistics
 from swsdask.archive.protocols import Cell, Run
 from swsdask.execution.executor import Executor, Tree, execution_error
@@ -24,6 +23,7 @@ from swsdask.model.errors import FEW, SwsdaskError, counted, listed
 from swsdask.model.schemas import DETECTION_COLUMNS
 from swsdask.model.trials import Detections, Reference, ScoreRange
 from swsdask.scoring.rounds import Found, Kind, Plan, merge
+from swsdask.statistics.alignment import make_trials, trial_columns
 from swsdask.statistics.statistic import OfDetections, Statistic
 
 TASKS_PER_WORKER = 8

@@ -1,1 +1,1 @@
-"""Mergeable summaries of trials: exact, associative, commutative."""
+"""Trials of a cell by alignment, and mergeable statistics counted over them: exact, associative, commutative."""

@@ -6,8 +6,8 @@ worth is a convention. Where rankings have a floor, scores below it are raised t
 precision, scores are rounded to the nearest (half to even; those beyond its range count as its largest), before
 anything is counted. Where they are compared as texts, numbers that have the order of the texts take their place.
 
-Where the events of rankings (`alignment.trials`) are not the evaluation's own trials, the same is counted of events;
-elsewhere that is not needed, and nothing is paid for it.
+Where the events of rankings (`statistics.alignment`) are not the evaluation's own trials, the same is counted of
+events; elsewhere that is not needed, and nothing is paid for it.
 
 Where a rule orders equal scores, by document or as in the run, only the false alarms in front of hits matter, and only
 those of a hit's own score are not counted already. So the first round takes the places of hits among equal scores, the
@@ -26,11 +26,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from swsdask.alignment.trials import judged_events, ranked_events
 from swsdask.kernels.ladder import count_ranks
 from swsdask.kernels.text import text_order
 from swsdask.model.retrieval import RankRule
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
+from swsdask.statistics.alignment import judged_events, ranked_events
 from swsdask.statistics.counts import class_layers, groups, stretches
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import OfDetections, Statistic

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from swsdask.alignment.trials import ranked_events
 from swsdask.kernels.resampling import find_ladder_slots
 from swsdask.model.trials import F64, I64, Reference, Trials
+from swsdask.statistics.alignment import ranked_events
 from swsdask.statistics.bins import Bins, Scores, Zoom
 from swsdask.statistics.counts import Counts, groups, stretches
 from swsdask.statistics.ladder import Hits, Ladder

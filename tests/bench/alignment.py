@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
+from swsdask.statistics.alignment import make_trials, trial_columns
 from tests.bench.cost import Cost, cost
 from tests.bench.data import Archived, Data
 from tests.bench.floor import read_columns

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import StoredArchive, open_archive
@@ -17,6 +16,7 @@ from swsdask.measures.calibration import affine
 from swsdask.measures.measure import Scored
 from swsdask.model.trials import Reference, Trials
 from swsdask.scoring.detections import ROWS_PER_CELL
+from swsdask.statistics.alignment import make_trials, trial_columns
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.ladder import Hits

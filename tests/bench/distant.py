@@ -17,12 +17,12 @@ import fsspec
 import pyarrow.parquet as pq
 
 import swsdask as sws
-from swsdask.alignment.trials import trial_columns
 from swsdask.archive.cells import chunk_range
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
 from swsdask.archive.versions import manifest_name
 from swsdask.model.settings import EvaluationSettings
+from swsdask.statistics.alignment import trial_columns
 from tests.bench.cost import Cost, cost
 from tests.bench.data import Data, Shape
 from tests.bench.table import Row

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from swsdask.alignment.trials import trial_columns
 from swsdask.archive import cells
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
@@ -13,6 +12,7 @@ from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.settings import Settings, build_settings, load_preset
 from swsdask.scoring.score import score_archive
+from swsdask.statistics.alignment import trial_columns
 from tests.bench.cost import in_turn
 from tests.bench.data import Archived, Data
 from tests.bench.floor import read_columns

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from swsdask.alignment.segment import Spans, segment_targets, tile
 from swsdask.model.units import document_id, ticks
+from swsdask.statistics.segment_trials import Spans, segment_targets, tile
 from tests.alignment import pairs, reference, trials
 
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
+from swsdask.statistics import place_trials
 
-from swsdask.alignment import places
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.reference_tables import Excerpts
 from swsdask.model.settings import EvaluationSettings, build_settings
@@ -16,9 +16,9 @@ def int32(*values: int) -> np.ndarray:
 def test_the_side_of_a_sum_in_doubles() -> None:
     assert 0.1 + 0.2 > 0.3
     assert 0.1 + 0.7 < 0.8
-    assert places.end_noise(int32(1000, 1000, 0), int32(2000, 7000, 5000)).tolist() == [1, -1, 0]
+    assert place_trials.end_noise(int32(1000, 1000, 0), int32(2000, 7000, 5000)).tolist() == [1, -1, 0]
     assert 0.1 + 0.4 / 2 > 0.3
-    assert places.middle_noise(int32(1000, 148000), int32(4000, 4000)).tolist() == [1, 0]
+    assert place_trials.middle_noise(int32(1000, 148000), int32(4000, 4000)).tolist() == [1, 0]
 
 
 def test_stdeval_adds_up_the_ends_of_excerpts_too() -> None:

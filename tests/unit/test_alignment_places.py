@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from swsdask.alignment.segment import Spans, tile
-from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.kernels.trials import best_rows, pairs_ascend
 from swsdask.model.errors import InputError
 from swsdask.model.trials import AlignmentRule
+from swsdask.statistics.alignment import make_trials, trial_columns
+from swsdask.statistics.segment_trials import Spans, tile
 from tests.alignment import NAMES, detections, pairs, reference, score_range, trials
 
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from swsdask.alignment.document import document_targets
-from swsdask.alignment.segment import Spans, segment_of, segment_targets, tile
 from swsdask.model.trials import Segments
+from swsdask.statistics.place_trials import document_targets
+from swsdask.statistics.segment_trials import Spans, segment_of, segment_targets, tile
 
 
 def spans(*rows):

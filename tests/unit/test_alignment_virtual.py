@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from swsdask.alignment.trials import make_trials, trial_columns
 from swsdask.model.errors import InputError
 from swsdask.model.trials import AlignmentRule, ScoreRange
+from swsdask.statistics.alignment import make_trials, trial_columns
 from tests.alignment import NAMES, detections, pairs, reference, score_range, trials
 
 

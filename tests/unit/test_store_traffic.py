@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import swsdask as sws
-from swsdask.alignment.trials import trial_columns
 from swsdask.archive import cells
 from swsdask.archive.cells import chunk_range
 from swsdask.archive.reference import build_reference
@@ -27,6 +26,7 @@ from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import Settings
 from swsdask.scoring.rounds import Tables
 from swsdask.scoring.score import score_archive
+from swsdask.statistics.alignment import trial_columns
 from tests.bench.data import Shape, SimulatedRun, tables_of
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 from tests.traffic import Traffic, traffic

@@ -38,8 +38,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swsdask.alignment.places import Places, best_trials, distinct_pairs, evaluated_rows, middle_noise
 from swsdask.model.trials import I8, I32, I64, Detections, Reference, Segments, Trials
+from swsdask.statistics.place_trials import Places, best_trials, distinct_pairs, evaluated_rows, middle_noise
 
 _LIMIT = 2**34
 """Above four times any time in ticks."""

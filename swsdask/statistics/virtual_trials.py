@@ -34,10 +34,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swsdask.alignment.places import dropped_outside, evaluated_rows, groups_of
 from swsdask.kernels.align import Candidates, Occurrences, align, in_time_order, near_occurrences
 from swsdask.model.trials import F64, I8, I32, I64, Detections, Reference, ScoreRange, Trials
 from swsdask.model.units import TICKS_PER_SECOND
+from swsdask.statistics.place_trials import dropped_outside, evaluated_rows, groups_of
 
 
 def virtual_trials(

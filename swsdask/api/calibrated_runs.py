@@ -14,7 +14,7 @@ from itertools import chain
 
 import numpy as np
 
-from swsdask.calibration.maps import AffineMap, StepMap
+from swsdask.api.calibration_maps import AffineMap, StepMap
 from swsdask.execution.executor import Executor, SerialExecutor
 from swsdask.formats.pipes import Pipe
 from swsdask.formats.runs.encoding import Encoding

@@ -17,12 +17,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from swsdask.alignment.document import document_places, document_trials
-from swsdask.alignment.places import Places, evaluated_places, evaluated_rows, groups_of, hits, trials_of_highest
-from swsdask.alignment.segment import segment_places, segment_trials
-from swsdask.alignment.virtual import rows_near_occurrences, virtual_trials
 from swsdask.model.schemas import INSIDE
 from swsdask.model.trials import I64, AlignmentRule, Detections, Reference, ScoreRange, Trials
+from swsdask.statistics.place_trials import (
+    Places,
+    document_places,
+    document_trials,
+    evaluated_places,
+    evaluated_rows,
+    groups_of,
+    hits,
+    trials_of_highest,
+)
+from swsdask.statistics.segment_trials import segment_places, segment_trials
+from swsdask.statistics.virtual_trials import rows_near_occurrences, virtual_trials
 
 
 def trial_columns(rule: AlignmentRule, n_groups: int, aligned: bool) -> tuple[str, ...]:

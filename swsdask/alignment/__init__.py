@@ -1,1 +1,0 @@
-"""Who detected what: the exact one-to-one alignment of detections with occurrences, and the three kinds of trial."""
