@@ -42,7 +42,7 @@ from swsdask.statistics.statistic import Statistic, from_arrow, to_arrow
 
 PACKAGE = Path(__file__).resolve().parents[1]
 OF_READING = ("archive", "formats", "kernels", "model", "places")
-OF_STATISTICS = ("model", "kernels", "alignment", "statistics", "archive")
+OF_STATISTICS = ("model", "kernels", "statistics", "archive")
 OF_RESULTS = (*OF_STATISTICS, "measures", "scoring")
 SOURCES = f"{KEPT}/sources.json"
 """The file of `archive.sources`."""

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
-from swsdask.statistics import place_trials
 
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.reference_tables import Excerpts
 from swsdask.model.settings import EvaluationSettings, build_settings
+from swsdask.statistics import place_trials
 from tests.archives import Pieces, excerpt, piece, queries, tables
 
 

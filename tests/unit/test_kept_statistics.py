@@ -12,7 +12,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive import kept_statistics
-from swsdask.archive.kept_statistics import OF_RESULTS, OF_STATISTICS, version
+from swsdask.archive.kept_statistics import OF_READING, OF_RESULTS, OF_STATISTICS, version
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import digest
 from swsdask.archive.versions import KEPT, Layout
@@ -257,6 +257,12 @@ def test_the_version_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.undo()
     monkeypatch.setattr("numpy.__version__", "0")
     assert [version.__wrapped__(of) == was for of, was in before.items()] == [False, False]
+
+
+def test_every_package_of_a_version_is_there() -> None:
+    # The sources of one that is not would be missed without a word.
+    named = {*OF_READING, *OF_RESULTS}
+    assert named == {name for name in named if (kept_statistics.PACKAGE / name / "__init__.py").is_file()}
 
 
 def test_rows_in_another_order_of_files_are_another_run(tmp_path: Path) -> None:
