@@ -62,14 +62,15 @@ def with_runs(
     else:
         tables = ReferenceTables.of(archive)
         settings = evaluation.settings.evaluation
-        sources = sources_of(run_files(runs, encoding))
+        files = run_files(runs, encoding)
         if executor.shares_memory and buckets is None:
-            loaded: Archive = read_into_memory(tables, sources, settings)
+            loaded: Archive = read_into_memory(tables, sources_of(files), settings)
             yield loaded, [run.system for run in loaded.runs]
             return
         with ExitStack() as own:
             storage = Storage(str((after or own).enter_context(temporary_folder())))
             layout = Layout(buckets=buckets)
+            sources = sources_of(files, executor.workers)
             loaded = write_runs(storage, tables, sources, settings, layout=layout, executor=executor)
             yield loaded, [run.system for run in loaded.runs]
 

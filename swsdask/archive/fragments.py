@@ -148,6 +148,13 @@ class FragmentWriter:
     layout: Layout
     in_files: FileOrder | None = None
 
+    def write_whole(self, system: str, content: str, rows: Detections) -> list[Fragment]:
+        """Write all rows of a run, which are few enough for one fragment; none where there are no rows."""
+        if not len(rows):
+            return []
+        buckets = self.bucket_of_query[np.flatnonzero(np.bincount(rows.query))]
+        return [self._fragment(Share(system, content, int(buckets.min()), int(buckets.max()), ()), 0, rows)]
+
     def write(self, share: Share) -> list[Fragment]:
         """Write the rows of a share; its fragments in canonical order of their rows."""
         if share.rows <= self.layout.rows_per_fragment:

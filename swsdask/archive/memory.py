@@ -186,7 +186,10 @@ def read_into_memory(
 __all__ = ["JudgedFiles", "ReferenceFiles", "RunFile", "read_reference", "sources_of"]
 
 BYTES_PER_SOURCE = 1 << 27
-"""About how much of a large file one task reads."""
+"""How much of a file that is cut one task reads at least, about."""
+
+_PARTS_PER_WORKER = 4
+"""How many parts of all files each worker has, about: enough that none waits long for the last."""
 
 
 @dataclass(frozen=True)
@@ -271,18 +274,21 @@ def _words_of(piece: RunPiece) -> pa.Table:
     return pa.table(columns, schema=WORDS)
 
 
-def sources_of(runs: Sequence[RunFile | TableRun]) -> list[RunSource]:
-    """The runs, in order, large files in parts that can be read at the same time, with the resources reported beside
-    them.
+def sources_of(runs: Sequence[RunFile | TableRun], workers: int = 1) -> list[RunSource]:
+    """The runs, in order, with the resources reported beside them.
 
-    Raises `InputError` with everything that is wrong with the files of resources.
+    For several workers a file of which one of them would have to read much more than its share is cut into parts that
+    can be read at the same time. Raises `InputError` with everything that is wrong with the files of resources.
     """
-    resources = resources_of_runs(run.url for run in runs if isinstance(run, RunFile))
+    files = [run for run in runs if isinstance(run, RunFile)]
+    resources = resources_of_runs(run.url for run in files)
+    sizes = {run.url: file_size(run.url) if workers > 1 else 0 for run in files}
+    size = max(BYTES_PER_SOURCE, sum(sizes[run.url] for run in files) // (_PARTS_PER_WORKER * workers))
     sources: list[RunSource] = []
     for run in runs:
         if isinstance(run, TableRun):
             sources.append(run)
             continue
-        parts = split_run(run.url, 1 + file_size(run.url) // BYTES_PER_SOURCE, system=run.system, encoding=run.encoding)
+        parts = split_run(run.url, 1 + sizes[run.url] // size, system=run.system, encoding=run.encoding)
         sources += [replace(part, resources=resources.get(run.url)) for part in parts]
     return sources

@@ -67,13 +67,14 @@ class Layout:
 
     `buckets` counts for a new archive (None: `BUCKETS`), which keeps them; asking another number of an archive is an
     error. A fragment has about `rows_per_fragment` rows, which are sorted in memory; a row group at most
-    `rows_per_group`; `rows_in_memory` are gathered before they are spilled. `codec` is lz4 or zstd.
+    `rows_per_group`; `rows_in_memory` are gathered before they are spilled, and a run that has fewer is not.
+    `codec` is lz4 or zstd.
     """
 
     buckets: int | None = None
     rows_per_group: int = 1_000_000
     rows_per_fragment: int = 8_000_000
-    rows_in_memory: int = 2_000_000
+    rows_in_memory: int = 4_000_000
     codec: str = "lz4"
 
 

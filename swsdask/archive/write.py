@@ -1,16 +1,18 @@
 """Writing runs into an archive: each call makes one committed version, or leaves everything as it was.
 
-Two phases, in memory that does not grow with the runs: rows are read, coded and spilled by bucket of their query; then
-each share of buckets is sorted and written. Free space of about 30 bytes per detection is needed beside the archive
-while it runs. A writer that stops at any moment leaves the version that was there; `archive.cleaning` removes the files
+A run that one source has whole, and that fits into memory, is read, coded, sorted and written by one task. Larger ones
+take two phases, in memory that does not grow with the runs: rows are read, coded and spilled by bucket of their query;
+then each share of buckets is sorted and written. Free space of about 30 bytes per detection is needed for that beside
+the archive. A writer that stops at any moment leaves the version that was there; `archive.cleaning` removes the files
 it left.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from swsdask.archive.change import Change
 from swsdask.archive.encode import Codes, Tally, encode
@@ -23,11 +25,12 @@ from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
 from swsdask.archive.rows import joined
 from swsdask.archive.run_table import Fragment, StoredRun
-from swsdask.archive.sources import FileOrder, file_order, note_claims
+from swsdask.archive.sources import file_order, note_claims
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.versions import BUCKETS, EvaluationManifest, Layout, buckets_of
 from swsdask.execution.executor import Executor, run_tasks
+from swsdask.formats.files import noted
 from swsdask.formats.in_memory import TableRun
 from swsdask.formats.pipes import Pipe
 from swsdask.formats.reference.files import ReferenceFiles
@@ -37,7 +40,7 @@ from swsdask.model.layers import Layers
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.shown_text import without_secrets
-from swsdask.model.trials import I64, Detections
+from swsdask.model.trials import Detections
 from swsdask.places.reading import is_local, parted
 
 
@@ -143,28 +146,34 @@ def write_runs(
             buckets = change.base.buckets
             bucket_of_query = buckets_of(codes.query_ids, buckets)
             in_files = file_order(sources, codes, settings)
-            spiller = Spiller(storage, lease.folder, codes, bucket_of_query, buckets, layout.rows_in_memory, in_files)
-            numbered = list(enumerate(sources))
+            writer = FragmentWriter(storage, lease.folder, bucket_of_query, len(codes.document_ids), layout, in_files)
+            reader = Reader(writer, codes, buckets, change.before)
             read = run_tasks(
-                executor, _spill, numbered, spiller, lambda each: without_secrets(each[1].file), telling("read")
+                executor,
+                _read,
+                _numbered(sources),
+                reader,
+                lambda each: without_secrets(each.run.file),
+                telling("read"),
             )
             runs = _checked(sources, read, settings, claims)
             for source, part in zip(sources, read, strict=True):
                 if isinstance(source, RunPart):
                     of_file = contents.setdefault((source.file, source.system), {})
                     of_file.update({system: runs[system].tally.content for system in part.runs})
-            spilled = {system: run for system, run in runs.items() if change.is_new(system, run.tally.content)}
-            writer = FragmentWriter(storage, lease.folder, bucket_of_query, len(codes.document_ids), layout, in_files)
+            added = {system: run for system, run in runs.items() if change.is_new(system, run.tally.content)}
             work = [
                 share
-                for system, run in spilled.items()
+                for system, run in added.items()
                 for share in shares(system, run.tally.content, run.files, layout.rows_per_fragment)
             ]
-            written = run_tasks(executor, _write, work, writer, _what, telling("wrote"))
-            fragments: dict[str, tuple[Fragment, ...]] = dict.fromkeys(spilled, ())
+            fragments = {system: run.fragments for system, run in added.items()}
+            for system in filter(fragments.get, fragments):
+                telling("wrote")(_what(added[system].tally.rows, system))
+            written = run_tasks(executor, _write, work, writer, _of_share, telling("wrote"))
             for share, found in zip(work, written, strict=True):
                 fragments[share.system] += tuple(found)
-            new = {system: _whole(run.tally.run(), fragments[system]) for system, run in spilled.items()}
+            new = {system: _whole(run.tally.run(), fragments[system]) for system, run in added.items()}
         manifest = change.commit(new)
         if known is not None:
             known.remember(contents, manifest.inputs)
@@ -196,70 +205,100 @@ def _inputs(sources: Sequence[RunSource]) -> Iterator[str]:
         folders.add(folder)
 
 
+class Numbered(NamedTuple):
+    """A source and its number. `whole`: no other source may have rows of its runs."""
+
+    number: int
+    run: RunSource
+    whole: bool
+
+
+def _numbered(sources: Sequence[RunSource]) -> list[Numbered]:
+    files = Counter(source.file for source in sources)
+    systems = Counter(source.system for source in sources)
+    return [
+        Numbered(number, source, files[source.file] == 1 and (source.system is None or systems[source.system] == 1))
+        for number, source in enumerate(sources)
+    ]
+
+
 @dataclass
-class Spilled:
-    """Rows of one run that were spilled, and what was found in them."""
+class Stored:
+    """Rows of one run on the storage: spilled, or in fragments already, and what was found in them."""
 
     tally: Tally
-    files: tuple[SpillFile, ...]
+    files: tuple[SpillFile, ...] = ()
+    fragments: tuple[Fragment, ...] = ()
 
-    def __add__(self, other: Spilled) -> Spilled:
-        return Spilled(self.tally + other.tally, self.files + other.files)
+    def __add__(self, other: Stored) -> Stored:
+        return Stored(self.tally + other.tally, self.files + other.files, self.fragments + other.fragments)
 
 
 @dataclass(frozen=True)
 class Read:
     """What was read from one source: its runs by system, and what is wrong with it."""
 
-    runs: dict[str, Spilled]
+    runs: dict[str, Stored]
     problems: Problems
 
 
 @dataclass(frozen=True, eq=False)
-class Spiller:
-    """How sources are read: coded by `codes`, spilled to `folder` by bucket.
+class Reader:
+    """How sources are read: coded by `codes`, then spilled by bucket, or written where they are whole and small.
 
-    Where the file order counts, `in_files`, rows get positions.
+    Runs that are `there` already with the same content are not written. Where the file order counts, rows get
+    positions.
     """
 
-    storage: Storage
-    folder: str
+    writer: FragmentWriter
     codes: Codes
-    bucket_of_query: I64
     buckets: int
-    rows_in_memory: int
-    in_files: FileOrder | None = None
+    there: Mapping[str, str]
 
-    def read(self, number: int, source: RunSource) -> Read:
-        """Read a whole source, the one of that number."""
+    def read(self, source: Numbered) -> Read:
+        """Read a whole source."""
         problems = Problems()
-        runs: dict[str, Spilled] = {}
+        runs: dict[str, Stored] = {}
         waiting: dict[str, list[Detections]] = {}
         held = 0
-        for piece in self.in_files.read(number, problems) if self.in_files else source.read(problems):
+        in_files = self.writer.in_files
+        for piece in in_files.read(source.number, problems) if in_files else source.run.read(problems):
             system = piece.header.system
             rows, tally = encode(piece, self.codes)
-            found = Spilled(tally, ())
+            found = Stored(tally)
             runs[system] = runs[system] + found if system in runs else found
             waiting.setdefault(system, []).append(rows)
             held += len(rows)
-            if held >= self.rows_in_memory:
-                self._flush(waiting, runs)
+            if held >= self.writer.layout.rows_in_memory:
+                self._spill(waiting, runs)
                 held = 0
-        self._flush(waiting, runs)
+        if source.whole and not problems.total:
+            with noted(problems):
+                self._write_small(waiting, runs)
+        self._spill(waiting, runs)
         return Read(runs, problems)
 
-    def _flush(self, waiting: dict[str, list[Detections]], runs: dict[str, Spilled]) -> None:
+    def _write_small(self, waiting: dict[str, list[Detections]], runs: dict[str, Stored]) -> None:
+        """Write the runs of which nothing was spilled, and which fit into one fragment."""
+        for system in [system for system in waiting if not runs[system].files]:
+            run = runs[system]
+            if run.tally.rows <= self.writer.layout.rows_per_fragment:
+                rows = joined(waiting.pop(system))
+                if self.there.get(system) != run.tally.content:
+                    run.fragments = tuple(self.writer.write_whole(system, run.tally.content, rows))
+
+    def _spill(self, waiting: dict[str, list[Detections]], runs: dict[str, Stored]) -> None:
+        writer = self.writer
         for system, parts in waiting.items():
             rows = joined(parts)
             if len(rows):
-                file = spill(self.storage, self.folder, rows, self.bucket_of_query[rows.query], self.buckets)
-                runs[system].files += (file,)
+                partition = writer.bucket_of_query[rows.query]
+                runs[system].files += (spill(writer.storage, writer.folder, rows, partition, self.buckets),)
         waiting.clear()
 
 
-def _spill(numbered: tuple[int, RunSource], spiller: Spiller) -> Read:
-    return spiller.read(*numbered)
+def _read(source: Numbered, reader: Reader) -> Read:
+    return reader.read(source)
 
 
 def _write(share: Share, writer: FragmentWriter) -> list[Fragment]:
@@ -274,8 +313,12 @@ def _whole(run: Run, fragments: tuple[Fragment, ...]) -> StoredRun:
     return StoredRun(run, fragments)
 
 
-def _what(share: Share) -> str:
-    return f"{counted(share.rows, 'rows')} of {share.system}"
+def _of_share(share: Share) -> str:
+    return _what(share.rows, share.system)
+
+
+def _what(rows: int, system: str) -> str:
+    return f"{counted(rows, 'rows')} of {system}"
 
 
 def _checked(
@@ -283,10 +326,10 @@ def _checked(
     read: Sequence[Read],
     settings: EvaluationSettings,
     claims: dict[str, list[RunSource]],
-) -> dict[str, Spilled]:
+) -> dict[str, Stored]:
     """All runs, by system in order. Raises `InputError` with everything that is wrong, also beside earlier `claims`."""
     problems = Problems()
-    runs: dict[str, Spilled] = {}
+    runs: dict[str, Stored] = {}
     for source, found in zip(sources, read, strict=True):
         problems.extend(found.problems)
         for system, run in found.runs.items():
@@ -326,7 +369,7 @@ def ingest(
     return write_runs(
         storage,
         None if reference_files is None or is_known else read_reference(reference_files),
-        sources_of(runs if known is None else known.unknown(runs)),
+        sources_of(runs if known is None else known.unknown(runs), 1 if executor is None else executor.workers),
         settings,
         replace=replace,
         keep=keep,

@@ -59,13 +59,13 @@ def test_a_committed_archive_outlasts_a_power_cut(demo: Path, tmp_path: Path, mo
 def test_rows_that_are_lost_on_the_way_stop_the_commit(
     demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = FragmentWriter.write
+    write = FragmentWriter._fragment
 
-    def losing(self: FragmentWriter, share: Any) -> Any:
-        first, *others = write(self, share)
-        return [replace(first, groups=(first.groups[0] - 1, *first.groups[1:])), *others]
+    def losing(self: FragmentWriter, *given: Any) -> Any:
+        whole = write(self, *given)
+        return replace(whole, groups=(whole.groups[0] - 1, *whole.groups[1:]))
 
-    monkeypatch.setattr(FragmentWriter, "write", losing)
+    monkeypatch.setattr(FragmentWriter, "_fragment", losing)
     with pytest.raises(ExecutionError, match=r"rows read and [\d,]+ written; nothing was committed"):
         sws.ingest(tmp_path / "archive", demo, runs=demo / "runs", preset="sws2013")
     with pytest.raises(sws.InputError, match="expected an ECF in the folder"):  # it is no archive

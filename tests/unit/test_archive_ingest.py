@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from swsdask.archive import memory as reading
+from swsdask.archive import write as writing
 from swsdask.archive.memory import ReferenceFiles, RunFile, read_into_memory, read_reference, sources_of
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.archive.write import ingest
+from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import InputError
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import as_rows
@@ -81,9 +84,9 @@ def test_decisions_in_some_parts_of_a_file_only(
     found = {}
     for parts in (1, 2):
         monkeypatch.setattr(reading, "BYTES_PER_SOURCE", run.stat().st_size // parts + 1)
-        assert len(sources_of([RunFile(str(run))])) == parts
-        with pytest.raises(InputError) as caught:
-            ingest(str(tmp_path / "archive"), reference, [RunFile(str(run))], SETTINGS)
+        assert len(sources_of([RunFile(str(run))], 2)) == parts
+        with closing(ThreadExecutor(2)) as two, pytest.raises(InputError) as caught:
+            ingest(str(tmp_path / "archive"), reference, [RunFile(str(run))], SETTINGS, executor=two)
         (problem,) = caught.value.problems
         found[parts] = (problem.line, problem.found, problem.remedy)
     assert found[1] == found[2] == (wrong, "a row without one", "Give all rows of a system a decision, or none.")
@@ -106,10 +109,11 @@ def test_a_large_file_is_read_in_parts(
     )
     run = kwslist(tmp_path / "big.xml", {f"Q{n}": [("d0", (n * 400 + i) / 512) for i in range(400)] for n in range(40)})
     monkeypatch.setattr(reading, "BYTES_PER_SOURCE", Path(run).stat().st_size // 3)
-    assert len(sources_of([RunFile(run)])) > 1
-    parts = ingest(str(tmp_path / "parts"), reference, [RunFile(run)], SETTINGS)
+    assert len(sources_of([RunFile(run)], 2)) > 1
+    with closing(ThreadExecutor(2)) as two:
+        parts = ingest(str(tmp_path / "parts"), reference, [RunFile(run)], SETTINGS, executor=two)
     monkeypatch.undo()
-    assert len(sources_of([RunFile(run)])) == 1
+    assert len(sources_of([RunFile(run)], 2)) == 1
     whole = ingest(str(tmp_path / "whole"), reference, [RunFile(run)], SETTINGS)
     assert parts.runs == whole.runs
     assert whole.runs[0].rows == 16000
@@ -118,3 +122,29 @@ def test_a_large_file_is_read_in_parts(
         for each in (parts, whole)
     ]
     assert found[0] == found[1]
+
+
+def test_files_are_cut_where_workers_would_have_unlike_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker, and many files of one size, need no part of a file."""
+    run = kwslist(tmp_path / "a.xml", {f"Q{n}": [("d0", i / 512) for i in range(4000)] for n in range(9)})
+    monkeypatch.setattr(reading, "BYTES_PER_SOURCE", 1 << 20)
+    assert [len(sources_of([RunFile(run)], workers)) for workers in (1, 2)] == [1, 4]
+    assert len(sources_of([RunFile(run, str(n)) for n in range(9)], 2)) == 9
+
+
+def test_small_runs_are_written_by_the_task_that_reads_them(
+    reference: ReferenceFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of a run is spilled that one file has whole; the parts of a run may lie in several files."""
+    files = [kwslist(tmp_path / f"{n}.xml", {"K1": [("d0", n + 0.5)], "K2": [("d1", 15.0)]}, f"s{n}") for n in (1, 2)]
+    spilled: list[int] = []
+    spill = writing.spill
+    monkeypatch.setattr(writing, "spill", lambda *given: spilled.append(len(given[2])) or spill(*given))
+    apart = ingest(str(tmp_path / "apart"), reference, [RunFile(file) for file in files], SETTINGS)
+    assert [(run.system, run.rows) for run in apart.runs] == [("s1", 2), ("s2", 2)]
+    assert spilled == []
+    again = ingest(str(tmp_path / "apart"), None, [RunFile(files[0]), RunFile(files[1], "s3")], SETTINGS)
+    assert [len(list((tmp_path / "apart" / "detections").glob(f"{run.content}/*"))) for run in again.runs] == [1, 2, 2]
+    together = ingest(str(tmp_path / "together"), reference, [RunFile(file, "s") for file in files], SETTINGS)
+    assert [(run.system, run.rows) for run in together.runs] == [("s", 4)]
+    assert spilled == [2, 2]

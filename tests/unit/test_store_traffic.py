@@ -110,7 +110,8 @@ def test_an_error_of_a_cell_that_is_read_ahead_is_told(seen: tuple[Traffic, Stor
 
 def test_what_is_spilled_is_read_by_one_request(seen: tuple[Traffic, Storage]) -> None:
     counted, storage = seen
-    write_runs(storage, None, [SimulatedRun(SHAPE, N_SYSTEMS)], Settings().evaluation)
+    layout = Layout(buckets=4, rows_in_memory=SHAPE.rows)
+    write_runs(storage, None, [SimulatedRun(SHAPE, N_SYSTEMS)], Settings().evaluation, layout=layout)
     spilled = counted.of(".spill")
     assert [each.method for each in spilled if each.method in ("GET", "PUT")] == ["PUT", "GET"]
 
