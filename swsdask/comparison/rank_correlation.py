@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import BALANCED, better, named
 from swsdask.model.results import RankCorrelation, Result
+from swsdask.model.tables import names_of
 from swsdask.model.trials import F64, I8, I64
 
 
@@ -96,9 +97,10 @@ def rank_correlations(result: Result) -> tuple[RankCorrelation, ...]:
 
 
 def _by_condition(result: Result) -> dict[str, Values]:
-    rows = result.table.filter(pc.is_null(result.table["query"])).select(["condition", "measure", "system", "value"])
+    rows = result.table.filter(pc.is_null(result.table["query"]))
     found: dict[str, Values] = {}
-    for condition, measure, system, value in zip(*(column.to_pylist() for column in rows), strict=True):
+    names = (names_of(rows[name]) for name in ("condition", "measure", "system"))
+    for condition, measure, system, value in zip(*names, rows["value"].to_pylist(), strict=True):
         found.setdefault(condition, {}).setdefault(measure, {})[system] = value
     return found
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.errors import counted
 from swsdask.model.measures import better, named, ranking_measures
+from swsdask.model.tables import names_of
 
 LEADERBOARD = (
     ("n_hit", "n_miss", "n_false_alarm"),
@@ -98,7 +99,7 @@ class Board:
 def board(table: pa.Table, asked: Sequence[str] | None = None) -> Board:
     """The board of a table of `model.results.SCORES`; `asked` has the requested measures, None for all."""
     overall = table.filter(pc.is_null(table["query"]))
-    names = [overall[name].to_pylist() for name in ("condition", "system", "measure")]
+    names = [names_of(overall[name]) for name in ("condition", "system", "measure")]
     values = dict(zip(zip(*names, strict=True), overall["value"].to_pylist(), strict=True))
     conditions, systems, measures = (tuple(dict.fromkeys(column)) for column in names)
     by = ranking_measures(measures, asked)

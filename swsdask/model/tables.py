@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
@@ -48,38 +49,70 @@ def decoded(table: pa.Table) -> pa.Table:
 def places_of(column: pa.ChunkedArray, names: Sequence[str]) -> I64:
     """The place of every row's name among some distinct names, -1 of others: names are compared once, not by row."""
     place = {name: number for number, name in enumerate(names)}
-    codes = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     found = [np.empty(0, np.int64)]
-    for chunk in codes.chunks:
+    for chunk in _with_codes(column).chunks:
         of_code = np.array([*(place.get(name, -1) for name in chunk.dictionary.to_pylist()), -1], np.int64)
         code = chunk.indices.fill_null(len(of_code) - 1) if chunk.null_count else chunk.indices
         found.append(of_code[code.to_numpy(zero_copy_only=False)])
     return np.concatenate(found)
 
 
+def distinct(column: pa.ChunkedArray) -> list[str]:
+    """The names in a column, in order of first appearance."""
+    found: dict[str, None] = {}
+    for chunk in _with_codes(column).chunks:
+        found |= dict.fromkeys(chunk.dictionary.take(chunk.indices.unique().drop_null()).to_pylist())
+    return [*found]
+
+
+def names_of(column: pa.ChunkedArray) -> list[str]:
+    """The name in every row of a column that has one in each: names are decoded once, not by row."""
+    found: list[str] = []
+    for chunk in _with_codes(column).chunks:
+        names = chunk.dictionary.to_pylist()
+        found += [names[code] for code in chunk.indices.to_pylist()]
+    return found
+
+
 def rows_with(table: pa.Table, **names: Sequence[str]) -> pa.Table:
     """The rows of a table whose columns have one of some names each: `rows_with(curves, curve=["det"])`.
 
-    A chunk in whose dictionary none of the names stands, as that of another system, costs nothing by row.
+    A chunk that has none of the names, as that of another system, costs next to nothing.
     """
     parts = []
     for batch in table.to_batches():
         kept: Bool | None = None
         for column, wanted in names.items():
-            among = set(wanted)
-            values = batch[column]
-            codes = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-            of_code = np.array([*(name in among for name in codes.dictionary.to_pylist()), False], np.bool_)
-            if not of_code.any():
+            own = _among(batch[column], set(wanted))
+            if own is False:
                 break
-            if of_code[:-1].all() and not codes.null_count:
-                continue
-            indices = codes.indices.fill_null(len(of_code) - 1) if codes.null_count else codes.indices
-            own = of_code[indices.to_numpy(zero_copy_only=False)]
-            kept = own if kept is None else kept & own
+            if own is not True:
+                kept = own if kept is None else kept & own
         else:
             parts.append(batch if kept is None else batch.filter(pa.array(kept)))
     return pa.Table.from_batches(parts, table.schema).combine_chunks()
+
+
+def _among(column: pa.Array, wanted: Set[str]) -> Bool | bool:
+    """Which rows have one of the names; one value where it is that of all rows."""
+    codes = _with_codes(column)
+    ends = pc.min_max(codes.indices)
+    if not ends["min"].is_valid:
+        return False
+    least, most = ends["min"].as_py(), ends["max"].as_py()
+    between = [name in wanted for name in codes.dictionary.slice(least, most - least + 1).to_pylist()]
+    if not any(between):
+        return False
+    if all(between) and not codes.null_count:
+        return True
+    of_code = np.array([*between, False], np.bool_)
+    indices = codes.indices.fill_null(most + 1) if codes.null_count else codes.indices
+    places: I64 = indices.to_numpy(zero_copy_only=False) - least
+    return of_code[places]
+
+
+def _with_codes(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
 
 class Tables(ABC):

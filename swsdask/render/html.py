@@ -301,7 +301,7 @@ def worst_queries(table: pa.Table, found: Board, systems: Sequence[str]) -> dict
 
     Queries of 1 cost nothing and are not listed. None without ATWV by query.
     """
-    rows = rows_with(table, condition=found.conditions[:1], measure=["atwv"], system=systems)
+    rows = rows_with(table, system=systems, condition=found.conditions[:1], measure=["atwv"])
     rows = rows.filter(pc.is_valid(rows["query"]))
     values: dict[str, list[tuple[float, str]]] = {system: [] for system in systems}
     for system, query, value in zip(*(rows[name].to_pylist() for name in ("system", "query", "value")), strict=True):

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import TABLE, written
-from swsdask.model.tables import places_of, rows_with
+from swsdask.model.tables import distinct, places_of, rows_with
 
 COLOURS, DASHES = 6, 3
 """The number of colours and dash patterns of a page; systems beyond it differ by their number only."""
@@ -68,27 +68,30 @@ def by_query(
     `texts` are rows of `QUERY_TEXTS`. The systems are in the order of their rank. Measures whose description has
     `by_query` false are left out. The first is None without numbers of queries, the second if no system was left out.
     """
-    rows = rows_with(table, condition=found.conditions[:1])
-    rows = rows.filter(pc.is_valid(rows["query"]))
     hidden = {row.name for row in TABLE if not row.by_query}
-    names = [name for name in pc.unique(rows["measure"]).to_pylist() if name not in hidden]
-    rows = rows_with(rows, measure=names)
-    if rows.num_rows == 0:
+    names: dict[str, None] = {}
+    queries: dict[str, None] = {}
+    for batch in table.select(["condition", "query", "measure"]).to_batches():
+        rows = rows_with(pa.Table.from_batches([batch]), condition=found.conditions[:1])
+        rows = rows.filter(pc.is_valid(rows["query"]))
+        own = [name for name in distinct(rows["measure"]) if name not in hidden]
+        names |= dict.fromkeys(own)
+        queries |= dict.fromkeys(distinct(rows_with(rows, measure=own)["query"]))
+    if not names:
         return None, None
-    queries = pc.unique(rows["query"]).to_pylist()
     n = max(1, MOST_NUMBERS // (len(queries) * len(names)))
     systems = found.systems[:n]
-    rows = rows_with(rows, system=systems)
+    rows = rows_with(table, system=systems, condition=found.conditions[:1], measure=[*names], query=[*queries])
     values = np.full((len(names), len(systems), len(queries)), math.nan)
-    places = (("measure", names), ("system", systems), ("query", queries))
+    places = (("measure", [*names]), ("system", systems), ("query", [*queries]))
     values[tuple(places_of(rows[column], named) for column, named in places)] = rows["value"].to_numpy()
     # Most numbers are there many times; NaN is none of them.
     known = {value: number(value) for value in np.unique(values).tolist() if not math.isnan(value)}
     cube = {
         "systems": list(systems),
-        "measures": names,
-        "rows": queries,
-        "texts": _texts_of(queries, texts),
+        "measures": [*names],
+        "rows": [*queries],
+        "texts": _texts_of([*queries], texts),
         "values": {
             name: [[known.get(value) for value in line] for line in values[k].tolist()] for k, name in enumerate(names)
         },

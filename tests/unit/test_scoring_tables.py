@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from swsdask.execution.executor import SerialExecutor, Unseen
@@ -16,7 +17,7 @@ from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.model.results import CURVES, SCORES, Note, Result, joined
-from swsdask.model.tables import NAMES, coded, places_of, rows_with
+from swsdask.model.tables import NAMES, coded, distinct, names_of, places_of, rows_with
 from swsdask.scoring.result_tables import curve_table, named, score_table
 from swsdask.scoring.score import count_archive, score_archive
 from swsdask.statistics.counts import Counts
@@ -183,4 +184,6 @@ def test_rows_are_found_by_names_whether_these_are_coded_or_not() -> None:
         assert places_of(table["query"], ["c", "a", "nobody"]).tolist() == [1, -1, -1, 1, 0]
         assert rows_with(table, query=["a", "b"])["row"].to_pylist() == [0, 2, 3]
         assert rows_with(table, query=[]).num_rows == 0
+        assert distinct(table["query"]) == ["a", "b", "c"]
+        assert names_of(table.filter(pc.is_valid(table["query"]))["query"]) == ["a", "b", "a", "c"]
     assert places_of(plain["query"].slice(0, 0), ["a"]).tolist() == []
