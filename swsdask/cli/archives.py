@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import click
@@ -213,7 +214,7 @@ def bench(archive: str, measures: list[str] | None, engine: Engine, form: str) -
         evaluation = sws.open(archive, settings={"engine": engine.settings()})
         found = sws.benchmark(evaluation, measures, progress=shown)
     if form == "json":
-        click.echo(found.phases.to_json(orient="records"))
+        click.echo(json.dumps(found.to_arrow().to_pylist()))
         return
     from rich import box
     from rich.console import Console
@@ -222,7 +223,7 @@ def bench(archive: str, measures: list[str] | None, engine: Engine, form: str) -
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in ("Phase", "Where", "Rows", "Seconds", "CPU", "Rows/s", "x the read"):
         table.add_column(heading, justify="left" if heading in ("Phase", "Where") else "right")
-    for phase in found.phases.to_dict("records"):
+    for phase in found.to_arrow().to_pylist():
         table.add_row(
             phase["phase"],
             "workers" if phase["workers"] else "here",

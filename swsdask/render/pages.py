@@ -7,19 +7,23 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from swsdask.model.errors import counted
 from swsdask.model.shown_text import visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 def environment() -> Environment:
     """The templates. Their text is escaped and visible, their JSON has no NaN, and they can call `counted`."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # A table in a terminal needs none of it.
+
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
+
+from swsdask.simulate.evaluation import simulate, write
 
 PYARROW = int(version("pyarrow").partition(".")[0])
 
@@ -37,6 +40,30 @@ def test_the_api_waits_with_pandas_and_dask() -> None:
     # Before version 26, pyarrow imports pandas with its first array.
     late = {"distributed", "dask"} | ({"pandas"} if PYARROW >= 26 else set())
     assert imported("import swsdask\nswsdask.score").isdisjoint(late)
+
+
+CALLED = """
+import sys
+from swsdask.cli import console
+
+for line in {commands!r}:
+    sys.argv = ["swsdask", *line.split()]
+    console()
+"""
+
+
+def test_commands_do_without_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(simulate(1, hours=0.1, n_queries=4), tmp_path / "files")
+    commands = [
+        "score files files/runs --out results",
+        "ingest archive files --run files/runs",
+        "compare archive --measures mtwv --replicates 50",
+        "errors archive weak",
+        "bench archive --measures atwv --format json",
+    ]
+    assert "pandas" not in imported(CALLED.format(commands=commands))
+    assert "pandas" in imported(f"{CALLED.format(commands=commands[:1])}\nsys.meta_path.pop(0)\nimport pandas")
 
 
 def test_python_dash_m_is_the_command() -> None:
