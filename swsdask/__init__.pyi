@@ -4,8 +4,6 @@ from swsdask.api.archives import expire as expire
 from swsdask.api.archives import ingest as ingest
 from swsdask.api.archives import vacuum as vacuum
 from swsdask.api.archives import verify as verify
-from swsdask.api.arguments import Location as Location
-from swsdask.api.arguments import Runs as Runs
 from swsdask.api.benchmarking import Benchmark as Benchmark
 from swsdask.api.benchmarking import benchmark as benchmark
 from swsdask.api.calibrated_runs import Applied as Applied
@@ -26,6 +24,7 @@ from swsdask.api.discovery_inputs import Classes as Classes
 from swsdask.api.discovery_inputs import ingest_discovery as ingest_discovery
 from swsdask.api.opening import Evaluation as Evaluation
 from swsdask.api.opening import open as open  # noqa: A004
+from swsdask.api.runs import Runs as Runs
 from swsdask.api.scoring import Measures as Measures
 from swsdask.api.scoring import plan as plan
 from swsdask.api.scoring import score as score
@@ -68,6 +67,7 @@ from swsdask.model.settings import EvaluationSettings as EvaluationSettings
 from swsdask.model.settings import Settings as Settings
 from swsdask.model.trials import Reference as Reference
 from swsdask.nightly.history import history as history
+from swsdask.places.reading import Location as Location
 from swsdask.statistics.statistic import Statistic as Statistic
 
 __version__: str

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -100,8 +100,19 @@ def piece(
     )
 
 
+class Made:
+    """A source whose rows no file has (`model.schemas.RunSource`)."""
+
+    system: str | None = None
+    in_memory = True
+    rows_about = 0
+
+    def parts(self, _: int, /) -> list[Self]:
+        return [self]
+
+
 @dataclass(frozen=True)
-class Pieces:
+class Pieces(Made):
     """A source that gives some pieces."""
 
     pieces: tuple[RunPiece, ...]

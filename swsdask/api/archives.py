@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from swsdask.api.arguments import Location, Runs, named_runs, rows_about, run_files
 from swsdask.api.opening import check_place, given_tables, judged_files, layers_of, reference_files
-from swsdask.api.runs import working
+from swsdask.api.runs import Runs, given_runs
 from swsdask.archive import cleaning
 from swsdask.archive import verify as verification
 from swsdask.archive.cleaning import Expired
@@ -19,10 +18,12 @@ from swsdask.archive.verify import Verified
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest as ingest_files
 from swsdask.execution.executor import Executor, Progress
+from swsdask.execution.open import working
 from swsdask.formats.in_memory import Judged, Table
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import build_settings
+from swsdask.places.reading import Location
 
 
 def ingest(
@@ -137,17 +138,16 @@ def ingest(
     other_files = (reference, ecf, rttm, lexicon, vocabulary)
     of_tables = given_tables(documents, occurrences, queries, other_files) if in_tables else None
     others = (reference, ecf, rttm, queries, documents, occurrences)
-    judged = None if qrels is None else judged_files(qrels, runs, others)
-    given_runs = named_runs(runs, judged=layers.judged)
     layout = Layout(buckets=buckets, codec=codec)
     encoding = read_encoding(frame_shift, negate_scores, segments)
     known = known_sources(Storage(url), resolved.evaluation, encoding, rehash=rehash)
-    files = run_files(given_runs, encoding, known.among)
-    with working(resolved, executor, rows_about(known.unknown(files)), progress) as workers:
+    found = given_runs(runs, judged=layers.judged, encoding=encoding, known=known)
+    judged = None if qrels is None else judged_files(qrels, (*found.sources, *found.unread), others)
+    with working(resolved, executor, found.rows_about, progress) as workers:
         return ingest_files(
             url,
             of_tables or (reference_files(reference, ecf, rttm, queries, lexicon, vocabulary) if given else judged),
-            files,
+            found.sources,
             resolved.evaluation,
             replace=replace_runs,
             keep=layers,
@@ -156,6 +156,7 @@ def ingest(
             executor=workers,
             progress=None if progress is None else lambda label: progress.begin(label, 0),
             known=known,
+            unread=found.unread,
         )
 
 

@@ -12,18 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdask.api.arguments import Location
-from swsdask.api.opening import Evaluation
-from swsdask.api.opening import open as open_evaluation
-from swsdask.api.runs import working
+from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.scoring import Measures, requested, score
 from swsdask.api.writing import write
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import StoredArchive
 from swsdask.execution.executor import Executor, Progress, Unseen
+from swsdask.execution.open import working
 from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
 from swsdask.model.tables import Tables
+from swsdask.places.reading import Location
 from swsdask.places.writing import temporary_folder
 from swsdask.statistics.alignment import trial_columns
 
@@ -132,7 +131,7 @@ def benchmark(
     >>> sws.benchmark("demo/archive", ["atwv", "mtwv"]).phases["phase"].tolist()
     ['bare read', 'reference', 'round 1 of 2', 'round 2 of 2', 'numbers', 'tables', 'files']
     """
-    evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
+    evaluation = as_evaluation(evaluation)
     archive = evaluation.archive
     if not isinstance(archive, StoredArchive) or not archive.runs:
         raise SettingsError("A benchmark is of an archive that holds runs: `swsdask ingest` makes one.")

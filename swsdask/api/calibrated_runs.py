@@ -16,7 +16,6 @@ import numpy as np
 
 from swsdask.api.calibration_maps import AffineMap, StepMap
 from swsdask.execution.executor import Executor, SerialExecutor
-from swsdask.formats.pipes import Pipe
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.rewrite import rewrite_table, stays_table, system_to_add
@@ -28,7 +27,7 @@ from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import RunPiece
 from swsdask.model.shown_text import without_secrets
 from swsdask.model.trials import F64
-from swsdask.places.reading import is_folder, is_local, joined, parted
+from swsdask.places.reading import Pipe, is_folder, is_local, joined, parted
 from swsdask.places.writing import together
 
 _FILE = re.compile(r"\.(xml|tsv|csv)(\.gz|\.zst)?$|\.parquet$", re.IGNORECASE)

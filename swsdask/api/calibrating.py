@@ -7,22 +7,22 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from swsdask.api.arguments import Location, locations, named_runs
 from swsdask.api.calibrated_runs import Applied, apply_to_runs
 from swsdask.api.calibration_maps import MEASURES, Calibration, CalibrationMethod, fit
 from swsdask.api.manifest import manifest_of
-from swsdask.api.opening import Evaluation
-from swsdask.api.opening import open as open_evaluation
-from swsdask.api.runs import rows_to_score, with_runs, working
+from swsdask.api.opening import Evaluation, as_evaluation
+from swsdask.api.runs import given_runs, rows_to_score, with_runs
 from swsdask.archive.check_runs import check_runs
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, Unseen
+from swsdask.execution.open import working
 from swsdask.formats.find import find_runs
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import select
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import build_settings, load_preset
+from swsdask.places.reading import Location, locations
 from swsdask.scoring.score import count_archive
 
 
@@ -84,18 +84,20 @@ def calibrate(
     >>> calibration([4.0, 8.0]).round(3)
     array([-1.455,  3.868])
     """
-    evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
-    runs = named_runs(run, evaluation.systems, judged=evaluation.judged)
+    evaluation = as_evaluation(evaluation)
+    encoding = read_encoding(frame_shift, negate_scores, segments)
+    runs = given_runs(run, evaluation.systems, judged=evaluation.judged, encoding=encoding)
     settings = evaluation.settings
     if method not in MEASURES:
         raise SettingsError(f"method {method!r} is unknown. Known: {', '.join(MEASURES)}.")
     families = select(MEASURES[method])
     with ExitStack() as stack:
-        rows = rows_to_score(evaluation, runs)
+        rows = rows_to_score(evaluation.archive, runs)
         after = stack.enter_context(ExitStack())
         workers = stack.enter_context(working(settings, executor, rows, progress))
-        encoding = read_encoding(frame_shift, negate_scores, segments)
-        archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, None, encoding, after))
+        archive, systems = stack.enter_context(
+            with_runs(evaluation.archive, evaluation.settings.evaluation, runs, workers, None, after)
+        )
         if len(systems) != 1:
             raise SettingsError(f"A calibration is fitted on one system; found {', '.join(systems) or 'none'}.")
         held = next(each for each in archive.runs if each.system == systems[0])

@@ -7,19 +7,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from swsdask.api.arguments import GivenRuns, Location, Runs, as_names, named_runs
-from swsdask.api.opening import Evaluation
-from swsdask.api.opening import open as open_evaluation
-from swsdask.api.runs import rows_to_score, working
+from swsdask.api.opening import Evaluation, as_evaluation
+from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score
 from swsdask.api.scoring import score_observed
 from swsdask.execution.executor import Executor, Progress
-from swsdask.formats.runs.encoding import Encoding, read_encoding
+from swsdask.execution.open import working
+from swsdask.formats.runs.encoding import read_encoding
+from swsdask.measures.names import as_names
 from swsdask.model.comparison import Comparison, Resampling
 from swsdask.model.errors import SettingsError
 from swsdask.model.late_import import LateImport
 from swsdask.model.listening import Errors
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings, Settings
+from swsdask.places.reading import Location
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,9 +193,10 @@ def compare(
             raise SettingsError("A result has no numbers by document: compare the archive, or the reference and runs.")
         chosen, rows = Settings(), 0
     else:
-        evaluation = source if isinstance(source, Evaluation) else open_evaluation(source)
-        given = named_runs(runs, evaluation.systems, judged=evaluation.judged)
-        chosen, rows = evaluation.settings, rows_to_score(evaluation, given)
+        evaluation = as_evaluation(source)
+        encoding = read_encoding(frame_shift, negate_scores, segments)
+        given = given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding)
+        chosen, rows = evaluation.settings, rows_to_score(evaluation.archive, given)
     with working(chosen, executor, rows, progress) as workers:
         n_documents: dict[str, int] = {}
         if isinstance(source, Result):
@@ -203,9 +205,8 @@ def compare(
                 how = replace(how, resample="folds")
             samples, n_queries = _samples(result, names)
         else:
-            encoding = read_encoding(frame_shift, negate_scores, segments)
             result, samples, n_queries, n_documents = sample_evaluation(
-                evaluation, names, given, by, encoding, workers, progress, documents=resample == "documents"
+                evaluation, names, given, by, workers, progress, documents=resample == "documents"
             )
         report = None if progress is None else lambda label: progress.begin(label, 0)
         return compared(
@@ -247,10 +248,9 @@ def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str
 
 def sample_evaluation(
     evaluation: Evaluation,
-    names: list[str] | None = None,
-    runs: Runs | GivenRuns = None,
+    names: list[str] | None,
+    runs: GivenRuns,
     by: str | Iterable[str] = (),
-    encoding: Encoding | None = None,
     executor: Executor | str | None = None,
     progress: Progress | None = None,
     *,
@@ -270,7 +270,7 @@ def sample_evaluation(
     sampled = [name for name in with_parts(names) if name not in DIFFERENCES]
     observer = Samples(sampled, _trials_of(evaluation) if documents else None)
     result, observed = score_observed(
-        evaluation, needed_for(names), runs, by, encoding, executor=executor, progress=progress, observer=observer
+        evaluation, needed_for(names), runs, by, executor=executor, progress=progress, observer=observer
     )
     n_documents: dict[str, int] = {}
     for of_system in observed.values():
@@ -406,9 +406,11 @@ def errors(
     if not 0 <= false_alarms <= KEPT:
         raise SettingsError(f"false_alarms is {false_alarms}; expected a number from 0 to {KEPT}.")
     observer = WorstQueries(queries, false_alarms)
+    evaluation = as_evaluation(evaluation)
     encoding = read_encoding(frame_shift, negate_scores, segments)
+    given = given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding)
     result, observed = score_observed(
-        evaluation, ["n_target"], runs, by, encoding, executor=executor, progress=progress, observer=observer
+        evaluation, ["n_target"], given, by, executor=executor, progress=progress, observer=observer
     )
     systems = result.table["system"].unique().to_pylist()
     return observer.errors([observed[system] for system in systems], str(result.manifest["signature"]))

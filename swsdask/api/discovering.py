@@ -7,10 +7,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from swsdask.api.arguments import Location, as_names
 from swsdask.api.discovery_inputs import Classes, discovery_inputs, discovery_layers
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
-from swsdask.api.runs import working
 from swsdask.archive.tables import NO_HASHES
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.looks import Exemplars
@@ -18,11 +16,14 @@ from swsdask.discovery.measures import select
 from swsdask.discovery.placing import locate
 from swsdask.discovery.score import CountedDiscovery, FragmentSource, fragment_notes, meaning, needed, word_notes
 from swsdask.execution.executor import Executor, Progress, Unseen
+from swsdask.execution.open import working
 from swsdask.formats.discovery.corpus import CorpusTables
+from swsdask.measures.names import as_names
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Result, joined
+from swsdask.places.reading import Location
 from swsdask.scoring.rounds import Found, score_systems
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from swsdask.api.arguments import Location, locations
 from swsdask.archive.discovery import StoredDiscovery, is_discovery, open_discovery
 from swsdask.archive.discovery import ingest_discovery as ingest_tables
 from swsdask.archive.tables import Verification
@@ -18,12 +17,11 @@ from swsdask.execution.executor import Progress
 from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
-from swsdask.formats.pipes import readable
 from swsdask.model.corpus import Corpus, Definition, Fragments
 from swsdask.model.errors import SettingsError
 from swsdask.model.layers import Layers, Settled
 from swsdask.model.settings import merge_layers
-from swsdask.places.reading import is_folder
+from swsdask.places.reading import Location, is_folder, locations, readable
 
 Classes = Location | Iterable[Location] | Mapping[str, Location] | None
 """Class files, folders, globs or URLs; or file by system; or names of an archive's systems, None: all of them."""

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from swsdask.api.arguments import Location, Runs, named_runs, run_files
 from swsdask.api.manifest import differences
+from swsdask.api.runs import Runs, given_runs
 from swsdask.archive.decoded import DETECTED, REFERENCE, detected, reference_table
 from swsdask.archive.memory import (
     JudgedFiles,
@@ -18,18 +18,18 @@ from swsdask.archive.memory import (
     read_reference,
     reference_of_tables,
     search_transcript,
-    sources_of,
 )
 from swsdask.archive.protocols import Archive, FindRule
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.archive.tables import NO_HASHES
 from swsdask.formats.in_memory import Judged, Table, by_pair
-from swsdask.formats.pipes import readable
 from swsdask.formats.reference.files import ReferenceFiles, find_reference
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.layers import Layers, Override, Settled
+from swsdask.model.schemas import RunSource
 from swsdask.model.settings import Settings, load_preset
+from swsdask.places.reading import Location, readable
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +314,7 @@ def open(  # noqa: A001
     settled = Settled.of_files(layers)
     if qrels is not None:
         others = (source, ecf, rttm, queries, documents, occurrences, lexicon, vocabulary, version)
-        judged = judged_files(qrels, collection, others)
+        judged = judged_files(qrels, given_runs(collection, judged=True).sources, others)
         return Evaluation.of(MemoryArchive(read_reference(judged), (), {}), settled)
     if version is not None:
         raise SettingsError(f"version={version} needs an archive; {source} is not one.")
@@ -324,6 +324,11 @@ def open(  # noqa: A001
         given = reference_files(source, ecf, rttm, queries, lexicon, vocabulary)
     files = given if isinstance(given, ReferenceFiles) else None
     return Evaluation.of(MemoryArchive(read_reference(given), (), {}), settled, files)
+
+
+def as_evaluation(given: Evaluation | Location) -> Evaluation:
+    """An evaluation as it is; one at a place, opened with its own settings."""
+    return given if isinstance(given, Evaluation) else open(given)
 
 
 def layers_of(
@@ -342,12 +347,12 @@ def check_place(source: object) -> None:
         )
 
 
-def judged_files(qrels: Location | Judged, runs: Runs, others: Iterable[Any]) -> JudgedFiles:
+def judged_files(qrels: Location | Judged, runs: Iterable[RunSource], others: Iterable[Any]) -> JudgedFiles:
     """Judgments as a reference, with the runs of its collection. Raises `SettingsError` where `others` are given."""
     if any(other is not None for other in others):
         raise SettingsError("qrels are a complete reference: do not give another one.")
     judgments = readable(qrels) if isinstance(qrels, str | os.PathLike) else by_pair(qrels, "qrels", "relevance")
-    return JudgedFiles(judgments, tuple(sources_of(run_files(named_runs(runs, judged=True)))))
+    return JudgedFiles(judgments, tuple(sorted(runs, key=lambda run: run.file)))
 
 
 def given_tables(

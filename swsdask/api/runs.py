@@ -1,88 +1,160 @@
-"""The runs to score, the archive that holds them, and the executor that scores them."""
+"""The runs that callers give: normalised, and the archive that holds them.
+
+Runs come in many forms. From `given_runs` on they are names of an archive's systems, or sources of rows
+(`model.schemas.RunSource`): nothing else asks what was given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TypeGuard
+from dataclasses import dataclass, replace
+from glob import glob
 
-from swsdask.api.arguments import GivenRuns, rows_about, run_files
-from swsdask.api.opening import Evaluation
-from swsdask.archive.memory import read_into_memory, sources_of
+from swsdask.archive.known_sources import KnownSources
+from swsdask.archive.memory import read_into_memory
 from swsdask.archive.protocols import Archive
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import write_runs
-from swsdask.execution.executor import Executor, Progress
-from swsdask.execution.open import open_executor
+from swsdask.execution.executor import Executor
+from swsdask.formats.find import find_runs
+from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table
 from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.read import RunFile
+from swsdask.formats.runs.resources import resources_of_runs
 from swsdask.model.errors import SettingsError
-from swsdask.model.settings import Settings
+from swsdask.model.schemas import RunSource
+from swsdask.model.settings import EvaluationSettings
+from swsdask.places.reading import Location, is_local, readable
 from swsdask.places.writing import temporary_folder
 
+Runs = Location | Table | Iterable[Location | Table] | Mapping[str, Location | Judged] | None
+"""Files, directories, globs, URLs or tables in memory; by system one of these, or scores by query and document; or
+such scores of one system; or names of an archive's systems."""
 
-def rows_to_score(evaluation: Evaluation, runs: GivenRuns) -> int:
+
+@dataclass(frozen=True)
+class GivenRuns:
+    """Runs in one form: systems that an archive holds, or sources to read.
+
+    `unread` are files that an archive knows: it has all their runs.
+    """
+
+    systems: tuple[str, ...] = ()
+    sources: tuple[RunSource, ...] = ()
+    unread: tuple[RunFile, ...] = ()
+
+    @property
+    def rows_about(self) -> int:
+        """About how many rows there are to read."""
+        return sum(source.rows_about for source in self.sources)
+
+
+def given_runs(
+    runs: Runs,
+    held: Sequence[str] = (),
+    *,
+    judged: bool = False,
+    encoding: Encoding | None = None,
+    known: KnownSources | None = None,
+) -> GivenRuns:
+    """Normalise runs: of an archive, each must be one of the systems `held` (all of them for None), or each to be read.
+
+    Tables in memory hold `judged` documents where the evaluation does; `encoding` has the units of all tables. Files
+    that are `known` are not opened.
+
+    Raises `InputError` for what names no run, and with everything that is wrong with the resources beside runs;
+    `SettingsError` for systems beside files, and for an encoding of systems.
+    """
+    tables: list[TableRun] = []
+    files: list[RunFile] = []
+    places: list[str] = []
+    for name, system, run in _one_by_one(runs):
+        if not isinstance(run, str | os.PathLike):
+            tables.append(TableRun(name, by_pair(run, name, "score"), system, encoding, judged))
+        elif system is not None:
+            files.append(RunFile(readable(run), system, encoding))
+        else:
+            places.append(readable(run))
+    systems = held if runs is None else _systems(places, held, others=tables)
+    if systems and encoding:
+        raise SettingsError("A frame shift, negated scores and segments apply to files: an archive is already decoded.")
+    if systems:
+        return GivenRuns(systems=tuple(systems))
+    if places:
+        found = find_runs(places, None if known is None else known.among)
+        files += [RunFile(file, encoding=encoding) for file in found]
+    files, unread = (files, []) if known is None else known.parted(files)
+    resources = resources_of_runs(run.file for run in files)
+    told = [replace(run, resources=resources.get(run.file)) for run in files]
+    return GivenRuns(sources=(*tables, *told), unread=tuple(unread))
+
+
+def _one_by_one(runs: Runs) -> list[tuple[str, str | None, Location | Judged]]:
+    """Each run as it is given: what messages call it if it is a table, its system where that is given, and the run."""
+    if runs is None:
+        return []
+    if is_table(runs) or are_scores(runs):
+        return [("run", None, runs)]
+    if isinstance(runs, Mapping):
+        return [(f"run {system}", system, run) for system, run in runs.items()]
+    several = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, str | os.PathLike) else [runs]
+    if is_table(several):
+        return [("run", None, several)]
+    return [(f"run {number}", None, run) for number, run in enumerate(several, 1)]
+
+
+def _systems(places: Sequence[str], held: Sequence[str], others: Sequence[TableRun]) -> list[str]:
+    """The systems of an archive that are named, sorted; none where all is to be read.
+
+    Raises `SettingsError` for a path that is not there, and for systems beside files or the tables `others`.
+    """
+    systems = [place for place in places if place in held]
+    files = [place for place in places if place not in held]
+    missing = [file for file in files if held and is_local(file) and not glob(file) and not os.path.exists(file)]
+    if missing:
+        raise SettingsError(f"{missing[0]} is neither a file nor a system of the archive: {', '.join(held)}.")
+    if systems and (files or others):
+        other = "a table" if others else f"{files[0]} a file"
+        both = f"{systems[0]} is a system of the archive, {other}"
+        raise SettingsError(f"{both}: score them one after the other, or ingest the file.")
+    return sorted(set(systems))
+
+
+def rows_to_score(archive: Archive, runs: GivenRuns) -> int:
     """The number of detections to score, estimated for files."""
-    if runs is None or _are_systems(runs, evaluation.systems):
-        wanted = set(evaluation.systems) if runs is None else set(runs)
-        return sum(run.rows for run in evaluation.archive.runs if run.system in wanted)
-    return rows_about(run_files(runs))
-
-
-def _are_systems(runs: GivenRuns, held: Sequence[str]) -> TypeGuard[list[str]]:
-    return bool(held) and isinstance(runs, list) and all(run in held for run in runs)
+    return runs.rows_about + sum(run.rows for run in archive.runs if run.system in runs.systems)
 
 
 @contextmanager
 def with_runs(
-    evaluation: Evaluation,
+    archive: Archive,
+    settings: EvaluationSettings,
     runs: GivenRuns,
     executor: Executor,
-    buckets: int | None,
-    encoding: Encoding | None = None,
+    buckets: int | None = None,
     after: ExitStack | None = None,
 ) -> Iterator[tuple[Archive, list[str]]]:
-    """Provide the archive that holds the runs, and the requested systems.
+    """Provide the archive that holds the runs of an evaluation, and the requested systems.
 
     Runs of files are read into memory where the executor shares it, else into a temporary archive. It is removed when
     the context `after` ends (default: this one). That should be after the executor's: where the work is broken off,
-    workers that have not heard of it still write. `encoding` has the units of tables, and is an error without files.
+    workers that have not heard of it still write.
     """
-    archive = evaluation.archive
-    held = evaluation.systems
-    if encoding and (not runs or _are_systems(runs, held)):
-        raise SettingsError("A frame shift, negated scores and segments apply to files: an archive is already decoded.")
-    if not runs:
-        if runs is not None or not held:
-            raise SettingsError("No RUN to score: give tables, files, folders or globs, or an archive that holds runs.")
-        yield archive, list(held)
-    elif _are_systems(runs, held):
-        yield archive, sorted(set(runs))
-    else:
-        tables = ReferenceTables.of(archive)
-        settings = evaluation.settings.evaluation
-        files = run_files(runs, encoding)
+    if runs.systems:
+        yield archive, list(runs.systems)
+        return
+    if not runs.sources:
+        raise SettingsError("No RUN to score: give tables, files, folders or globs, or an archive that holds runs.")
+    tables = ReferenceTables.of(archive)
+    with ExitStack() as own:
         if executor.shares_memory and buckets is None:
-            loaded: Archive = read_into_memory(tables, sources_of(files), settings)
-            yield loaded, [run.system for run in loaded.runs]
-            return
-        with ExitStack() as own:
+            loaded: Archive = read_into_memory(tables, runs.sources, settings)
+        else:
             storage = Storage(str((after or own).enter_context(temporary_folder())))
             layout = Layout(buckets=buckets)
-            sources = sources_of(files, executor.workers)
-            loaded = write_runs(storage, tables, sources, settings, layout=layout, executor=executor)
-            yield loaded, [run.system for run in loaded.runs]
-
-
-@contextmanager
-def working(
-    settings: Settings, given: Executor | str | None, total_rows: int, progress: Progress | None
-) -> Iterator[Executor]:
-    """Provide the given executor, which stays open, or that of the settings, whose name may be `given` instead."""
-    if given is None or isinstance(given, str):
-        engine = settings.engine if given is None else settings.engine.model_copy(update={"executor": given})
-        with open_executor(engine, total_rows, progress) as executor:
-            yield executor
-    else:
-        yield given
+            loaded = write_runs(storage, tables, runs.sources, settings, layout=layout, executor=executor)
+        yield loaded, [run.system for run in loaded.runs]

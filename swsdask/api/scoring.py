@@ -9,27 +9,28 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdask.api.arguments import GivenRuns, Location, Runs, as_names, named_runs
 from swsdask.api.manifest import circumstances, manifest_of
-from swsdask.api.opening import Evaluation
-from swsdask.api.opening import open as open_evaluation
-from swsdask.api.runs import rows_to_score, with_runs, working
+from swsdask.api.opening import Evaluation, as_evaluation
+from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score, with_runs
 from swsdask.archive.check_runs import check_reference, check_runs, collection_statistics
 from swsdask.archive.conditions import OF_RUNS
 from swsdask.archive.kept_statistics import KeptStatistics, Tally, kept_statistics
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor
+from swsdask.execution.open import working
 from swsdask.formats.reference.queries import texts_of
-from swsdask.formats.runs.encoding import Encoding, read_encoding
+from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
 from swsdask.measures.measure import Measure
+from swsdask.measures.names import as_names
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.resources import ProcessingLoadSettings, Resources
 from swsdask.model.results import QUERY_TEXTS, Note, Result, joined
 from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
+from swsdask.places.reading import Location
 from swsdask.scoring.result_tables import KeptResults, Observer, kept_results
 from swsdask.scoring.rounds import Tables, one_table
 from swsdask.scoring.score import score_archive
@@ -131,18 +132,17 @@ def score(
     >>> list(result.scores["condition"].unique())
     ['all', 'oov=false', 'oov=true']
     """
+    evaluation = as_evaluation(evaluation)
     encoding = read_encoding(frame_shift, negate_scores, segments)
-    return score_observed(
-        evaluation, measures, runs, by, encoding, executor, alignment, buckets, progress, cache=cache
-    )[0]
+    given = given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding)
+    return score_observed(evaluation, measures, given, by, executor, alignment, buckets, progress, cache=cache)[0]
 
 
 def score_observed(
-    evaluation: Evaluation | Location,
+    evaluation: Evaluation,
     measures: Measures,
-    runs: Runs | GivenRuns,
+    runs: GivenRuns,
     by: str | Iterable[str],
-    encoding: Encoding | None = None,
     executor: Executor | str | None = None,
     alignment: bool = False,
     buckets: int | None = None,
@@ -151,15 +151,16 @@ def score_observed(
     cache: bool = True,
 ) -> tuple[Result, dict[str, Any]]:
     """`score`, with an observer of every system, and what it takes of each."""
-    evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
-    given, by = named_runs(runs, evaluation.systems, judged=evaluation.judged), as_names(by) or []
+    by = as_names(by) or []
     began = time.time()
     names, families, settings = requested(measures, evaluation.settings)
     with ExitStack() as stack:
-        rows = rows_to_score(evaluation, given)
+        rows = rows_to_score(evaluation.archive, runs)
         after = stack.enter_context(ExitStack())
         workers = stack.enter_context(working(settings, executor, rows, progress))
-        archive, systems = stack.enter_context(with_runs(evaluation, given, workers, buckets, encoding, after))
+        archive, systems = stack.enter_context(
+            with_runs(evaluation.archive, evaluation.settings.evaluation, runs, workers, buckets, after)
+        )
         held = [run for run in archive.runs if run.system in systems]
         weighed = any(family not in RANKED for family in families)
         notes = [*check_reference(archive.words, archive.segments, settings.evaluation)]
@@ -270,11 +271,12 @@ def plan(
     all: 19 queries, 3,600 trials each
     measures: atwv, mtwv
     """
-    evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
+    evaluation = as_evaluation(evaluation)
     names, families, settings = requested(measures, evaluation.settings)
-    given, by = named_runs(runs, evaluation.systems, judged=evaluation.judged), as_names(by) or []
     encoding = read_encoding(frame_shift, negate_scores, segments)
-    with with_runs(evaluation, given, SerialExecutor(), None, encoding) as (archive, systems):
+    given, by = given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding), as_names(by) or []
+    held_by = with_runs(evaluation.archive, evaluation.settings.evaluation, given, SerialExecutor())
+    with held_by as (archive, systems):
         held = [run for run in archive.runs if run.system in systems]
         notes = (
             *check_reference(archive.words, archive.segments, settings.evaluation),

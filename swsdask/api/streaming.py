@@ -6,15 +6,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import cast
 
-from swsdask.api.arguments import Location, Runs, as_names, named_runs, run_files
-from swsdask.api.opening import Evaluation
-from swsdask.api.opening import open as open_evaluation
+from swsdask.api.opening import Evaluation, as_evaluation
+from swsdask.api.runs import Runs, given_runs
 from swsdask.api.scoring import Measures, requested, score
-from swsdask.archive.memory import RunsInMemory, sources_of
+from swsdask.archive.memory import RunsInMemory
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.measure import Measure
+from swsdask.measures.names import as_names
 from swsdask.model.results import Result
+from swsdask.places.reading import Location
 
 
 class Scorer:
@@ -60,7 +61,7 @@ class Scorer:
     def __init__(
         self, evaluation: Evaluation | Location, measures: Measures = None, *, by: str | Iterable[str] = ()
     ) -> None:
-        self._evaluation = evaluation if isinstance(evaluation, Evaluation) else open_evaluation(evaluation)
+        self._evaluation = as_evaluation(evaluation)
         single = measures is None or isinstance(measures, str | Measure)
         self._measures: Measures = measures if single else list(cast("Iterable[str | Measure]", measures))
         requested(self._measures, self._evaluation.settings)
@@ -81,7 +82,7 @@ class Scorer:
         InputError
             Lists every problem of the batch, with its rows or lines.
         """
-        self._runs.add(sources_of(run_files(named_runs(runs, judged=self._evaluation.judged))))
+        self._runs.add(given_runs(runs, judged=self._evaluation.judged).sources)
 
     def result(
         self, *, executor: Executor | str | None = None, alignment: bool = False, progress: Progress | None = None

@@ -7,20 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from swsdask.api.arguments import Location, locations
 from swsdask.api.discovery_inputs import corpus_files
-from swsdask.api.runs import working
 from swsdask.archive.validate import MOST_PROBLEMS, Report
 from swsdask.archive.validate import validate as validate_files
 from swsdask.execution.executor import Executor
+from swsdask.execution.open import working
 from swsdask.formats.discovery.corpus import CorpusFiles, roles
-from swsdask.formats.pipes import readable
 from swsdask.formats.reference.files import find_reference
 from swsdask.formats.sniff import Format
 from swsdask.model.corpus import Definition
 from swsdask.model.errors import Problems
 from swsdask.model.layers import Layers
 from swsdask.model.settings import load_preset
+from swsdask.places.reading import Location, locations, readable
 
 
 def validate(

@@ -9,14 +9,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from swsdask.api.arguments import Location, as_names
 from swsdask.api.official import official_writer
 from swsdask.api.opening import Evaluation
+from swsdask.measures.names import as_names
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import board
 from swsdask.model.plots import new_figure, save
 from swsdask.model.results import Result
+from swsdask.places.reading import Location
 
 if TYPE_CHECKING:
     pass

@@ -23,20 +23,19 @@ from typing import Any
 import xxhash
 
 from swsdask.archive.kept_statistics import OF_READING, SOURCES, digest_of, version
-from swsdask.archive.memory import RunFile
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
 from swsdask.archive.sources import counts
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION
 from swsdask.archive.versions import EvaluationManifest, latest, own_hash
-from swsdask.formats.in_memory import TableRun
-from swsdask.formats.pipes import Pipe
 from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.read import RunFile
 from swsdask.formats.runs.resources import resource_places
 from swsdask.model.errors import ArchiveError, InputError
+from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
-from swsdask.places.reading import local_path, stamps_of
+from swsdask.places.reading import Pipe, local_path, stamps_of
 
 _HASH = "hash"
 _ABSENT = "none"
@@ -69,29 +68,31 @@ class KnownSources:
     _stamps: dict[str, str] = field(default_factory=dict)
     _reference: str | None = None
 
-    def systems(self, run: RunFile) -> dict[str, str]:
+    def systems(self, run: RunSource) -> dict[str, str]:
         """The systems of a file that need not be read, with their contents; none of one that must be."""
         self.look([run])
-        found: dict[str, str] = self._record(self._name(run.url, run.system)).get("systems", {})
+        found: dict[str, str] = self._record(self._name(run.file, run.system)).get("systems", {})
         return found if found.items() <= self.contents.items() else {}
 
-    def unknown(self, runs: Sequence[RunFile | TableRun]) -> list[RunFile | TableRun]:
-        """Those of some runs that must be read."""
-        self.look(run for run in runs if isinstance(run, RunFile))
-        return [run for run in runs if isinstance(run, TableRun) or not self.systems(run)]
+    def parted(self, runs: Sequence[RunFile]) -> tuple[list[RunFile], list[RunFile]]:
+        """Those of some files that must be read, and the others."""
+        self.look(runs)
+        unread: list[RunFile] = []
+        unknown: list[RunFile] = []
+        for run in runs:
+            (unread if self.systems(run) else unknown).append(run)
+        return unknown, unread
 
-    def look(self, runs: Iterable[RunFile]) -> None:
+    def look(self, runs: Iterable[RunSource]) -> None:
         """Take the stamps of files that were not looked at before, all at once."""
-        files = {name: run.url for run in runs if (name := self._name(run.url, run.system)) not in self._stamps}
+        files = {name: run.file for run in runs if (name := self._name(run.file, run.system)) not in self._stamps}
         places = {name: [file, *resource_places(file)] for name, file in files.items()}
         stamps = _stamps(place for each in places.values() for place in each)
         self._stamps |= {name: _joined(each, stamps) for name, each in places.items()}
 
     def among(self, files: Iterable[str]) -> list[str]:
         """Those of some files that need not be read."""
-        runs = [RunFile(file) for file in files]
-        self.look(runs)
-        return [run.url for run in runs if self.systems(run)]
+        return [run.file for run in self.parted([RunFile(file) for file in files])[1]]
 
     def has_reference(self, files: ReferenceFiles | JudgedFiles | ReferenceTables) -> bool:
         """Whether the archive was made of these files, and they did not change; not of tables in memory."""

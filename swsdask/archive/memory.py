@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -16,16 +16,14 @@ from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables, read_judged
 from swsdask.archive.rows import cut, in_order, joined, pair_starts
 from swsdask.archive.sources import file_order, note_claims
-from swsdask.formats.files import file_size, noted
-from swsdask.formats.in_memory import Table, TableRun
+from swsdask.formats.files import noted
+from swsdask.formats.in_memory import Table
 from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.formats.reference.queries import described, read_queries, spoken_encoding, texts_of
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.tables import read_documents, read_occurrences
-from swsdask.formats.runs.encoding import Encoding
-from swsdask.formats.runs.read import read_run, split_run
-from swsdask.formats.runs.resources import resources_of_runs
+from swsdask.formats.runs.read import read_run
 from swsdask.formats.sniff import Format, expect
 from swsdask.model.errors import ArchiveError, Problems
 from swsdask.model.schemas import SEGMENTS, WORDS, RunPiece, RunSource
@@ -183,25 +181,7 @@ def read_into_memory(
     return runs.archive()
 
 
-__all__ = ["JudgedFiles", "ReferenceFiles", "RunFile", "read_reference", "sources_of"]
-
-BYTES_PER_SOURCE = 1 << 27
-"""How much of a file that is cut one task reads at least, about."""
-
-_PARTS_PER_WORKER = 4
-"""How many parts of all files each worker has, about: enough that none waits long for the last."""
-
-
-@dataclass(frozen=True)
-class RunFile:
-    """A file with runs, and the system it is of where the user gives one; else the file says it.
-
-    `encoding` is that of a table's times and scores.
-    """
-
-    url: str
-    system: str | None = None
-    encoding: Encoding | None = None
+__all__ = ["JudgedFiles", "ReferenceFiles", "read_reference"]
 
 
 def read_reference(files: ReferenceFiles | JudgedFiles | ReferenceTables) -> ReferenceTables:
@@ -272,23 +252,3 @@ def _words_of(piece: RunPiece) -> pa.Table:
         "subtype": pa.repeat("lex", len(piece)),
     }
     return pa.table(columns, schema=WORDS)
-
-
-def sources_of(runs: Sequence[RunFile | TableRun], workers: int = 1) -> list[RunSource]:
-    """The runs, in order, with the resources reported beside them.
-
-    For several workers a file of which one of them would have to read much more than its share is cut into parts that
-    can be read at the same time. Raises `InputError` with everything that is wrong with the files of resources.
-    """
-    files = [run for run in runs if isinstance(run, RunFile)]
-    resources = resources_of_runs(run.url for run in files)
-    sizes = {run.url: file_size(run.url) if workers > 1 else 0 for run in files}
-    size = max(BYTES_PER_SOURCE, sum(sizes[run.url] for run in files) // (_PARTS_PER_WORKER * workers))
-    sources: list[RunSource] = []
-    for run in runs:
-        if isinstance(run, TableRun):
-            sources.append(run)
-            continue
-        parts = split_run(run.url, 1 + sizes[run.url] // size, system=run.system, encoding=run.encoding)
-        sources += [replace(part, resources=resources.get(run.url)) for part in parts]
-    return sources

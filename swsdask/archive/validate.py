@@ -18,7 +18,6 @@ from swsdask.execution.executor import Executor, SerialExecutor
 from swsdask.formats.discovery.corpus import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted
 from swsdask.formats.find import is_glob, matching, runs_in
-from swsdask.formats.pipes import Pipe
 from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import (
     ReferenceFiles,
@@ -32,7 +31,7 @@ from swsdask.formats.reference.queries import read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.tables import read_documents, read_occurrences, read_query_table
 from swsdask.formats.reference.trec import read_judgments
-from swsdask.formats.runs.read import RunPart, read_run
+from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.formats.runs.resources import find_resources, read_resources
 from swsdask.formats.sniff import RUNS, Format, sniff
 from swsdask.model.errors import InputError, Problem, Problems, counted
@@ -40,7 +39,7 @@ from swsdask.model.resources import Phase, Resources
 from swsdask.model.schemas import WORDS, RunPiece
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
-from swsdask.places.reading import is_folder
+from swsdask.places.reading import Pipe, is_folder
 
 MOST_PROBLEMS = 1_000_000
 _OF_TABLES = (Format.DOCUMENTS, Format.OCCURRENCES, Format.QUERY_TABLE)
@@ -279,7 +278,7 @@ class _AgainstReference:
 
     def __init__(self, file: str, known: _Known) -> None:
         self.codes, self.settings = known.codes, known.settings
-        self.order = FileOrder((RunPart(file),), known.codes, once=known.settings.compat == "mediaeval")
+        self.order = FileOrder((RunFile(file),), known.codes, once=known.settings.compat == "mediaeval")
         self.seen: dict[str, _Seen] = {}
 
     def read(self, problems: Problems) -> Iterator[RunPiece]:

@@ -19,7 +19,7 @@ from swsdask.archive.encode import Codes, Tally, encode
 from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, shares, spill
 from swsdask.archive.known_sources import KnownSources
 from swsdask.archive.lease import Lease, leased
-from swsdask.archive.memory import RunFile, read_reference, sources_of
+from swsdask.archive.memory import read_reference
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
@@ -31,17 +31,20 @@ from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.versions import BUCKETS, EvaluationManifest, Layout, buckets_of
 from swsdask.execution.executor import Executor, run_tasks
 from swsdask.formats.files import noted
-from swsdask.formats.in_memory import TableRun
-from swsdask.formats.pipes import Pipe
 from swsdask.formats.reference.files import ReferenceFiles
-from swsdask.formats.runs.read import RunPart
 from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted
 from swsdask.model.layers import Layers
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.shown_text import without_secrets
 from swsdask.model.trials import Detections
-from swsdask.places.reading import is_local, parted
+from swsdask.places.reading import Pipe, is_local, parted
+
+ROWS_PER_PART = 1_500_000
+"""How many rows of a file that is cut one task reads at least, about."""
+
+_PARTS_PER_WORKER = 4
+"""How many parts of all files each worker has, about: enough that none waits long for the last."""
 
 
 def begin(
@@ -110,7 +113,7 @@ def write_runs(
     executor: Executor | None = None,
     progress: Callable[[str], None] | None = None,
     known: KnownSources | None = None,
-    unread: Sequence[RunFile] = (),
+    unread: Sequence[RunSource] = (),
 ) -> StoredArchive:
     """Write the runs of some sources into an archive, made of `tables` if there is none; open it as it then is.
 
@@ -118,12 +121,13 @@ def write_runs(
     content is left as it is; another one of the same name is replaced only if `replace`. A new archive keeps the layers
     `keep` of the settings; one that is there must keep settings that are equal, or takes these if `change_settings`.
     `progress` is called with what has been done. `unread` are files that the archive knows, of which it has all runs;
-    what is read becomes `known` too.
+    what is read becomes `known` too. For several workers large files are read in parts.
 
     Raises `InputError` with everything that is wrong with the sources, and with unknown queries and documents where the
     settings call them an error; `ArchiveError` if the archive or the storage does not admit the change.
     """
     layout = layout or Layout()
+    sources = divided(sources, 1 if executor is None else executor.workers)
     storage.check_writable()
     with leased(storage) as lease:
         if executor is not None:
@@ -158,7 +162,7 @@ def write_runs(
             )
             runs = _checked(sources, read, settings, claims)
             for source, part in zip(sources, read, strict=True):
-                if isinstance(source, RunPart):
+                if not source.in_memory:
                     of_file = contents.setdefault((source.file, source.system), {})
                     of_file.update({system: runs[system].tally.content for system in part.runs})
             added = {system: run for system, run in runs.items() if change.is_new(system, run.tally.content)}
@@ -180,8 +184,20 @@ def write_runs(
     return StoredArchive(storage, manifest)
 
 
+def divided(sources: Sequence[RunSource], workers: int) -> list[RunSource]:
+    """The sources, in order, for several workers in parts that can be read at the same time.
+
+    A source is cut of which one worker would have to read much more than its share.
+    """
+    if workers < 2:
+        return list(sources)
+    rows = [source.rows_about for source in sources]
+    most = max(ROWS_PER_PART, sum(rows) // (_PARTS_PER_WORKER * workers))
+    return [part for source, own in zip(sources, rows, strict=True) for part in source.parts(1 + own // most)]
+
+
 def _claims(
-    unread: Sequence[RunFile], known: KnownSources | None, change: Change[EvaluationManifest, StoredRun]
+    unread: Sequence[RunSource], known: KnownSources | None, change: Change[EvaluationManifest, StoredRun]
 ) -> dict[str, list[RunSource]]:
     """The files that are not read, by system. Raises `ArchiveError` if the archive lost one of their runs meanwhile."""
     claims: dict[str, list[RunSource]] = {}
@@ -191,14 +207,14 @@ def _claims(
                 raise ArchiveError(
                     f"{change.storage.url}: {system!r} was changed by another writer meanwhile. Ingest again."
                 )
-            claims.setdefault(system, []).append(RunPart(run.url, run.system))
+            claims.setdefault(system, []).append(run)
     return claims
 
 
 def _inputs(sources: Sequence[RunSource]) -> Iterator[str]:
     """The files that workers are to read; of a folder in a store only one, for each is a request."""
     folders: set[str] = set()
-    for file in dict.fromkeys(source.file for source in sources if isinstance(source, RunPart)):
+    for file in dict.fromkeys(source.file for source in sources if not source.in_memory):
         folder = file if is_local(file) else parted(file)[0]
         if folder not in folders and not isinstance(file, Pipe):
             yield file
@@ -345,7 +361,7 @@ def _checked(
 def ingest(
     url: str,
     reference_files: ReferenceFiles | JudgedFiles | ReferenceTables | None,
-    runs: Sequence[RunFile | TableRun],
+    runs: Sequence[RunSource],
     settings: EvaluationSettings,
     *,
     replace: bool = False,
@@ -356,10 +372,11 @@ def ingest(
     storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
     known: KnownSources | None = None,
+    unread: Sequence[RunSource] = (),
 ) -> StoredArchive:
     """Write a reference and runs into the archive at a URL, made if there is none; see `archive.write.write_runs`.
 
-    Files that are `known` are not read.
+    A reference that is `known` is not read.
 
     Raises `InputError` with everything that is wrong with the files, `ArchiveError` if the archive or the storage does
     not admit the change. In either case the archive is as it was.
@@ -369,7 +386,7 @@ def ingest(
     return write_runs(
         storage,
         None if reference_files is None or is_known else read_reference(reference_files),
-        sources_of(runs if known is None else known.unknown(runs), 1 if executor is None else executor.workers),
+        runs,
         settings,
         replace=replace,
         keep=keep,
@@ -378,5 +395,5 @@ def ingest(
         executor=executor,
         progress=progress,
         known=known,
-        unread=[run for run in runs if isinstance(run, RunFile) and known is not None and known.systems(run)],
+        unread=unread,
     )

@@ -108,10 +108,10 @@ def convert(run: str, target: str, system: str | None, harmless: bool, queries: 
     With --queries, RUN is a transcript: the texts of the queries are found in its words by the default rules, and the
     score of a detection is the lowest of its words.
     """
-    from swsdask.formats.pipes import readable
     from swsdask.formats.runs.encoding import read_encoding
     from swsdask.formats.runs.write import convert
     from swsdask.model.errors import counted
+    from swsdask.places.reading import readable
 
     source, encoding = readable(run), read_encoding(**encoded.arguments())
     if queries is not None and encoding:
@@ -126,11 +126,11 @@ def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Pr
     from swsdask.archive.memory import search_transcript
     from swsdask.archive.protocols import FindRule
     from swsdask.formats.in_memory import TableRun
-    from swsdask.formats.pipes import readable
     from swsdask.formats.reference.queries import read_queries
     from swsdask.formats.values import system_of_file
     from swsdask.model.errors import Problems
     from swsdask.model.settings import EvaluationSettings
+    from swsdask.places.reading import readable
 
     problems = Problems()
     listed = read_queries(readable(queries), problems)

@@ -97,8 +97,8 @@ def given_runs(given: Sequence[str]) -> list[str] | dict[str, str]:
 
     Pipes are read. Raises `click.UsageError` where only some are named, or two by one name.
     """
-    from swsdask.formats.pipes import readable
     from swsdask.model.units import id_fault
+    from swsdask.places.reading import readable
 
     named: dict[str, str] = {}
     for each in given:

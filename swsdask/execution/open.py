@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
-from swsdask.model.settings import EngineSettings
+from swsdask.model.settings import EngineSettings, Settings
 
 SMALL = 2_000_000
 """Below so many rows, there is nothing to share out."""
@@ -50,6 +50,19 @@ def open_executor(
         shown = progress or Unseen()
         with place.connected(lambda what: shown.begin(what, 0)) as client, sent_options(client):
             yield DaskExecutor(client, settings.fan_in, place.timeout_s)
+
+
+@contextmanager
+def working(
+    settings: Settings, given: Executor | str | None, total_rows: int, progress: Progress | None
+) -> Iterator[Executor]:
+    """Provide the given executor, which stays open, or that of the settings, whose name may be `given` instead."""
+    if given is None or isinstance(given, str):
+        engine = settings.engine if given is None else settings.engine.model_copy(update={"executor": given})
+        with open_executor(engine, total_rows, progress) as executor:
+            yield executor
+    else:
+        yield given
 
 
 @contextmanager

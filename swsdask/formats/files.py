@@ -27,11 +27,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdask.formats.pipes import Pipe, open_local
 from swsdask.formats.runs.text import decoded_blocks, read_blocks, with_newlines
 from swsdask.formats.values import FormatError, shown
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError
-from swsdask.places.reading import file_system, is_local, storage_fault
+from swsdask.places.reading import Pipe, file_system, is_local, open_local, storage_fault
 
 _STEP = 1 << 16
 """Most bytes that one `read` gives, and so that are lost where compressed data break off."""

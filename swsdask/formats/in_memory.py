@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
 
 import pyarrow as pa
 
@@ -51,6 +51,16 @@ def is_table(value: object) -> TypeGuard[Table]:
     if isinstance(value, ArrowStream):
         return not _is_column(value)
     return isinstance(value, list) and bool(value) and all(map(_is_row, value))
+
+
+def are_scores(value: object) -> TypeGuard[Mapping[str, Mapping[str, float]]]:
+    """Whether a value is numbers by query and document, not tables by system."""
+    if not isinstance(value, Mapping):
+        return False
+    if not all(isinstance(scores, Mapping) and not is_table(scores) for scores in value.values()):
+        return False
+    found = [score for scores in value.values() for score in scores.values()]
+    return bool(found) and not any(isinstance(score, Mapping) for score in found)
 
 
 def _is_row(value: object) -> bool:
@@ -155,6 +165,17 @@ class TableRun:
     system: str | None = None
     encoding: Encoding | None = None
     judged: bool = False
+    in_memory: ClassVar[bool] = True
+
+    @property
+    def rows_about(self) -> int:
+        """How many rows there are."""
+        rows: int = self.table.num_rows
+        return rows
+
+    def parts(self, _: int, /) -> list[TableRun]:
+        """The whole table."""
+        return [self]
 
     def read(self, problems: Problems) -> Iterator[RunPiece]:
         """The rows, in pieces, each of one system."""

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from swsdask.model.schemas import RunHeader
 from swsdask.model.units import INFINITE, MAX_TICKS, TICKS_PER_SECOND, document_fault, document_id, id_fault, ticks
+from swsdask.places.reading import before_query
 
 BLANKS = " \t\r\n"
 DECISIONS = {"YES": 1, "NO": 0}
@@ -222,12 +223,6 @@ def _seconds(text: str, name: str) -> Decimal:
 _SYSTEM = "system_id"
 _LEAST, _MOST = "min_score", "max_score"
 _ENDINGS = re.compile(r"(\.(gz|zst|bz2|xz|zip|xml|kwslist|stdlist|tsv|csv|ctm|txt|jsonl|parquet))+$", re.IGNORECASE)
-
-
-def before_query(url: str) -> tuple[str, str]:
-    """A place before the query string of its URL, and that string with its question mark; a path has none."""
-    path, mark, query = url.partition("?") if "://" in url else (url, "", "")
-    return path, mark + query
 
 
 def system_of_file(url: str) -> str:

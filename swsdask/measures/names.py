@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
@@ -180,6 +180,11 @@ def _named(name: str, theirs: Mapping[str, str]) -> str | None:
         return None
     ours = theirs.get(name[: point.start()])
     return None if ours is None or not ours.endswith("@") else f"{ours}{point[1]}"
+
+
+def as_names(given: str | Iterable[str] | None) -> list[str] | None:
+    """Return one name or several as a list; None unchanged."""
+    return [given] if isinstance(given, str) else None if given is None else list(given)
 
 
 def family_name(measure: str) -> str:

@@ -10,7 +10,7 @@ A run is read in pieces of rows with dictionaries of their own; an archive repla
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -172,7 +172,7 @@ class RunPiece:
 
 
 class RunSource(Protocol):
-    """A file with runs, a part of one, or a table in memory. Picklable."""
+    """A file with runs, a part of one, or a table in memory: whatever rows of runs are read from. Picklable."""
 
     @property
     def file(self) -> str:
@@ -182,6 +182,20 @@ class RunSource(Protocol):
     @property
     def system(self) -> str | None:
         """The name of the system, where the user gave one; else the file says it."""
+        ...
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are in memory: no worker needs a file, and nothing says whether they changed."""
+        ...
+
+    @property
+    def rows_about(self) -> int:
+        """About how many rows there are, without reading them."""
+        ...
+
+    def parts(self, n_parts: int, /) -> Sequence[RunSource]:
+        """The source in at most so many parts that can be read at the same time, in order."""
         ...
 
     def read(self, problems: Problems) -> Iterator[RunPiece]:

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdask.api.arguments import Location
 from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import digest
@@ -28,6 +27,7 @@ from swsdask.model.errors import ArchiveError
 from swsdask.model.late_import import LateImport
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.nights import Record, Refused
+from swsdask.places.reading import Location
 
 if TYPE_CHECKING:
     import pandas as pd

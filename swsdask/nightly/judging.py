@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from swsdask.api.comparing import DEFAULT_MEASURES, sample_evaluation
 from swsdask.api.opening import Evaluation
+from swsdask.api.runs import given_runs
 from swsdask.api.scoring import score
 from swsdask.archive.run_table import StoredRun
 from swsdask.archive.store import StoredArchive, open_archive
@@ -113,7 +114,8 @@ def _tested(
     if not names:
         return None
     systems = list(dict.fromkeys(name for pair in pairs for name in pair))
-    _, samples, n_queries, _ = sample_evaluation(both, names, systems, asked.by, executor=workers(), progress=progress)
+    given = given_runs(systems, both.systems)
+    _, samples, n_queries, _ = sample_evaluation(both, names, given, asked.by, executor=workers(), progress=progress)
     return compare(samples, n_queries, systems, Resampling(), gates=gates, pairs=pairs, executor=workers())
 
 

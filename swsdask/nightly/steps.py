@@ -27,15 +27,15 @@ from swsdask.api.archives import ingest
 from swsdask.api.manifest import signatures_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
-from swsdask.api.runs import with_runs
+from swsdask.api.runs import given_runs, with_runs
 from swsdask.api.scoring import requested
 from swsdask.archive.known_sources import known_sources
-from swsdask.archive.memory import RunFile
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import open_executor
 from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.nights import NEW, REPLACED, SETTINGS, VERSION, Record, Refused
 from swsdask.model.settings import build_settings
@@ -179,7 +179,7 @@ def _unread(asked: NightlyEvaluation, news: Sequence[Arrived]) -> list[Arrived]:
         return list(news)
     files = {RunFile(each.url, each.system): each for each in news}
     known = known_sources(Storage(asked.archive), _opened(asked).settings.evaluation, Encoding())
-    return [files[file] for file in known.unknown([*files]) if isinstance(file, RunFile)]
+    return [files[file] for file in known.parted([*files])[0]]
 
 
 def _explicit(asked: NightlyEvaluation) -> dict[str, Any]:
@@ -267,7 +267,12 @@ def _refusals(asked: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused
     found = []
     for arrived in news:
         try:
-            with with_runs(reference, {arrived.system: arrived.url}, SerialExecutor(), None):
+            with with_runs(
+                reference.archive,
+                reference.settings.evaluation,
+                given_runs({arrived.system: arrived.url}),
+                SerialExecutor(),
+            ):
                 pass
         except InputError as error:
             problems = tuple(str(problem) for problem in error.problems[:SHOWN])

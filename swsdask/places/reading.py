@@ -1,4 +1,4 @@
-"""Files and folders at a path or a URL: reading, lists, stamps, and options of stores.
+"""Files and folders at a path or a URL: reading, lists, stamps, pipes, and options of stores.
 
 Only what lies at a URL needs fsspec, which is imported then.
 
@@ -11,6 +11,10 @@ before it was listed, for it may be changed again within the same tick of the cl
 difficulty. Nor does a weak ETag (`W/...`) say that the bytes are the same. Such files, and those of storages that tell
 neither, have a stamp that is never repeated; `settles_in` says for how long.
 
+Pipes may be given as files: named ones, `<(...)` of a shell, /dev/stdin. Readers open a file more than once. The bytes
+of a pipe are therefore copied once, when it is given, to a temporary file without a name, which no end of the process
+leaves behind.
+
 Options of stores, such as an endpoint or credentials, are in fsspec's own configuration, so that one place holds them
 all. fsspec reads it from the environment (`FSSPEC_S3_ENDPOINT_URL=...`, or `FSSPEC_S3` with all as JSON) and from files
 in `~/.config/fsspec`; in Python it is `fsspec.config.conf["s3"]`. Client libraries read their own environment besides,
@@ -22,16 +26,18 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import IO, Any, Self
 
 from swsdask.model.errors import InputError, Problem, SettingsError
 from swsdask.model.shown_text import remember, without_secrets
 
-Place = str | os.PathLike[str]
+Location = str | os.PathLike[str]
 """A path or a URL."""
 
 _LOCAL = "file://"
@@ -42,7 +48,7 @@ def is_local(place: str) -> bool:
     return "://" not in place
 
 
-def local_path(place: Place) -> str | None:
+def local_path(place: Location) -> str | None:
     """The path that it is, or that its URL names; None for another URL."""
     path = os.fspath(place)
     return path.removeprefix(_LOCAL) if is_local(path.removeprefix(_LOCAL)) else None
@@ -57,13 +63,13 @@ def file_system(url: str, **options: Any) -> tuple[Any, str]:
     return filesystem, path
 
 
-def joined(folder: Place, name: str) -> str:
+def joined(folder: Location, name: str) -> str:
     """The place of a name in a folder."""
     path = os.fspath(folder)
     return os.path.join(path, name) if is_local(path) else f"{path.rstrip('/')}/{name}"
 
 
-def parted(place: Place) -> tuple[str, str]:
+def parted(place: Location) -> tuple[str, str]:
     """The folder and the name of a place; the folder of a bare name is empty."""
     path = os.fspath(place)
     if is_local(path):
@@ -72,7 +78,13 @@ def parted(place: Place) -> tuple[str, str]:
     return folder, name
 
 
-def is_folder(place: Place) -> bool:
+def before_query(url: str) -> tuple[str, str]:
+    """A place before the query string of its URL, and that string with its question mark; a path has none."""
+    path, mark, query = url.partition("?") if "://" in url else (url, "", "")
+    return path, mark + query
+
+
+def is_folder(place: Location) -> bool:
     """Whether there is a folder; what a storage raises is explained as an `InputError`."""
     path = os.fspath(place)
     try:
@@ -84,7 +96,7 @@ def is_folder(place: Place) -> bool:
         raise storage_fault(path, error) from None
 
 
-def is_file(place: Place) -> bool:
+def is_file(place: Location) -> bool:
     """Whether there is a file; what a storage raises is explained as an `InputError`."""
     path = os.fspath(place)
     try:
@@ -100,7 +112,7 @@ SMALL = 1 << 20
 """The most bytes of a file of settings."""
 
 
-def read_small(place: Place) -> bytes:
+def read_small(place: Location) -> bytes:
     """The bytes of a file, or a pipe, of at most `SMALL` bytes; more are an `InputError`. Raises as `read_whole`."""
     path = os.fspath(place)
     if is_local(path):
@@ -114,7 +126,7 @@ def read_small(place: Place) -> bytes:
     return content
 
 
-def read_whole(place: Place) -> bytes:
+def read_whole(place: Location) -> bytes:
     """The bytes of a regular file.
 
     Raises `FileNotFoundError`, and `OSError` or `InputError` for what else is wrong. A pipe is not waited for, and a
@@ -140,6 +152,89 @@ def read_whole(place: Place) -> bytes:
 def without_waiting(path: str, flags: int) -> int:
     """A pipe without a writer would keep a blocking open waiting for ever."""
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+class Pipe(str):
+    """The path of a pipe, as given, and the copy of its bytes, which lives as long as this object.
+
+    Picklable: other processes of the machine read the same copy.
+    """
+
+    copy: str
+    """Where the copy is opened."""
+
+    same: tuple[int, int, int]
+    """Device, inode and size of the copy: on another machine its place may be that of another file."""
+
+    _held: int | None
+    """The descriptor that keeps the copy, in the process that made it."""
+
+    def __new__(cls, path: str, copy: str, same: tuple[int, int, int], held: int | None = None) -> Self:
+        """See the class."""
+        pipe = super().__new__(cls, path)
+        pipe.copy, pipe.same, pipe._held = copy, same, held
+        return pipe
+
+    def __del__(self) -> None:
+        if self._held is not None:
+            os.close(self._held)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pipe, (str(self), self.copy, self.same)
+
+
+def readable(place: Location) -> str:
+    """A path or URL as text; a pipe is read to its end. Raises `InputError` if that fails."""
+    path = os.fspath(place)
+    if isinstance(path, Pipe) or "://" in path or not _is_pipe(path):
+        return path
+    held, name = tempfile.mkstemp(prefix="swsdask-")
+    try:
+        os.unlink(name)
+        with open(path, "rb", buffering=0) as pipe, open(held, "wb", buffering=0, closefd=False) as copy:
+            shutil.copyfileobj(pipe, copy, 1 << 20)
+    except BaseException as error:
+        os.close(held)
+        if not isinstance(error, OSError):
+            raise
+        found = f"{type(error).__name__}: {error}"
+        raise InputError(Problem(path, None, "a pipe that can be read", found, "Write it to a file.")) from None
+    return Pipe(path, f"/proc/{os.getpid()}/fd/{held}", _identity(held), held)
+
+
+def locations(given: Location | Iterable[Location]) -> list[str]:
+    """Return one place or several as strings; read pipes."""
+    return [readable(given)] if isinstance(given, str | os.PathLike) else [readable(place) for place in given]
+
+
+def open_local(path: str) -> IO[bytes]:
+    """Open a regular file, or the copy of a pipe, without a buffer.
+
+    Raises `InputError` for a pipe or a device that was not given by name, and `OSError` as `open` does.
+    """
+    where = path.copy if isinstance(path, Pipe) else path
+    file = open(where, "rb", buffering=0, opener=without_waiting)  # noqa: SIM115
+    of_another = isinstance(path, Pipe) and _identity(file.fileno()) != path.same
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and not of_another:
+        return file
+    file.close()
+    if isinstance(path, Pipe):
+        remedy = "Write it to a file that every worker can read."
+        raise InputError(Problem(path, None, "a pipe whose copy is on this machine", "another file there", remedy))
+    remedy = "Name a file, or a pipe by itself rather than by a glob."
+    raise InputError(Problem(path, None, "a regular file", "a device or a pipe", remedy))
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _identity(descriptor: int) -> tuple[int, int, int]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino, found.st_size
 
 
 def storage_fault(url: str, error: Exception) -> InputError:

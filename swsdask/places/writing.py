@@ -28,7 +28,7 @@ from typing import IO, Any
 import xxhash
 
 from swsdask.model.errors import InputError, Problem
-from swsdask.places.reading import Place, file_system, local_path, parted, storage_fault
+from swsdask.places.reading import Location, file_system, local_path, parted, storage_fault
 
 MANIFEST = "manifest.json"
 """The file of a set of results that is moved last. Its entry `files` holds the fingerprints of the others."""
@@ -42,7 +42,7 @@ _READ_ONLY = ("http", "https")
 
 
 @contextmanager
-def replacing(place: Place) -> Iterator[IO[bytes]]:
+def replacing(place: Location) -> Iterator[IO[bytes]]:
     """Open a file for writing that replaces the one at a place when the context ends without an error.
 
     Parameters
@@ -66,7 +66,7 @@ def replacing(place: Place) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def together(folder: Place) -> Iterator[Path]:
+def together(folder: Location) -> Iterator[Path]:
     """Give a local folder whose files are moved into `folder`, or sent there, when the context ends without an error.
 
     Parameters
@@ -107,7 +107,7 @@ def together(folder: Place) -> Iterator[Path]:
             os.close(lock)
 
 
-def check_writable(folder: Place) -> None:
+def check_writable(folder: Location) -> None:
     """Raise for a place that cannot be written, before the work begins; of a store by writing a file and removing it.
 
     Raises

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from swsdask.model.results import GapStudy
-from swsdask.places.reading import Place
+from swsdask.places.reading import Location
 from swsdask.places.writing import together
 from swsdask.render.pages import environment, style
 from swsdask.render.records import as_json
@@ -82,7 +82,7 @@ def print_study(study: GapStudy, console: Console | None = None) -> None:
     console.print(table)
 
 
-def write_study(study: GapStudy, directory: Place, signature: str) -> list[str]:
+def write_study(study: GapStudy, directory: Location, signature: str) -> list[str]:
     """Write `gap.html`, `gap.json` (the table of functions) and `gap.parquet` (rows of `TAU`); their names.
 
     Equal studies give equal bytes. Raises `OSError` if the directory cannot be written.

@@ -23,7 +23,7 @@ from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.settings import matching_presets
 from swsdask.model.tables import rows_with
-from swsdask.places.reading import Place
+from swsdask.places.reading import Location
 from swsdask.places.writing import replacing
 from swsdask.render.calibration import KINDS, calibration
 from swsdask.render.comparison import differences, interval_text, tied_with_best
@@ -49,7 +49,7 @@ def _along(value: float) -> float:
     return round(_BAR_WIDTH * min(1.0, max(0.0, value)), 1)
 
 
-def write_report(result: Result, place: Place, correlations: Sequence[RankCorrelation] = ()) -> None:
+def write_report(result: Result, place: Location, correlations: Sequence[RankCorrelation] = ()) -> None:
     """Write the report of a result as one HTML file; see `page`. Raises `OSError` if it cannot be written."""
     with replacing(place) as file:
         file.write(page(result, correlations).encode())

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from swsdask.model.comparison import CoverageStudy
 from swsdask.model.measures import describe
-from swsdask.places.reading import Place
+from swsdask.places.reading import Location
 from swsdask.places.writing import together
 from swsdask.render.pages import environment, style
 from swsdask.render.records import as_json
@@ -56,7 +56,7 @@ def study_json(study: CoverageStudy, signature: str) -> str:
     return as_json(made, indent=2) + "\n"
 
 
-def write_study(study: CoverageStudy, directory: Place, signature: str) -> list[str]:
+def write_study(study: CoverageStudy, directory: Location, signature: str) -> list[str]:
     """Write `compare.html` and `compare.json`; their names. Equal studies give equal bytes.
 
     Raises `OSError` if the directory cannot be written.

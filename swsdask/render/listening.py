@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.listening import Errors
-from swsdask.places.reading import Place
+from swsdask.places.reading import Location
 from swsdask.places.writing import together
 from swsdask.render.records import tables_as
 
@@ -57,7 +57,7 @@ def errors_as(form: str, found: Errors) -> str:
     return tables_as(form, found.tables, "queries")
 
 
-def write_errors(found: Errors, directory: Place) -> list[str]:
+def write_errors(found: Errors, directory: Location) -> list[str]:
     """Write `queries.parquet`, `events.parquet` and the files to listen by; what they are.
 
     Equal errors give equal bytes. Raises `OSError` where the directory cannot be written.

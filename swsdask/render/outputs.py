@@ -19,7 +19,7 @@ from swsdask.model.errors import InputError, Problem, SettingsError
 from swsdask.model.leaderboard import board
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result
 from swsdask.model.tables import NAMES, coded
-from swsdask.places.reading import Place, is_file, joined, read_whole
+from swsdask.places.reading import Location, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
 from swsdask.render.html import page
@@ -56,7 +56,7 @@ def written_by_default(result: Result) -> tuple[str, ...]:
 
 def write_outputs(
     result: Result,
-    directory: Place,
+    directory: Location,
     correlations: Sequence[RankCorrelation] = (),
     official: Official | None = None,
     outputs: Collection[str] | None = None,
@@ -108,7 +108,7 @@ def write_outputs(
         return [*written, *others]
 
 
-def read_outputs(directory: Place) -> Result:
+def read_outputs(directory: Location) -> Result:
     """Read the result that `write_outputs` wrote.
 
     Parameters
@@ -148,7 +148,7 @@ def read_outputs(directory: Place) -> Result:
 
 
 @contextmanager
-def _listed(directory: Place, file: str, files: Mapping[str, Any]) -> Iterator[bytes]:
+def _listed(directory: Location, file: str, files: Mapping[str, Any]) -> Iterator[bytes]:
     """The content of a file that the manifest lists. Raises `InputError` for another, and if it cannot be read."""
     place = joined(directory, file)
     if file not in files:
@@ -162,12 +162,12 @@ def _listed(directory: Place, file: str, files: Mapping[str, Any]) -> Iterator[b
         raise _not_a_result(place, error) from None
 
 
-def is_result(directory: Place) -> bool:
+def is_result(directory: Location) -> bool:
     """Whether a place is a directory that `write_outputs` wrote."""
     return is_file(joined(directory, "scores.parquet"))
 
 
-def renew_report(directory: Place, result: Result, correlations: Sequence[RankCorrelation] = ()) -> list[str]:
+def renew_report(directory: Location, result: Result, correlations: Sequence[RankCorrelation] = ()) -> list[str]:
     """Write `report.html` of a result anew, and the files of its comparison, where it was read from; their names.
 
     Raises
@@ -189,7 +189,7 @@ def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
     (directory / MANIFEST).write_text(as_json(manifest, indent=2) + "\n", encoding="utf-8")
 
 
-def _read_manifest(directory: Place) -> dict[str, Any]:
+def _read_manifest(directory: Location) -> dict[str, Any]:
     place = joined(directory, MANIFEST)
     try:
         manifest = json.loads(read_whole(place))

@@ -17,7 +17,7 @@ from swsdask.model.errors import counted
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import distinct_headings, written
 from swsdask.model.results import RankCorrelation
-from swsdask.places.reading import Place
+from swsdask.places.reading import Location
 from swsdask.places.writing import together
 from swsdask.render.pages import environment, style
 from swsdask.render.tables import mark
@@ -66,7 +66,7 @@ def print_rank_correlation(found: RankCorrelation, scores: Board, console: Conso
 WHAT_IS_WHERE = "Below the diagonal: Kendall's tau-b. Above: tau_AP, the mean of both directions."
 
 
-def write_rank_correlation(found: RankCorrelation, scores: Board, directory: Place, signature: str) -> None:
+def write_rank_correlation(found: RankCorrelation, scores: Board, directory: Location, signature: str) -> None:
     """Write `rank_correlation.parquet` (rows of `RANK_CORRELATION`) and `rank_correlation.html`, one page.
 
     Equal comparisons give equal bytes. Raises `OSError` if the directory cannot be written.

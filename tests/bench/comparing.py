@@ -15,6 +15,7 @@ from scipy import stats
 
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
+from swsdask.api.runs import given_runs
 from swsdask.comparison.compare import compare
 from swsdask.measures.resampling.rankings import PooledPrecision
 from swsdask.measures.resampling.thresholds import BestThreshold
@@ -53,7 +54,9 @@ def rows(data: Data) -> Iterator[Row]:
 
 def ours_of(url: str, measures: list[str]) -> Callable[[], None]:
     """Intervals, and the tests of every pair."""
-    result, samples, n_queries, _ = sample_evaluation(sws.open(url), measures)
+    evaluation = sws.open(url)
+    given = given_runs(None, evaluation.systems)
+    result, samples, n_queries, _ = sample_evaluation(evaluation, measures, given)
     systems = result.table["system"].unique().to_pylist()
 
     def work() -> None:
@@ -64,7 +67,9 @@ def ours_of(url: str, measures: list[str]) -> Callable[[], None]:
 
 def theirs_of(url: str, measures: list[str]) -> Callable[[], None]:
     """Intervals alone."""
-    _, samples, n_queries, _ = sample_evaluation(sws.open(url), measures)
+    evaluation = sws.open(url)
+    given = given_runs(None, evaluation.systems)
+    _, samples, n_queries, _ = sample_evaluation(evaluation, measures, given)
     systems = [sample for by_system in samples["all"].values() for sample in by_system.values()]
     statistics = [_statistic(each.sample if isinstance(each, Among) else each) for each in systems]
     queries = (np.arange(n_queries["all"]),)

@@ -23,6 +23,7 @@ from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS, RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections, ScoreRange
+from tests.archives import Made
 from tests.bench.cost import Cost, cost
 from tests.detections import DetectionBlocks, detections
 
@@ -48,7 +49,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class SimulatedRun:
+class SimulatedRun(Made):
     """A source of the detections of one system."""
 
     shape: Shape

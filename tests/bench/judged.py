@@ -18,6 +18,7 @@ from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunHeader
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import I64
 from swsdask.model.units import TICKS_PER_SECOND
+from tests.archives import Made
 from tests.bench.cost import cost
 from tests.bench.data import SEED, Archived
 
@@ -52,7 +53,7 @@ class Collection:
 
 
 @dataclass(frozen=True)
-class JudgedRun:
+class JudgedRun(Made):
     """A source of the scores of one system."""
 
     collection: Collection

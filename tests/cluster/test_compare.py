@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import swsdask as sws
+from swsdask.api.runs import given_runs
 from swsdask.api.scoring import score_observed
 from swsdask.comparison.compare import compare
 from swsdask.execution.dask import DaskExecutor
@@ -77,8 +78,9 @@ def test_workers_observe_systems(
     write(simulate(11, hours=0.2, n_queries=8, systems=SYSTEMS[:3]), tmp_path)
     taken = []
     for where in (executor, "serial"):
+        given = given_runs(tmp_path / "runs")
         _, observed = score_observed(
-            sws.open(tmp_path), ["n_target"], str(tmp_path / "runs"), (), executor=where, observer=NotedSystems()
+            sws.open(tmp_path), ["n_target"], given, (), executor=where, observer=NotedSystems()
         )
         taken.append(observed)
     there, here = taken

@@ -13,10 +13,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import swsdask as sws
-from swsdask.archive.memory import RunFile
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest
 from swsdask.formats.reference.files import find_reference
+from swsdask.formats.runs.read import RunFile
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from tests.conftest import examples
 from tests.document_trials import Literal, World

@@ -15,7 +15,7 @@ from lxml import etree
 
 from swsdask.formats.runs import builder
 from swsdask.formats.runs import read as run_parts
-from swsdask.formats.runs.read import read_run, split_run
+from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.formats.runs.text import read_blocks, utf8_blocks
 from swsdask.formats.runs.xml import read_xml_run, xml_window
 from swsdask.kernels.xml import ODD
@@ -327,7 +327,7 @@ def test_parts_one_after_the_other_are_the_whole(content: bytes, n_parts: int) -
     whole, problems = Problems(), Problems()
     expected = list(read_run(file, whole))
     with patch.object(run_parts, "BLOCK", 256):
-        parts = split_run(file, n_parts)
+        parts = RunFile(file).parts(n_parts)
         found = [piece for part in parts for piece in part.read(problems, rows_per_piece=3)]
     assert 1 <= len(parts) <= n_parts
     if not whole:

@@ -70,7 +70,7 @@ def test_the_temporary_archive_is_removed_after_workers_that_still_write(
         (folder / "late").write_text("rows")
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("swsdask.api.runs.open_executor", slow_to_end)
+    monkeypatch.setattr("swsdask.execution.open.open_executor", slow_to_end)
     assert sws.score(files.reference, "stwv", runs=files.run).table.num_rows
     sws.calibrate(files.reference, files.run)
     assert not list(tmp_path.glob("swsdask-temporary-*"))

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import swsdask as sws
-from swsdask.archive.memory import RunFile, read_into_memory, read_reference, sources_of
+from swsdask.archive.memory import read_into_memory, read_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest, write_runs
 from swsdask.formats.reference.files import find_reference
+from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import Pieces, Row, excerpt, piece, queries, tables, words
@@ -105,12 +106,12 @@ def test_a_trial_that_is_there_twice_is_told_with_its_line(tmp_path: Path, place
     path = world.write(tmp_path)
     reference = find_reference(str(tmp_path))
     with pytest.raises(InputError) as caught:
-        read_into_memory(read_reference(reference), sources_of([RunFile(str(path))]), MEDIAEVAL)
+        read_into_memory(read_reference(reference), [RunFile(str(path))], MEDIAEVAL)
     with pytest.raises(InputError) as ingesting:
         ingest(str(tmp_path / "archive"), reference, [RunFile(str(path))], MEDIAEVAL)
     for error in (caught.value, ingesting.value):
         (problem,) = error.problems
         assert (problem.file, problem.line) == (str(path), line)
         assert "query q in document a" in problem.found
-    ordinary = read_into_memory(read_reference(reference), sources_of([RunFile(str(path))]), ORDINARY)
+    ordinary = read_into_memory(read_reference(reference), [RunFile(str(path))], ORDINARY)
     assert ordinary.runs[0].rows == 5

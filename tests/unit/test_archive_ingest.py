@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.archive import memory as reading
 from swsdask.archive import write as writing
-from swsdask.archive.memory import ReferenceFiles, RunFile, read_into_memory, read_reference, sources_of
+from swsdask.archive.memory import ReferenceFiles, read_into_memory, read_reference
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import is_archive, open_archive
-from swsdask.archive.write import ingest
+from swsdask.archive.write import divided, ingest
 from swsdask.execution.executor import ThreadExecutor
+from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import InputError
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import as_rows
@@ -60,7 +60,7 @@ def test_files_become_an_archive(reference: ReferenceFiles, tmp_path: Path) -> N
     files = [RunFile(run), RunFile(run, "renamed")]
     url = str(tmp_path / "archive")
     stored = ingest(url, reference, files, SETTINGS)
-    memory = read_into_memory(read_reference(reference), sources_of(files), SETTINGS)
+    memory = read_into_memory(read_reference(reference), files, SETTINGS)
     assert stored.runs == memory.runs
     assert stored.inputs == memory.inputs
     assert [(run.system, run.rows, run.outside, run.unknown_documents) for run in stored.runs] == [
@@ -83,8 +83,8 @@ def test_decisions_in_some_parts_of_a_file_only(
     run.write_text("\n".join(lines))
     found = {}
     for parts in (1, 2):
-        monkeypatch.setattr(reading, "BYTES_PER_SOURCE", run.stat().st_size // parts + 1)
-        assert len(sources_of([RunFile(str(run))], 2)) == parts
+        monkeypatch.setattr(writing, "ROWS_PER_PART", RunFile(str(run)).rows_about // parts + 1)
+        assert len(divided([RunFile(str(run))], 2)) == parts
         with closing(ThreadExecutor(2)) as two, pytest.raises(InputError) as caught:
             ingest(str(tmp_path / "archive"), reference, [RunFile(str(run))], SETTINGS, executor=two)
         (problem,) = caught.value.problems
@@ -108,12 +108,12 @@ def test_a_large_file_is_read_in_parts(
         f'<kwlist ecf_filename="e" version="1" language="x" encoding="UTF-8" compareNormalize="">{queries}</kwlist>'
     )
     run = kwslist(tmp_path / "big.xml", {f"Q{n}": [("d0", (n * 400 + i) / 512) for i in range(400)] for n in range(40)})
-    monkeypatch.setattr(reading, "BYTES_PER_SOURCE", Path(run).stat().st_size // 3)
-    assert len(sources_of([RunFile(run)], 2)) > 1
+    monkeypatch.setattr(writing, "ROWS_PER_PART", RunFile(run).rows_about // 3)
+    assert len(divided([RunFile(run)], 2)) > 1
     with closing(ThreadExecutor(2)) as two:
         parts = ingest(str(tmp_path / "parts"), reference, [RunFile(run)], SETTINGS, executor=two)
     monkeypatch.undo()
-    assert len(sources_of([RunFile(run)], 2)) == 1
+    assert len(divided([RunFile(run)], 2)) == 1
     whole = ingest(str(tmp_path / "whole"), reference, [RunFile(run)], SETTINGS)
     assert parts.runs == whole.runs
     assert whole.runs[0].rows == 16000
@@ -127,9 +127,9 @@ def test_a_large_file_is_read_in_parts(
 def test_files_are_cut_where_workers_would_have_unlike_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One worker, and many files of one size, need no part of a file."""
     run = kwslist(tmp_path / "a.xml", {f"Q{n}": [("d0", i / 512) for i in range(4000)] for n in range(9)})
-    monkeypatch.setattr(reading, "BYTES_PER_SOURCE", 1 << 20)
-    assert [len(sources_of([RunFile(run)], workers)) for workers in (1, 2)] == [1, 4]
-    assert len(sources_of([RunFile(run, str(n)) for n in range(9)], 2)) == 9
+    monkeypatch.setattr(writing, "ROWS_PER_PART", 10_000)
+    assert [len(divided([RunFile(run)], workers)) for workers in (1, 2)] == [1, 4]
+    assert len(divided([RunFile(run, str(n)) for n in range(9)], 2)) == 9
 
 
 def test_small_runs_are_written_by_the_task_that_reads_them(

@@ -298,6 +298,8 @@ def test_progress_tells_what_was_done(url: str) -> None:
 class Backwards:
     """An executor that takes the items from the last to the first."""
 
+    workers = 1
+
     def share(self, value: Any) -> Any:
         return pickle.dumps(value)
 

@@ -17,6 +17,7 @@ from scipy import stats
 
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
+from swsdask.api.runs import given_runs
 from swsdask.comparison.averages import needed_for, query_numbers
 from swsdask.comparison.compare import compare
 from swsdask.comparison.significance import (
@@ -94,7 +95,7 @@ def test_a_replicate_has_the_numbers_of_scoring_it(
     every = [name for name in EVERY if name not in UNDEFINED.get(chosen.get("compat", "none"), ())]
     asked = {"evaluation": {"operating_point": {"beta": 20.0}, **chosen}}
     evaluation = sws.open(files, settings=asked)
-    result, by_condition, *_ = sample_evaluation(evaluation, every, str(files / "runs"))
+    result, by_condition, *_ = sample_evaluation(evaluation, every, given_runs(files / "runs"))
     samples = by_condition["all"]
     assert set(samples) == set(every)
     queries = query_numbers(result, "all", ["n_target"]).queries
@@ -129,7 +130,7 @@ def test_otwv_of_a_replicate_under_compat_kwseval_has_the_highest_score_of_the_q
             )
         path.write_text("<detected_kwlist ".join([head, *lists]))
     runs = str(tmp_path / "files" / "runs")
-    result, by_condition, *_ = sample_evaluation(evaluation, ["otwv", "loss_within_query"], runs)
+    result, by_condition, *_ = sample_evaluation(evaluation, ["otwv", "loss_within_query"], given_runs(runs))
     queries = query_numbers(result, "all", ["n_target"]).queries
     weights = bootstrap_weights(4, 8, len(queries))
     highest = set()
@@ -173,7 +174,9 @@ def test_a_replicate_of_documents_has_the_numbers_of_scoring_it(
     asked = {"evaluation": {"operating_point": {"beta": 20.0}, **chosen}}
     evaluation, runs = sws.open(files, settings=asked), [str(path) for path in sorted((files / "runs").iterdir())]
     runs = runs[:1] if by.startswith("query") else runs  # queries that are nowhere differ from run to run
-    result, by_condition, _, n_documents = sample_evaluation(evaluation, every, runs, by.split(), documents=True)
+    result, by_condition, _, n_documents = sample_evaluation(
+        evaluation, every, given_runs(runs), by.split(), documents=True
+    )
     condition = by.replace("_pattern:", "~") or "all"
     samples = by_condition[condition]
     assert set(samples) == set(every)
@@ -211,7 +214,7 @@ def test_randomization_comes_near_to_scipys_on_numbers_by_query(files: Path) -> 
     """Here all exchanges are tried, as few queries differ; scipy draws some."""
     measures = {"atwv": "atwv", "map": "ap", "stwv": "stwv"}
     result, by_condition, n_queries, _ = sample_evaluation(
-        sws.open(files, settings=SETTINGS), list(measures), str(files / "runs")
+        sws.open(files, settings=SETTINGS), list(measures), given_runs(files / "runs")
     )
     systems = result.table["system"].unique().to_pylist()
     found = compare(by_condition, n_queries, systems, Resampling(), pair=(systems[0], systems[-1]))
@@ -233,7 +236,7 @@ def test_randomization_comes_near_to_scipys_on_numbers_by_query(files: Path) -> 
 def test_intervals_are_those_of_scipy_on_numbers_by_query(files: Path) -> None:
     measures = {"atwv": "atwv", "map": "ap", "stwv": "stwv"}
     result, by_condition, n_queries, _ = sample_evaluation(
-        sws.open(files, settings=SETTINGS), list(measures), str(files / "runs")
+        sws.open(files, settings=SETTINGS), list(measures), given_runs(files / "runs")
     )
     weights, left_out = bootstrap_weights(0, 300, n_queries["all"]), left_out_weights(n_queries["all"])
     for measure, by_query in measures.items():
@@ -254,7 +257,7 @@ def test_intervals_are_those_of_scipy_on_numbers_by_query(files: Path) -> None:
 def test_wilcoxon_is_that_of_scipy_on_numbers_by_query(files: Path) -> None:
     measures = {"atwv": "atwv", "map": "ap", "stwv": "stwv"}
     evaluation, runs = sws.open(files, settings=SETTINGS), str(files / "runs")
-    result, *_ = sample_evaluation(evaluation, list(measures), runs)
+    result, *_ = sample_evaluation(evaluation, list(measures), given_runs(runs))
     found = sws.compare(evaluation, list(measures), runs=runs, replicates=20)
     for measure, by_query in measures.items():
         columns = query_numbers(result, "all", [by_query]).columns
@@ -372,9 +375,9 @@ def test_a_pair_whose_queries_differ_is_compared_over_those_of_both(files: Path,
     evaluation, measures = sws.open(files, settings=SETTINGS), [name for name in EVERY if name != "mgap"]
     own = [set(re.findall('kwid="([^"]*)" [^>]*oov_count="1"', run.read_text())) for run in said]
     pattern = f"^({'|'.join(sorted(own[0] & own[1]))})$"
-    runs = [str(run) for run in said]
-    result, samples, n_queries, _ = sample_evaluation(evaluation, measures, runs, ["oov_count"])
-    _, expected, n_both, _ = sample_evaluation(evaluation, measures, runs, [f"query_pattern:{pattern}"])
+    runs, given = [str(run) for run in said], given_runs(said)
+    result, samples, n_queries, _ = sample_evaluation(evaluation, measures, given, ["oov_count"])
+    _, expected, n_both, _ = sample_evaluation(evaluation, measures, given, [f"query_pattern:{pattern}"])
     queries = query_numbers(result, "oov_count=1", ["n_target"]).queries
     both = np.isin(queries, sorted(own[0] & own[1]))
     weights = bootstrap_weights(1, 5, n_queries["oov_count=1"])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from swsdask.formats.files import file_size, open_bytes
-from swsdask.formats.pipes import Pipe, readable
 from swsdask.model.errors import InputError
+from swsdask.places.reading import Pipe, readable
 
 TEXT = b"one line\nand another\n" * 10_000
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from swsdask.formats.runs import read as run_parts
-from swsdask.formats.runs.read import RunPart, read_run, split_run
+from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.model.errors import Problems
 
 ROW = '<kw file="d{0}" channel="1" tbeg="{0}.5" dur="0.25" score="-{0}.5" decision="YES"/>\n'
@@ -46,7 +46,7 @@ def write_table(tmp_path: Path, body: str) -> str:
 
 def test_parts_are_about_even_and_picklable(tmp_path: Path) -> None:
     file = write(tmp_path, lists())
-    parts = pickle.loads(pickle.dumps(split_run(file, 4)))
+    parts = pickle.loads(pickle.dumps(RunFile(file).parts(4)))
     problems = Problems()
     pieces = [piece for part in parts for piece in part.read(problems)]
     assert not problems
@@ -61,7 +61,7 @@ def test_parts_are_about_even_and_picklable(tmp_path: Path) -> None:
 
 def test_problems_have_their_line_in_the_whole_file(tmp_path: Path) -> None:
     body = lists().replace('score="-177.5"', 'score="high"')
-    parts = split_run(write(tmp_path, body), 3)
+    parts = RunFile(write(tmp_path, body)).parts(3)
     problems = Problems()
     assert sum(len(piece) for part in parts for piece in part.read(problems)) == 199
     line = 3 + body[: body.index('score="high"')].count("\n")
@@ -72,7 +72,7 @@ def test_problems_have_their_line_in_the_whole_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", ["", "\n", "\n\n\n"])
 def test_parts_of_a_table_one_after_the_other_are_the_whole(tmp_path: Path, n_parts: int, end: str) -> None:
     file = write_table(tmp_path, table().rstrip("\n") + end)
-    parts = pickle.loads(pickle.dumps(split_run(file, n_parts)))
+    parts = pickle.loads(pickle.dumps(RunFile(file).parts(n_parts)))
     problems = Problems()
     found = [piece for part in parts for piece in part.read(problems)]
     expected = list(read_run(file, problems))
@@ -104,7 +104,7 @@ def test_parts_of_a_table_one_after_the_other_are_the_whole(tmp_path: Path, n_pa
 def test_problems_of_a_table_have_their_line_in_the_whole_file(tmp_path: Path) -> None:
     body = table().replace("-377.5", "high")
     problems = Problems()
-    parts = split_run(write_table(tmp_path, body), 3)
+    parts = RunFile(write_table(tmp_path, body)).parts(3)
     assert sum(len(piece) for part in parts for piece in part.read(problems)) == 399
     assert [(problem.line, problem.found) for problem in problems] == [(379, "'high'")]
 
@@ -112,7 +112,7 @@ def test_problems_of_a_table_have_their_line_in_the_whole_file(tmp_path: Path) -
 def test_an_end_tag_in_a_comment_is_no_end(tmp_path: Path) -> None:
     comment = "<!-- " + "</detected_kwlist> > " * 30 + "-->"
     file = write(tmp_path, lists(20, f"{comment}<?no </detected_kwlist> ?><!---->"))
-    parts, problems = split_run(file, 5), Problems()
+    parts, problems = RunFile(file).parts(5), Problems()
     rows = [len(piece) for part in parts for piece in part.read(problems)]
     assert not problems
     assert len(parts) == 5
@@ -122,7 +122,7 @@ def test_an_end_tag_in_a_comment_is_no_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n_parts", [1, 0])
 def test_one_part_is_the_file(tmp_path: Path, n_parts: int) -> None:
     file = write(tmp_path, lists())
-    assert split_run(file, n_parts, system="x") == [RunPart(file, "x")]
+    assert RunFile(file, "x").parts(n_parts) == [RunFile(file, "x")]
 
 
 def test_what_is_not_divided(tmp_path: Path) -> None:
@@ -137,19 +137,19 @@ def test_what_is_not_divided(tmp_path: Path) -> None:
         str(tmp_path),
     ]
     for file in files:
-        assert split_run(file, 3) == [RunPart(file)]
+        assert RunFile(file).parts(3) == [RunFile(file)]
     named = write_table(tmp_path, table())
-    assert split_run(named, 3, system="x") == [RunPart(named, "x")]
+    assert RunFile(named, "x").parts(3) == [RunFile(named, "x")]
     Path(named).write_text(Path(named).read_text().replace("\n", "\r"))
-    assert split_run(named, 3) == [RunPart(named)]
+    assert RunFile(named).parts(3) == [RunFile(named)]
     latin = write(tmp_path, lists(), '<?xml version="1.0" encoding="ISO-8859-1"?>')
-    assert split_run(latin, 3) == [RunPart(latin)]
+    assert RunFile(latin).parts(3) == [RunFile(latin)]
 
 
 def test_a_file_that_breaks_off_is_told_in_its_last_part(tmp_path: Path) -> None:
     file = write(tmp_path, lists())
     Path(file).write_text(Path(file).read_text()[:-50])
-    parts, problems = split_run(file, 3), Problems()
+    parts, problems = RunFile(file).parts(3), Problems()
     for part in parts[:-1]:
         list(part.read(problems))
     assert not problems

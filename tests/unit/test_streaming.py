@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
-from swsdask.api.arguments import named_runs
+from swsdask.api.runs import given_runs
 from swsdask.cli import main
 from swsdask.formats.in_memory import TableRun
 from tests import engines
@@ -219,9 +219,7 @@ def test_numbers_of_a_table_are_not_copied() -> None:
         pl.DataFrame({"score": pl.Series(score)}),
         pd.DataFrame({"score": score}),
     ):
-        given = named_runs({"x": table})
-        assert isinstance(given, dict)
-        run = given["x"]
+        (run,) = given_runs({"x": table}).sources
         assert isinstance(run, TableRun)
         (chunk,) = run.table["score"].chunks
         held = table["score"].to_numpy() if not isinstance(table, pa.Table) else score

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from swsdask.formats.files import file_size, noted, open_bytes, open_plain, opened_once, read_lines, whole_lines
 from swsdask.formats.runs.encoding import Encoding
@@ -238,19 +239,29 @@ def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | N
         yield from read_xml_run(window, url, problems, rows_per_piece, system)
 
 
-@dataclass(frozen=True)
-class RunPart:
-    """A file with runs (`span` is None), or some of the lists in one. Picklable.
+BYTES_PER_DETECTION = 90
+"""About what a detection takes in an official file: for a guess at how much there is to do before anything is read."""
 
-    `system` is the name of the run, if the user gives one, `resources` are those of the file's only system, `encoding`
-    has the units of a table's times and scores.
+
+@dataclass(frozen=True)
+class RunFile:
+    """A file with runs, or some of the lists or lines in one, a `span`: a source of rows. Picklable.
+
+    `system` is the name of the run, if the user gives one; else the file says it. `encoding` has the units of a table's
+    times and scores, `resources` are those of the file's only system.
     """
 
     file: str
     system: str | None = None
+    encoding: Encoding | None = None
     span: Span | None = None
     resources: Resources | None = None
-    encoding: Encoding | None = None
+    in_memory: ClassVar[bool] = False
+
+    @property
+    def rows_about(self) -> int:
+        """About how many rows a whole file has, by its size."""
+        return file_size(self.file) // BYTES_PER_DETECTION
 
     def read(self, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
         """The rows, as from `read_run`; line numbers are those of the whole file."""
@@ -272,13 +283,12 @@ class RunPart:
                 before += len(piece)
         return None
 
+    def parts(self, n_parts: int) -> list[RunFile]:
+        """Divide a file into at most `n_parts` parts of about equal size, which read one after the other are the run.
 
-def split_run(url: str, n_parts: int, *, system: str | None = None, encoding: Encoding | None = None) -> list[RunPart]:
-    """Divide a run into at most `n_parts` parts of about equal size, which read one after the other are the run.
-
-    Only large XML files and tables in text are divided, uncompressed and in UTF-8; any other file, or one with
-    problems, is one part. Each part checks only its own rows for decisions in all or none: whoever joins the parts must
-    check the whole.
-    """
-    cut = [] if encoding else spans(url, n_parts, system)
-    return [RunPart(url, system, span) for span in cut] or [RunPart(url, system, encoding=encoding)]
+        Only large XML files and tables in text are divided, uncompressed and in UTF-8; any other file, or one with
+        problems, is one part. Each part checks only its own rows for decisions in all or none: whoever joins the parts
+        must check the whole.
+        """
+        found = [] if self.encoding else spans(self.file, n_parts, self.system)
+        return [replace(self, span=span) for span in found] or [self]

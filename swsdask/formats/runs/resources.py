@@ -19,11 +19,11 @@ from pydantic import BaseModel, ValidationError
 from swsdask.formats.files import noted, read_lines
 from swsdask.formats.reference.files import files_in
 from swsdask.formats.sniff import RUNS, sniff
-from swsdask.formats.values import before_query, shown, system_of_file
+from swsdask.formats.values import shown, system_of_file
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Node, Phase, Resources
 from swsdask.model.schemas import RunPiece
-from swsdask.places.reading import is_file
+from swsdask.places.reading import before_query, is_file
 
 Path = tuple[str | int, ...]
 """The path of a value: tables, keys and indices of arrays, from the outside in."""

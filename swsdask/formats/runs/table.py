@@ -35,14 +35,13 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from swsdask.formats.files import Lines, check_expansion, decompressed, file_size, noted, open_plain, read_lines
-from swsdask.formats.pipes import Pipe
 from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.ordinary import OrdinaryLines
 from swsdask.formats.values import CHANNELS, FormatError, check_columns, read_header, shown
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.schemas import WITHOUT_TIMES, RunPiece
-from swsdask.places.reading import is_local, storage_fault
+from swsdask.places.reading import Pipe, is_local, storage_fault
 
 NEEDED = ("query", "document", "start", "duration", "score")
 """The columns of detections; in place of `duration` there may be `end`."""
