@@ -14,17 +14,24 @@ A score is the float64 nearest to the text, halves to even, which is what Python
 
 A time is m * 10**(e + 4) ticks of 0.1 ms, rounded half to even.
 
+Text is looked at by words of eight bytes, whose first byte is the lowest: an operation says something of all of them,
+and a loop over bytes would be mispredicted wherever the lengths of values change from row to row. So `PADDING` bytes
+must follow whatever is read.
+
 A dictionary gives byte strings codes in order of first appearance, by an open hash table over one arena of bytes. Its
 columns: `slots` int32 [a power of two, at least twice the entries], -1 where empty; `hashes` uint64 and `ends`
-int64 [entries]; `arena` uint8, where entry k ends at `ends[k]` and begins where entry k - 1 ends.
+int64 [entries]; `arena` uint8, where entry k ends at `ends[k]` and begins where entry k - 1 ends, with `PADDING` bytes
+behind the last.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int32, int64, njit, uint8, uint64, void
+from numba import boolean, float64, int32, int64, njit, types, uint8, uint64, void
+from numba.core.extending import intrinsic
 from numpy.typing import NDArray
 
 from swsdask.kernels.compilation import column, kernel
@@ -43,6 +50,9 @@ PLUS, MINUS, POINT, ZERO, NINE, UPPER_A = ord("+"), ord("-"), ord("."), ord("0")
 YES, NO = np.frombuffer(b"YES", np.uint8), np.frombuffer(b"NO", np.uint8)
 """Decisions."""
 
+PADDING = 8
+"""Bytes behind a text, whatever they are, that a kernel may look at."""
+
 _EXPONENTS = np.frombuffer(b"eE", np.uint8)
 _POWERS = np.array([10**n for n in range(20)], np.uint64)
 _FLOAT_POWERS = np.array([float(10**n) for n in range(23)], np.float64)
@@ -51,47 +61,157 @@ _NONE = np.uint64(0)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _FIVE = np.uint64(5)
+_EIGHT = np.uint64(8)
 _NINE = np.uint64(9)
 _TEN = np.uint64(10)
-_ZERO_SIGN = np.uint64(48)
+_SIXTEEN = np.uint64(16)
+_HALF = np.uint64(32)
 _BITS_53 = np.uint64(2**53)
 _BITS_54 = np.uint64(2**54)
+_LOWEST_BITS = np.uint64(0x0101010101010101)
+_HIGHEST_BITS = np.uint64(0x8080808080808080)
+_ALL_ZEROS = np.uint64(0x3030303030303030)
+_BEYOND_NINE = np.uint64(0x7676767676767676)
+_PAIRS = np.uint64(0x000000FF000000FF)
+_PAIR_SCALES = np.array([0x000F424000000064, 0x0000271000000001], np.uint64)
 
 
-@njit()
-def _scan_digits(text: NDArray[np.uint8], at: int, mantissa: np.uint64, digits: int) -> tuple[int, np.uint64, int]:
-    """Append the digits from `at` on to a mantissa; `digits` counts them but for leading zeros."""
+inlined = njit(forceinline=True)
+"""Compiles a function that is called for every value into those that call it."""
+
+NOTHING_NEW = {"_nrt": False}
+"""Options of a kernel that makes no arrays. In others every call of a function counts who refers to the arrays that it
+is given, by atomic operations, which take longer than reading a number."""
+
+
+@intrinsic
+def _load(typing: Any, text: Any, at: Any) -> Any:  # noqa: ARG001
+    """The eight bytes of an array of bytes from `at` on as one integer."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+        word = context.get_value_type(signature.return_type)
+        return builder.load(builder.bitcast(builder.gep(data, [given[1]]), word.as_pointer()), align=1)
+
+    return types.uint64(text, types.int64), generate
+
+
+@intrinsic
+def _trailing_zeros(typing: Any, word: Any) -> Any:  # noqa: ARG001
+    """How many of the lowest bits of an integer that is not 0 are 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:  # noqa: ARG001
+        return builder.cttz(given[0], context.get_constant(types.boolean, True))
+
+    return types.int64(types.uint64), generate
+
+
+@inlined
+def word_at(text: NDArray[np.uint8], at: int) -> np.uint64:
+    """The eight bytes of `text` from `at` on."""
+    _ = text[at + PADDING - 1]  # is compiled only where every index is checked
+    word: np.uint64 = _load(text, at)  # type: ignore[call-arg]
+    return word
+
+
+@inlined
+def repeated(byte: int) -> np.uint64:
+    """A word of eight times a byte."""
+    return np.uint64(byte) * _LOWEST_BITS
+
+
+@inlined
+def marked(word: np.uint64, eight: np.uint64) -> np.uint64:
+    """Marks, for `first_mark`, of the bytes in which a word equals another one: right up to the first of them."""
+    differing = word ^ eight
+    return (differing - _LOWEST_BITS) & ~differing & _HIGHEST_BITS
+
+
+@inlined
+def marked_below(word: np.uint64, eight: np.uint64) -> np.uint64:
+    """As `marked`, of the bytes below those of another word, which are at most 128."""
+    return (word - eight) & ~word & _HIGHEST_BITS
+
+
+@inlined
+def first_mark(marks: np.uint64) -> int:
+    """The place of the first byte that is marked; there must be one."""
+    bits: int = _trailing_zeros(marks)  # type: ignore[call-arg]
+    return bits >> 3
+
+
+@inlined
+def first_bytes(word: np.uint64, size: int) -> np.uint64:
+    """The first `size` bytes of a word, fewer than eight, before bytes of 0."""
+    return word & ((_ONE << np.uint64(8 * size)) - _ONE)
+
+
+@inlined
+def are_same(one: NDArray[np.uint8], at: int, other: NDArray[np.uint8], first: int, size: int) -> bool:
+    """Whether `size` bytes of one text at `at` are those of another one at `first`."""
+    while size >= PADDING:
+        if word_at(one, at) != word_at(other, first):
+            return False
+        at += PADDING
+        first += PADDING
+        size -= PADDING
+    return bool(first_bytes(word_at(one, at) ^ word_at(other, first), size) == _NONE)
+
+
+@inlined
+def _scan_digits(text: NDArray[np.uint8], at: int, mantissa: np.uint64) -> tuple[int, np.uint64]:
+    """Append the digits from `at` on to a mantissa."""
     while True:
-        digit = np.uint64(text[at]) - _ZERO_SIGN
-        if digit > _NINE:
-            return at, mantissa, digits
-        mantissa = mantissa * _TEN + digit
-        if digits > 0 or digit > _NONE:
-            digits += 1
-        at += 1
+        digits = word_at(text, at) ^ _ALL_ZEROS
+        others = ((digits + _BEYOND_NINE) | digits) & _HIGHEST_BITS
+        size = first_mark(others) if others != _NONE else PADDING
+        if size == 0:
+            return at, mantissa
+        digits <<= np.uint64(8 * (PADDING - size))
+        digits = digits * _TEN + (digits >> _EIGHT)
+        high = (digits & _PAIRS) * _PAIR_SCALES[0]
+        low = ((digits >> _SIXTEEN) & _PAIRS) * _PAIR_SCALES[1]
+        mantissa = mantissa * _POWERS[size] + ((high + low) >> _HALF)
+        at += size
+        if size < PADDING:
+            return at, mantissa
 
 
 @njit()
+def _significant(text: NDArray[np.uint8], at: int, end: int) -> int:
+    """How many digits of text[at:end] there are behind leading zeros."""
+    digits = 0
+    for place in range(at, end):
+        if text[place] != POINT and (digits > 0 or text[place] != ZERO):
+            digits += 1
+    return digits
+
+
+@inlined
 def scan_number(text: NDArray[np.uint8], at: int) -> tuple[int, bool, np.uint64, int, int]:
     """Read the number at byte `at` of `text` (uint8; some byte that is no part of a number must follow it).
 
     Returns its end (-1 if no number begins there), whether it is negative, its mantissa (uint64; valid only for
-    `digits <= MAX_DIGITS`), exponent and `digits`.
+    `digits <= MAX_DIGITS`), exponent, and how many digits it has: 0 if it is 0; leading zeros count only where there
+    are no more than `MAX_DIGITS` with them.
     """
     negative = text[at] == MINUS
-    if negative or text[at] == PLUS:
-        at += 1
-    first = at
-    at, mantissa, digits = _scan_digits(text, at, _NONE, 0)
-    written = at - first
+    at += 1 if negative or text[at] == PLUS else 0
+    begin = at
+    at, mantissa = _scan_digits(text, at, _NONE)
+    digits = at - begin
     exponent = 0
     if text[at] == POINT:
         first = at + 1
-        at, mantissa, digits = _scan_digits(text, first, mantissa, digits)
+        at, mantissa = _scan_digits(text, first, mantissa)
         exponent = first - at
-        written += at - first
-    if written == 0:
+        digits += at - first
+    if digits == 0:
         return -1, False, _NONE, 0, 0
+    if digits > MAX_DIGITS:
+        digits = _significant(text, begin, at)
+    elif mantissa == _NONE:
+        digits = 0
     if text[at] == _EXPONENTS[0] or text[at] == _EXPONENTS[1]:
         at += 1
         down = text[at] == MINUS
@@ -136,7 +256,7 @@ def _divide(mantissa: np.uint64, power: int) -> float:
     return math.ldexp(float(quotient), shift + 1)
 
 
-@njit()
+@inlined
 def nearest_float(mantissa: np.uint64, exponent: int, digits: int) -> tuple[bool, float]:
     """Whether mantissa * 10**exponent is one of the forms above, and if so the float64 nearest to it."""
     if digits == 0:
@@ -152,7 +272,7 @@ def nearest_float(mantissa: np.uint64, exponent: int, digits: int) -> tuple[bool
     return False, 0.0
 
 
-@njit()
+@inlined
 def nearest_tick(mantissa: np.uint64, exponent: int, digits: int) -> tuple[np.int64, bool]:
     """Ticks of mantissa * 10**exponent seconds, and whether they are rounded.
 
@@ -164,9 +284,10 @@ def nearest_tick(mantissa: np.uint64, exponent: int, digits: int) -> tuple[np.in
     if digits > MAX_DIGITS or power > 9 or power < -19:
         return np.int64(-1), False
     if power >= 0:
-        if mantissa > _MAX_TICKS // _POWERS[power]:
+        whole = mantissa * _POWERS[power]
+        if mantissa > _MAX_TICKS or whole > _MAX_TICKS:
             return np.int64(-1), False
-        return np.int64(mantissa * _POWERS[power]), False
+        return np.int64(whole), False
     unit = _POWERS[-power]
     whole = mantissa // unit
     rest = mantissa - whole * unit
@@ -178,7 +299,7 @@ def nearest_tick(mantissa: np.uint64, exponent: int, digits: int) -> tuple[np.in
     return np.int64(whole), bool(rest > _NONE)
 
 
-_LONGEST = 62
+_LONGEST = 55
 
 
 @njit()
@@ -198,7 +319,7 @@ def read_scores(
     text: NDArray[np.uint8], offsets: NDArray[np.int32], scores: NDArray[np.float64], unread: NDArray[np.bool_]
 ) -> None:
     """The float64 nearest to each value, in `scores`; `unread` where the caller has to see to it."""
-    value = np.zeros(_LONGEST + 2, np.uint8)
+    value = np.zeros(_LONGEST + 1 + PADDING, np.uint8)
     for row in range(len(scores)):
         size = _copy(text, offsets[row], offsets[row + 1], value)
         end, negative, mantissa, exponent, digits = scan_number(value, 0)
@@ -216,7 +337,7 @@ def read_ticks(
     unread: NDArray[np.bool_],
 ) -> None:
     """The ticks of each time in seconds, and whether they are `rounded`; `unread` where the caller has to see to it."""
-    value = np.zeros(_LONGEST + 2, np.uint8)
+    value = np.zeros(_LONGEST + 1 + PADDING, np.uint8)
     for row in range(len(ticks)):
         size = _copy(text, offsets[row], offsets[row + 1], value)
         end, negative, mantissa, exponent, digits = scan_number(value, 0)
@@ -227,31 +348,26 @@ def read_ticks(
 NO_ROOM = -1
 """What `encode` returns where an entry is new and there is no room for it."""
 
-HASH_SEED = np.uint64(14695981039346656037)
-HASH_FACTOR = np.uint64(1099511628211)
-"""FNV-1a of 64 bits: hash = (hash ^ byte) * factor for every byte."""
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""2**64 over the golden ratio, odd."""
 
 DICTIONARY = (int32[::1], uint64[::1], int64[::1], uint8[::1])
 """The types of `slots`, `hashes`, `ends`, `arena`."""
 
-_HALF = np.uint64(32)
+
+@inlined
+def mixed(key: np.uint64, word: np.uint64) -> np.uint64:
+    """The hash of a text that goes on with a word; that of nothing is 0. The last word has fewer than eight bytes."""
+    key = (key ^ word) * _HASH_FACTOR
+    return key ^ (key >> _HALF)
 
 
-@njit()
+@inlined
 def _first_slot(key: np.uint64, mask: int) -> np.int64:
-    return np.int64(key ^ (key >> _HALF)) & mask
+    return np.int64((key * _HASH_FACTOR) >> _HALF) & mask
 
 
-@kernel(uint64(TEXT, int64, int64))
-def hash_bytes(text: NDArray[np.uint8], begin: int, end: int) -> np.uint64:
-    """The hash of text[begin:end]."""
-    key = HASH_SEED
-    for at in range(begin, end):
-        key = (key ^ np.uint64(text[at])) * HASH_FACTOR
-    return key
-
-
-@kernel(int64(TEXT, int64, int64, uint64, int64, *DICTIONARY))
+@inlined
 def encode(
     text: NDArray[np.uint8],
     begin: int,
@@ -273,15 +389,11 @@ def encode(
     while slots[slot] >= 0:
         code: int = slots[slot]
         first = ends[code - 1] if code > 0 else 0
-        if hashes[code] == key and ends[code] - first == size:
-            same = 0
-            while same < size and arena[first + same] == text[begin + same]:
-                same += 1
-            if same == size:
-                return code
+        if hashes[code] == key and ends[code] - first == size and are_same(text, begin, arena, first, size):
+            return code
         slot = (slot + 1) & mask
     first = ends[entries - 1] if entries > 0 else 0
-    if entries == len(hashes) or first + size > len(arena):
+    if entries == len(hashes) or first + size + PADDING > len(arena):
         return NO_ROOM
     for offset in range(size):
         arena[first + offset] = text[begin + offset]
@@ -289,6 +401,26 @@ def encode(
     hashes[entries] = key
     ends[entries] = first + size
     return entries
+
+
+@kernel(int64(TEXT, int64, *DICTIONARY))
+def encode_text(
+    text: NDArray[np.uint8],
+    entries: int,
+    slots: NDArray[np.int32],
+    hashes: NDArray[np.uint64],
+    ends: NDArray[np.int64],
+    arena: NDArray[np.uint8],
+) -> int:
+    """As `encode`, of a whole text that has `PADDING` bytes behind it."""
+    size = len(text) - PADDING
+    key = _NONE
+    at = 0
+    while size - at >= PADDING:
+        key = mixed(key, word_at(text, at))
+        at += PADDING
+    key = mixed(key, first_bytes(word_at(text, at), size - at))
+    return encode(text, 0, size, key, entries, slots, hashes, ends, arena)
 
 
 @kernel(void(int64, uint64[::1], int32[::1]))

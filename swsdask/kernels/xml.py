@@ -25,13 +25,13 @@ from swsdask.kernels.text import (
     DICTIONARY,
     EQUALS,
     GREATER,
-    HASH_FACTOR,
-    HASH_SEED,
     LESS,
     NEWLINE,
     NINE,
     NO,
     NO_ROOM,
+    NOTHING_NEW,
+    PADDING,
     QUOTE,
     RETURN,
     SLASH,
@@ -41,9 +41,17 @@ from swsdask.kernels.text import (
     YES,
     ZERO,
     encode,
+    first_bytes,
+    first_mark,
+    inlined,
+    marked,
+    marked_below,
+    mixed,
     nearest_float,
     nearest_tick,
+    repeated,
     scan_number,
+    word_at,
 )
 
 STOP = -1
@@ -55,12 +63,17 @@ ROOT_WORD, LIST_WORD, ROW_WORD, ID_WORD, TIME_WORD, OOV_WORD = range(6)
 
 _FILE, _CHANNEL, _START, _DURATION, _SCORE, _DECISION = (1 << n for n in range(6))
 _NEEDED = _FILE | _CHANNEL | _START | _DURATION | _SCORE
-_CHANNEL_WORD = np.frombuffer(b"channel", np.uint8)
-_DECISION_WORD = np.frombuffer(b"decision", np.uint8)
-_FILE_WORD = np.frombuffer(b"file", np.uint8)
-_START_WORD = np.frombuffer(b"tbeg", np.uint8)
-_DURATION_WORD = np.frombuffer(b"dur", np.uint8)
-_SCORE_WORD = np.frombuffer(b"score", np.uint8)
+
+
+def _word(text: bytes) -> np.uint64:
+    """At most eight bytes as `kernels.text.word_at` has them."""
+    return np.uint64(int.from_bytes(text, "little"))
+
+
+_FILE_NAME, _CHANNEL_NAME, _START_NAME = _word(b"file"), _word(b"channel"), _word(b"tbeg")
+_DURATION_NAME, _SCORE_NAME, _DECISION_NAME = _word(b"dur"), _word(b"score"), _word(b"decision")
+_YES, _NO = _word(YES.tobytes()), _word(NO.tobytes())
+_NOTHING = np.uint64(0)
 
 _NAMESPACE_WORD = np.frombuffer(b"xmlns", np.uint8)
 
@@ -70,7 +83,8 @@ _IN_NAME = np.array([c < 128 and (chr(c).isalnum() or chr(c) in "_-.") for c in 
 _LONGEST = 1024
 """How many bytes an ordinary row has up to the end of an attribute beyond those of the format."""
 
-_PLAIN = np.array([c >= 32 and c not in b"<&\xef" for c in range(256)])
+_NOT_PLAIN = (LESS, ord("&"), 0xEF)
+_PLAIN = np.array([c >= BLANK and c not in _NOT_PLAIN for c in range(256)])
 """Bytes that stand for themselves in a value. 0xEF may begin U+FFFE or U+FFFF, which XML forbids."""
 
 _LARGEST_POWER = 308
@@ -85,7 +99,7 @@ def pack_words(root: str, list_: str, row: str, query_id: str, search_time: str,
     return packed
 
 
-@njit()
+@inlined
 def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
     """Where `word` ends if it stands at `at`, else STOP."""
     for offset in range(len(word)):
@@ -94,7 +108,7 @@ def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
     return at + len(word)
 
 
-@njit()
+@inlined
 def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], number: int) -> int:
     """Where word `number` ends if it stands at `at`, else STOP."""
     offset = 0
@@ -105,12 +119,14 @@ def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], numbe
     return at + offset
 
 
-@njit()
+@inlined
 def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     """The first byte from `at` on that is no blank, and how many lines end before it."""
     lines = 0
     while True:
         byte = text[at]
+        if byte > BLANK:
+            return at, lines
         if byte == NEWLINE:
             lines += 1
         elif byte != BLANK and byte != TAB and byte != RETURN:
@@ -118,7 +134,7 @@ def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
         at += 1
 
 
-@njit()
+@inlined
 def _value_begin(text: NDArray[np.uint8], at: int) -> int:
     """Where the value begins if an equals sign and a quote stand at `at`, else STOP."""
     if text[at] == EQUALS and (text[at + 1] == QUOTE or text[at + 1] == APOSTROPHE):
@@ -126,7 +142,7 @@ def _value_begin(text: NDArray[np.uint8], at: int) -> int:
     return STOP
 
 
-@njit()
+@inlined
 def _value_end(text: NDArray[np.uint8], begin: int) -> int:
     """The closing quote of the value at `begin`, or STOP if it is not plain."""
     quote = text[begin - 1]
@@ -138,21 +154,21 @@ def _value_end(text: NDArray[np.uint8], begin: int) -> int:
     return at
 
 
-@njit()
+@inlined
 def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     """Which attribute of a row is named at `at`, and where its name ends (STOP: none)."""
-    first = text[at]
-    if first == _FILE_WORD[0]:
-        return _FILE, _after(text, at, _FILE_WORD)
-    if first == _CHANNEL_WORD[0]:
-        return _CHANNEL, _after(text, at, _CHANNEL_WORD)
-    if first == _START_WORD[0]:
-        return _START, _after(text, at, _START_WORD)
-    if first == _SCORE_WORD[0]:
-        return _SCORE, _after(text, at, _SCORE_WORD)
-    if first == _DURATION_WORD[0] and text[at + 1] == _DURATION_WORD[1]:
-        return _DURATION, _after(text, at, _DURATION_WORD)
-    return _DECISION, _after(text, at, _DECISION_WORD)
+    word = word_at(text, at)
+    if first_bytes(word, 4) == _FILE_NAME:
+        return _FILE, at + 4
+    if first_bytes(word, 7) == _CHANNEL_NAME:
+        return _CHANNEL, at + 7
+    if first_bytes(word, 4) == _START_NAME:
+        return _START, at + 4
+    if first_bytes(word, 3) == _DURATION_NAME:
+        return _DURATION, at + 3
+    if first_bytes(word, 5) == _SCORE_NAME:
+        return _SCORE, at + 5
+    return _DECISION, at + 8 if word == _DECISION_NAME else STOP
 
 
 @njit()
@@ -203,7 +219,7 @@ def _after_odd(text: NDArray[np.uint8], tag: int, at: int, words: NDArray[np.uin
     return _after_other(text, tag, at) if text[at - 1] <= BLANK else STOP
 
 
-@njit()
+@inlined
 def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
     """Where the time at `begin` ends (STOP if it is negative or too long), its ticks, and 1 if they are rounded."""
     at, negative, mantissa, exponent, digits = scan_number(text, begin)
@@ -215,7 +231,7 @@ def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
     return at, int(ticks), 1 if rounded else 0
 
 
-@njit()
+@inlined
 def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
     """Where the score at `begin` ends (STOP if it may be infinite), its value, and whether that is still to be read."""
     at, negative, mantissa, exponent, digits = scan_number(text, begin)
@@ -227,7 +243,7 @@ def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
     return at, -score if negative else score, not read
 
 
-@njit()
+@inlined
 def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     """Where the channel at `begin` ends (STOP unless it is 0 to 127 in one to three digits), and the channel."""
     at = begin
@@ -240,14 +256,31 @@ def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     return at, channel
 
 
-@njit()
+@inlined
 def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     """Where the decision at `begin` ends (STOP unless it is YES or NO), and the decision."""
-    if text[begin] == YES[0] and text[begin + 1] == YES[1] and text[begin + 2] == YES[2]:
-        return begin + 3, 1
-    if text[begin] == NO[0] and text[begin + 1] == NO[1]:
-        return begin + 2, 0
-    return STOP, 0
+    word = word_at(text, begin)
+    is_yes = first_bytes(word, 3) == _YES
+    if not is_yes and first_bytes(word, 2) != _NO:
+        return STOP, 0
+    return (begin + 3, 1) if is_yes else (begin + 2, 0)
+
+
+@inlined
+def _scan_file(text: NDArray[np.uint8], begin: int, quote: int) -> tuple[int, np.uint64]:
+    """Where the value at `begin` ends, at a quote or before what is not plain, and its hash."""
+    key = _NOTHING
+    at = begin
+    while True:
+        word = word_at(text, at)
+        ends = marked(word, repeated(quote)) | marked_below(word, repeated(BLANK))
+        for other in _NOT_PLAIN:
+            ends |= marked(word, repeated(other))
+        if ends != _NOTHING:
+            size = first_mark(ends)
+            return at + size, mixed(key, first_bytes(word, size))
+        key = mixed(key, word)
+        at += PADDING
 
 
 @njit()
@@ -290,7 +323,7 @@ def scan_list_tag(
 _ROW = (int64, int64, int64, int64, uint64, int64, int64, int64, int64, float64, int64, int64, int64)
 
 
-@njit()
+@inlined
 def scan_row_tag(
     text: NDArray[np.uint8], at: int, words: NDArray[np.uint8]
 ) -> tuple[int, int, int, int, np.uint64, int, int, int, int, float, int, int, int]:
@@ -304,7 +337,7 @@ def scan_row_tag(
     seen = 0
     lines = 0
     file_begin = file_end = 0
-    key = HASH_SEED
+    key = _NOTHING
     channel = start = duration = rounded = 0
     score = 0.0
     unread_begin = unread_end = -1
@@ -333,10 +366,7 @@ def scan_row_tag(
         seen |= which
         quote = text[begin - 1]
         if which == _FILE:
-            at = begin
-            while text[at] != quote and _PLAIN[text[at]]:
-                key = (key ^ np.uint64(text[at])) * HASH_FACTOR
-                at += 1
+            at, key = _scan_file(text, begin, quote)
             file_begin, file_end = begin, at
         elif which == _CHANNEL:
             at, channel = _scan_channel(text, begin)
@@ -397,7 +427,10 @@ def _reason(text: NDArray[np.uint8], at: int, end: int) -> int:
     return MORE
 
 
-@kernel(int64(TEXT, int64, uint8[:, ::1], int64[::1], *_COLUMNS, *DICTIONARY, int64[::1], int64[:, ::1], int64[:, ::1]))
+@kernel(
+    int64(TEXT, int64, uint8[:, ::1], int64[::1], *_COLUMNS, *DICTIONARY, int64[::1], int64[:, ::1], int64[:, ::1]),
+    **NOTHING_NEW,
+)
 def scan_rows(
     text: NDArray[np.uint8],
     end: int,

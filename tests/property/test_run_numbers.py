@@ -7,8 +7,9 @@ import struct
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from swsdask.kernels.text import MAX_DIGITS, nearest_float, nearest_tick, read_scores, read_ticks, scan_number
+from swsdask.kernels.text import MAX_DIGITS, PADDING, nearest_float, nearest_tick, read_scores, read_ticks, scan_number
 from swsdask.model.units import MAX_TICKS, ticks
 
 numbers = st.one_of(
@@ -27,6 +28,10 @@ def near_halves(draw: st.DrawFn) -> str:
     return f"{digits[:point]}.{digits[point:]}"
 
 
+def padded(text: str) -> NDArray[np.uint8]:
+    return np.frombuffer(text.encode() + bytes(PADDING), np.uint8)
+
+
 def bits(value: float) -> bytes:
     return struct.pack("<d", value)
 
@@ -37,7 +42,7 @@ def bits(value: float) -> bytes:
 @example("0.000000000000000000000000000001")
 @example("-0.0")
 def test_a_score_is_what_python_reads(text: str) -> None:
-    end, negative, mantissa, exponent, digits = scan_number(np.frombuffer(f'{text}"'.encode(), np.uint8), 0)
+    end, negative, mantissa, exponent, digits = scan_number(padded(f'{text}"'), 0)
     assert end == len(text)
     read, score = nearest_float(np.uint64(mantissa), exponent, digits)
     if read:
@@ -48,7 +53,7 @@ def test_a_score_is_what_python_reads(text: str) -> None:
 
 @given(st.floats(-1e6, 1e6).filter(lambda score: abs(score) > 1e-4 or score == 0).map(repr))
 def test_scores_as_programs_print_them_are_read_by_the_kernel(text: str) -> None:
-    _, _, mantissa, exponent, digits = scan_number(np.frombuffer(f"{text} ".encode(), np.uint8), 0)
+    _, _, mantissa, exponent, digits = scan_number(padded(f"{text} "), 0)
     assert nearest_float(np.uint64(mantissa), exponent, digits)[0]
 
 
@@ -58,7 +63,7 @@ def test_scores_as_programs_print_them_are_read_by_the_kernel(text: str) -> None
 @example("214748.36475")
 @example("214748.364749999999999999")
 def test_a_time_is_what_decimal_arithmetic_gives(text: str) -> None:
-    _, _, mantissa, exponent, digits = scan_number(np.frombuffer(f"{text}'".encode(), np.uint8), 0)
+    _, _, mantissa, exponent, digits = scan_number(padded(f"{text}'"), 0)
     tick, rounded = nearest_tick(np.uint64(mantissa), exponent, digits)
     try:
         expected = ticks(text.lstrip("+-"))
@@ -72,7 +77,7 @@ def test_a_time_is_what_decimal_arithmetic_gives(text: str) -> None:
 
 @given(st.text("0123456789+-.eE", max_size=6))
 def test_only_numbers_are_read(text: str) -> None:
-    end, *_ = scan_number(np.frombuffer(f"{text}/".encode(), np.uint8), 0)
+    end, *_ = scan_number(padded(f"{text}/"), 0)
     try:
         float(text)
     except ValueError:

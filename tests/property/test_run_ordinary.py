@@ -109,3 +109,14 @@ def test_any_number_of_ids_has_room(tmp_path: Path) -> None:
     assert [piece.queries[code] for code in piece.query] == [f"q{n % 5000}" for n in range(9000)]
     assert [piece.documents[code] for code in piece.document] == [f"{'d' * (n % 90)}{n}" for n in range(9000)]
     assert piece.score.tolist() == list(range(9000))
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=26), min_size=1), st.text("ab", max_size=26))
+def test_long_ids_are_compared_to_the_end(tmp_path_factory: pytest.TempPathFactory, ids: list[str], begin: str) -> None:
+    """Ids are looked at by eight bytes at a time."""
+    file = tmp_path_factory.mktemp("run") / "a.tsv"
+    names = [begin + name for name in ids]
+    file.write_text("query\tdocument\tscore\n" + "".join(f"{name}\tx{name}\t1\n" for name in names))
+    piece = join_pieces(read_text_table(str(file), Problems(), 1000, None))
+    assert [piece.queries[code] for code in piece.query] == names
+    assert [piece.documents[code] for code in piece.document] == [f"x{name}" for name in names]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from swsdask.formats.runs.text import Window
 from swsdask.formats.values import Detection, FormatError
-from swsdask.kernels.text import NO_ROOM, encode, fill_slots, hash_bytes
+from swsdask.kernels.text import NO_ROOM, PADDING, encode_text, fill_slots
 from swsdask.kernels.xml import (
     DECIDED,
     DOCUMENTS,
@@ -109,10 +109,9 @@ class Texts:
 
     def encode(self, name: str, line: int, entries: int) -> int:
         """The code of a text among `entries`; a new one, first standing in `line`, has the code `entries`."""
-        text = np.frombuffer(name.encode(), np.uint8)
-        key = hash_bytes(text, 0, len(text))
+        text = np.frombuffer(name.encode() + bytes(PADDING), np.uint8)
         while True:
-            code = encode(text, 0, len(text), key, entries, *self.dictionary)
+            code = encode_text(text, entries, *self.dictionary)
             if code != NO_ROOM:
                 break
             self.make_room(entries)

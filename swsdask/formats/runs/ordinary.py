@@ -16,6 +16,7 @@ from swsdask.kernels.table import (
     DOCUMENT,
     DURATION,
     END,
+    ENTRIES,
     ODD,
     OTHER,
     QUERY,
@@ -25,6 +26,7 @@ from swsdask.kernels.table import (
     SYSTEM,
     scan_lines,
 )
+from swsdask.kernels.text import PADDING
 
 _VALUES = {
     "system": SYSTEM,
@@ -49,14 +51,17 @@ class OrdinaryLines:
         self._values = np.full(size, OTHER, np.int64)
         for name, place in columns.items():
             self._values[place] = _VALUES[name]
-        self._texts = [Texts() for _ in _IDS]
+        self._texts = Texts()
 
     def read(self, block: Lines) -> Rows | None:
         """The rows of a block, one for each line; None if any of them is not ordinary (`kernels.table`)."""
-        text = np.frombuffer(block.data, np.uint8)
+        data = block.data.replace(b"\r\n", b"\n") if b"\r" in block.data else block.data
+        if b'"' in data or b"\r" in data:
+            return None
+        text = np.frombuffer(data + bytes(PADDING), np.uint8)
         rows = int(np.count_nonzero(text == _NEWLINE))
-        for texts in self._texts:
-            texts.clear()
+        texts = self._texts
+        texts.clear()
         state = np.zeros(STATE_SIZE, np.int64)
         codes = np.empty((len(_IDS), rows), np.int32)
         found = Rows(
@@ -77,23 +82,21 @@ class OrdinaryLines:
                 self._values,
                 state,
                 codes,
+                np.zeros((3, 3), np.int64),
                 found.channel,
                 found.start,
                 found.duration,
                 found.score,
                 found.decision,
                 found.rounded,
-                *self._texts[SYSTEM].dictionary,
-                *self._texts[QUERY].dictionary,
-                *self._texts[DOCUMENT].dictionary,
+                *texts.dictionary,
             )
             if why == ODD:
                 return None
             if why == ALL:
                 break
-            self._texts[why].make_room(int(state[why]))
-        system, query, document = (
-            Names(codes[kind], [name for name, _ in self._texts[kind].names(int(state[kind]))]) for kind in _IDS
-        )
+            texts.make_room(int(state[ENTRIES]))
+        ids = [name for name, _ in texts.names(int(state[ENTRIES]))]
+        system, query, document = (Names(codes[kind], ids) for kind in _IDS)
         has_system = SYSTEM in self._values
         return found._replace(system=system if has_system else None, query=query, document=document)
