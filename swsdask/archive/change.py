@@ -1,6 +1,11 @@
 """Changing an archive, of either kind: entries are added to what it begins with, as one committed version.
 
 A writer that loses a race reads again and tries on top of what won, as long as the two do not contradict each other.
+
+The table of entries is in one or several files, its parts. A commit writes a part of what it adds or replaces, together
+with those of the newest parts that are less than `GROWTH` times as large: so a part is at least that many times as
+large as all that are newer, n entries are in about log(n) / log(`GROWTH`) parts, and n commits of one entry each write
+some `GROWTH` log(n) entries each, not all that were there before.
 """
 
 from __future__ import annotations
@@ -20,6 +25,9 @@ from swsdask.model.layers import Layers
 
 Entry = TypeVar("Entry")
 
+GROWTH = 8
+"""Larger: fewer parts, each of which is a request when an archive is opened. Smaller: commits write less."""
+
 
 @dataclass(frozen=True)
 class Kind(Generic[AnyManifest, Entry]):
@@ -32,7 +40,7 @@ class Kind(Generic[AnyManifest, Entry]):
     table : str
         The name of the table of entries: runs, or systems.
     read, write : callable
-        Read that table of a file; write it as a file of a name.
+        Read a part of that table; write entries as one, into a file of a name.
     content : callable
         The content hash of an entry.
     files : callable
@@ -54,9 +62,14 @@ class Kind(Generic[AnyManifest, Entry]):
     parts: str
     later: tuple[str, ...] = ()
 
-    def entries(self, storage: Storage, manifest: AnyManifest) -> dict[str, Entry]:
-        """The entries of a version by system."""
-        return self.read(storage, manifest.tables[self.table]) if self.table in manifest.tables else {}
+    def parts_of(self, manifest: AnyManifest) -> tuple[StoredFile, ...]:
+        """The parts of the table of entries, the oldest first: of a system the entry in the newest part counts."""
+        return (manifest.tables[self.table], *manifest.newer) if self.table in manifest.tables else ()
+
+    def entries(self, storage: Storage, manifest: AnyManifest, *, verify: bool = True) -> dict[str, Entry]:
+        """The entries of a version by system, sorted."""
+        parts = self.parts_of(manifest)
+        return joined(self.read(storage, part if verify else part.unverified) for part in parts)
 
     def check_same_inputs(self, storage: Storage, there: Mapping[str, str], ours: Mapping[str, str]) -> None:
         """Raise `ArchiveError` if an archive was made of other inputs than `ours`."""
@@ -68,6 +81,14 @@ class Kind(Generic[AnyManifest, Entry]):
                 f"in {', '.join(different)}. An archive has one {self.source}: make another archive for another "
                 f"{self.source}."
             )
+
+
+def joined(parts: Iterable[Mapping[str, Entry]]) -> dict[str, Entry]:
+    """The entries of parts, the oldest first, by system, sorted."""
+    found: dict[str, Entry] = {}
+    for part in parts:
+        found |= part
+    return dict(sorted(found.items()))
 
 
 class Change(Generic[AnyManifest, Entry]):
@@ -122,7 +143,8 @@ class Change(Generic[AnyManifest, Entry]):
             raise ArchiveError(f"{self.storage.url}: expected an archive; found none. Give {kind.parts} to make one.")
         self.made_of = made_of if base is None else None
         self.base: AnyManifest = base or blank  # type: ignore[assignment]
-        there = kind.entries(self.storage, self.base)
+        self._parts: dict[StoredFile, dict[str, Entry]] = {}
+        there = joined(self._read(self.base).values())
         self.before = {system: kind.content(entry) for system, entry in there.items()}
 
     def is_new(self, system: str, content: str) -> bool:
@@ -146,7 +168,8 @@ class Change(Generic[AnyManifest, Entry]):
             if not self.change_settings:
                 check_same_settings(self.storage, on.kept, self.keep)
             kept = self.keep.kept() if self.keep is not None and self.change_settings else on.settings
-            there = kind.entries(self.storage, on)
+            parts = self._read(on)
+            there = joined(parts.values())
             contents = {system: kind.content(entry) for system, entry in there.items()}
             changes = {
                 system: entry
@@ -155,22 +178,43 @@ class Change(Generic[AnyManifest, Entry]):
             }
             if current is not None and not changes and kept == on.settings:
                 return current
-            made = self.made(on, {**there, **changes}, version=version, settings=kept)
+            made = self.made(on, parts, changes, version=version, settings=kept)
             if made is not None:
                 return made
 
-    def made(self, on: AnyManifest, entries: Mapping[str, Entry], **said: object) -> AnyManifest | None:
-        """Write the table of the entries and commit; None if another writer made that version."""
-        table = self.kind.write(self.storage, table_name(self.kind.table, self.lease.writer), entries.values())
-        tables = {**on.tables, self.kind.table: table}
-        manifest = replace(on, tables=tables, **said)  # type: ignore[arg-type]
+    def made(
+        self,
+        on: AnyManifest,
+        parts: Mapping[StoredFile, Mapping[str, Entry]],
+        added: Mapping[str, Entry],
+        **said: object,
+    ) -> AnyManifest | None:
+        """Write entries as a part behind others, and commit; None if another writer made that version."""
+        older, written = dict(parts), []
+        while older and len(older[newest := next(reversed(older))]) < GROWTH * len(added):
+            added = {**older.pop(newest), **added}
+        if added or not older:
+            name = table_name(self.kind.table, self.lease.writer)
+            written = [self.kind.write(self.storage, name, added.values())]
+        first, *newer = (*older, *written)
+        tables = {**on.tables, self.kind.table: first}
+        manifest = replace(on, tables=tables, newer=tuple(newer), **said)  # type: ignore[arg-type]
         self.lease.check()
         self.lease.may_withdraw = False
         if commit(self.storage, manifest):
             return manifest
         self.lease.may_withdraw = True
-        self.storage.remove(table.file)
+        for part in written:
+            self.storage.remove(part.file)
         return None
+
+    def _read(self, manifest: AnyManifest) -> dict[StoredFile, dict[str, Entry]]:
+        """The parts of a version, each read once: what another writer commits meanwhile shares most of them."""
+        parts = self.kind.parts_of(manifest)
+        self._parts = {
+            part: self._parts[part] if part in self._parts else self.kind.read(self.storage, part) for part in parts
+        }
+        return self._parts
 
     def _made(self) -> AnyManifest:
         """The base with its tables written, which is done once."""

@@ -119,7 +119,7 @@ def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[Sto
         manifest = read_version(storage, version, kind.manifest)
         if version in without:
             continue
-        yield from manifest.tables.values()
+        yield from manifest.files
         for entry in kind.entries(storage, manifest).values():
             yield from kind.files(entry)
 

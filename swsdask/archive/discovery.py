@@ -168,12 +168,12 @@ class StoredDiscovery:
     def verification(self) -> Verification:
         """Whether what is read is verified by hashes."""
         of_entries = (file for each in self.systems for file in DISCOVERY.files(each))
-        return verification((*self.manifest.tables.values(), *of_entries), self.verify)
+        return verification((*self.manifest.files, *of_entries), self.verify)
 
     @cached_property
     def systems(self) -> tuple[StoredSystem, ...]:
         """The systems, sorted by name."""
-        return tuple(read_systems_table(self.storage, self._file(self.manifest.tables["systems"])).values())
+        return tuple(DISCOVERY.entries(self.storage, self.manifest, verify=self.verify).values())
 
     def read_classes(self, system: str) -> ClassFile:
         """Read what a system found, for `discovery.fragments.build_fragments`. Raises `ArchiveError` if it has none."""

@@ -106,7 +106,7 @@ class StoredArchive:
     @cached_property
     def stored_runs(self) -> tuple[StoredRun, ...]:
         """The runs with their files."""
-        own = read_runs_table(self.storage, self._file("runs")).values()
+        own = EVALUATION.entries(self.storage, self.manifest, verify=self.verify).values()
         return tuple(sorted((*own, *self.beside), key=lambda stored: stored.run.system))
 
     @cached_property
@@ -119,7 +119,7 @@ class StoredArchive:
     def verification(self) -> Verification:
         """Whether what is read is verified by hashes."""
         of_entries = (file for each in self.stored_runs for file in EVALUATION.files(each))
-        return verification((*self.manifest.tables.values(), *of_entries), self.verify)
+        return verification((*self.manifest.files, *of_entries), self.verify)
 
     @property
     def runs(self) -> tuple[Run, ...]:

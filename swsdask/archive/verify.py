@@ -96,8 +96,8 @@ def verify(
     run = _Verification(storage, copy, executor, progress)
     kind = run.kind()
     manifests = run.manifests(kind)
-    run.check(file for manifest in manifests for file in manifest.tables.values())
-    named = [[*manifest.tables.values(), *_entry_files(storage, kind, manifest, run)] for manifest in manifests]
+    run.check(file for manifest in manifests for file in manifest.files)
+    named = [[*manifest.files, *_entry_files(storage, kind, manifest, run)] for manifest in manifests]
     run.check(chain.from_iterable(named))
     if named:
         run.without_hash &= {each.file for each in named[-1]}
@@ -219,15 +219,15 @@ def _fault(stored: StoredFile, storage: Storage) -> str | None:
 def _entry_files(
     storage: Storage, kind: Kind[Any, Any], manifest: Manifest, run: _Verification
 ) -> Iterator[StoredFile]:
-    if manifest.tables[kind.table].file in run.damaged:
-        return
-    try:
-        entries = kind.entries(storage, manifest)
-    except ArchiveError as error:
-        run.damaged[manifest.tables[kind.table].file] = str(error)
-        return
-    for entry in entries.values():
-        yield from kind.files(entry)
+    for part in kind.parts_of(manifest):
+        if part.file not in run.damaged:
+            try:
+                entries = kind.read(storage, part)
+            except ArchiveError as error:
+                run.damaged[part.file] = str(error)
+            else:
+                for entry in entries.values():
+                    yield from kind.files(entry)
 
 
 def _opened(storage: Storage, kind: Kind[Any, Any], manifest: Any) -> StoredArchive | StoredDiscovery:
@@ -277,7 +277,7 @@ def _adopt(storage: Storage, kind: Kind[Any, Any]) -> int:
             assert current is not None
             entries = {system: _adopted(storage, entry) for system, entry in kind.entries(storage, current).items()}
             tables = {name: _described(storage, file) for name, file in current.tables.items()}
-            if change.made(replace(current, tables=tables), entries, version=version) is not None:
+            if change.made(replace(current, tables=tables), {}, entries, version=version) is not None:
                 return version
 
 

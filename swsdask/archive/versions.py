@@ -40,7 +40,9 @@ from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers, overrides
 from swsdask.model.trials import I64
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+IN_ONE_TABLE = 2
+"""The format of archives, still read, whose entries are in one table, which every commit copied."""
 WITHOUT_HASHES = 1
 """The format of archives, still read, whose files have names alone."""
 HASH_VERSION = 1
@@ -125,6 +127,8 @@ class Manifest:
         The number of the version, from 1 on.
     tables : dict of str to StoredFile
         The files of its tables by name.
+    newer : tuple of StoredFile
+        Further files of the table of entries (`archive.change`), the newest last.
     inputs : dict of str to str
         The content hashes of what it was made from, by role.
     settings : dict, optional
@@ -140,6 +144,7 @@ class Manifest:
     version: int
     tables: dict[str, StoredFile]
     inputs: dict[str, str]
+    newer: tuple[StoredFile, ...] = ()
     settings: dict[str, Any] | None = None
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
@@ -148,6 +153,11 @@ class Manifest:
     def kept(self) -> Layers | None:
         """The settings that the archive keeps; None if it is of a release that kept none."""
         return None if self.settings is None else Layers(**self.settings)
+
+    @property
+    def files(self) -> tuple[StoredFile, ...]:
+        """The files of all tables."""
+        return (*self.tables.values(), *self.newer)
 
     def to_json(self) -> bytes:
         """The manifest's file."""
@@ -242,13 +252,13 @@ def checked_json(content: bytes, where: str) -> dict[str, Any]:
     except (ValueError, TypeError, RecursionError):
         raise _damaged(where, "a damaged one") from None
     version = said.pop("format_version", None)
-    if version not in (FORMAT_VERSION, WITHOUT_HASHES) or said.get("hash_version") != HASH_VERSION:
+    if version not in (FORMAT_VERSION, IN_ONE_TABLE, WITHOUT_HASHES) or said.get("hash_version") != HASH_VERSION:
         raise ArchiveError(
             f"{where}: expected archive format {FORMAT_VERSION} with hash {HASH_VERSION}; found "
             f"{version} with {said.get('hash_version')}. Read it with the release that wrote it."
         )
     own = said.pop(_OWN_HASH, None)
-    if version == FORMAT_VERSION and own != own_hash({**said, "format_version": version}):
+    if version != WITHOUT_HASHES and own != own_hash({**said, "format_version": version}):
         raise _damaged(where, "one whose content is not what was written (its hash differs)")
     del said["hash_version"]
     if version == WITHOUT_HASHES and isinstance(said.get("tables"), dict):

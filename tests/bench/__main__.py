@@ -27,6 +27,9 @@ BENCHES = (
     "small",
     "pages",
 )
+LONG = ("massive",)
+"""Benches that take an hour: they run only if they are named."""
+
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 INTRODUCTION = """\
@@ -41,7 +44,10 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument(
-        "bench", nargs="*", choices=[*BENCHES, []], help=f"of {', '.join(BENCHES)}; all if none is named"
+        "bench",
+        nargs="*",
+        choices=[*BENCHES, *LONG, []],
+        help=f"of {', '.join((*BENCHES, *LONG))}; all but {', '.join(LONG)} if none is named",
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of every size")
     asked = parser.parse_args()

@@ -66,8 +66,17 @@ def _cost(work: Callable[..., Callable[[], Any]], arguments: tuple[Any, ...], re
 
 def cpu_seconds() -> float:
     """User and system time of this process and of its children that have ended."""
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    return own_seconds() + _seconds(resource.RUSAGE_CHILDREN)
+
+
+def own_seconds() -> float:
+    """User and system time of this process alone."""
+    return _seconds(resource.RUSAGE_SELF)
+
+
+def _seconds(who: int) -> float:
+    usage = resource.getrusage(who)
+    return usage.ru_utime + usage.ru_stime
 
 
 def peak_memory() -> int:

@@ -6,7 +6,6 @@ what starts once does not count. Everything is scored, with all measures, on two
 
 from __future__ import annotations
 
-import resource
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from swsdask.measures import MEASURES
 from swsdask.model.settings import EngineSettings
 from swsdask.scoring.result_tables import CountedRun
 from swsdask.scoring.score import count_archive
-from tests.bench.cost import cost, cpu_seconds
+from tests.bench.cost import cost, cpu_seconds, own_seconds
 from tests.bench.data import Data, Shape
 from tests.bench.scoring import settings
 from tests.bench.table import Row
@@ -60,20 +59,15 @@ def _scored(url: str, n_systems: int) -> Callable[[], Parts]:
     systems = list(evaluation.systems)[:n_systems]
 
     def step() -> Parts:
-        own, every = _own_seconds(), cpu_seconds()
+        own, every = own_seconds(), cpu_seconds()
         with (
             tempfile.TemporaryDirectory(prefix="swsdask-bench-") as folder,
             open_executor(EngineSettings(executor="processes", workers=2)) as executor,
         ):
             sws.write(sws.score(evaluation, runs=systems, executor=executor, cache=False), folder)
-        return Parts(_own_seconds() - own, cpu_seconds() - every)
+        return Parts(own_seconds() - own, cpu_seconds() - every)
 
     return step
-
-
-def _own_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _computed(url: str) -> Callable[[], tuple[float, float]]:

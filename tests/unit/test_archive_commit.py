@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,14 +12,17 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from swsdask.archive import change
 from swsdask.archive.cleaning import named_files, vacuum
 from swsdask.archive.storage import Storage
-from swsdask.archive.store import open_archive
+from swsdask.archive.store import EVALUATION, open_archive
+from swsdask.archive.verify import verify
 from swsdask.archive.versions import Layout, versions
 from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError
@@ -132,8 +137,8 @@ def test_old_versions_may_be_deleted(tmp_path: Path) -> None:
 def test_a_manifest_of_a_later_format_is_refused(tmp_path: Path) -> None:
     write(str(tmp_path))
     manifest = tmp_path / "manifest-00000001.json"
-    rewritten(manifest, lambda said: said.update(format_version=3))
-    with pytest.raises(ArchiveError, match="expected archive format 2 with hash 1; found 3 with 1"):
+    rewritten(manifest, lambda said: said.update(format_version=4))
+    with pytest.raises(ArchiveError, match="expected archive format 3 with hash 1; found 4 with 1"):
         open_archive(str(tmp_path))
     manifest.write_text('{"format_version": 1, "hash_version": 1, "surprise": 3}')
     with pytest.raises(ArchiveError, match="not a manifest"):
@@ -329,3 +334,60 @@ def test_two_makers_that_keep_different_settings(url: str, monkeypatch: pytest.M
     assert write(url, source(rows(10)), keep=ours, change_settings=True) == 2
     assert open_archive(url).kept == ours
     assert write(url, keep=ours) == 2
+
+
+def parts_of(url: str) -> dict[str, int]:
+    """How many runs each part of the table of runs has, the oldest first."""
+    storage, manifest = Storage(url), open_archive(url).manifest
+    return {part.file: len(EVALUATION.read(storage, part)) for part in EVALUATION.parts_of(manifest)}
+
+
+@pytest.mark.parametrize("growth", [2, 8])
+def test_many_commits_write_few_runs_each_and_leave_few_parts(
+    growth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change, "GROWTH", growth)
+    url = str(tmp_path)
+    expected: dict[str, str] = {}
+    before: dict[str, int] = {}
+    written = 0
+    for n in range(40):
+        system = f"s{7 * n % 23:02d}"
+        write(url, source(rows(3, n), system), replace=True)
+        runs = open_archive(url).runs
+        expected[system] = next(run.content for run in runs if run.system == system)
+        assert {run.system: run.content for run in runs} == expected
+        assert [run.system for run in runs] == sorted(expected)
+        parts = parts_of(url)
+        assert all(older >= growth * newer for older, newer in pairwise(parts.values()))
+        written += sum(size for file, size in parts.items() if file not in before)
+        before = parts
+    assert len(set(expected.values())) == 23
+    assert written < 40 * 12, "a commit copied the whole table"
+
+
+def test_another_setting_writes_no_runs(tmp_path: Path) -> None:
+    url = str(tmp_path)
+    write(url, source(rows(10)))
+    before = parts_of(url)
+    assert write(url, keep=Layers(None, "kwseval", {}), change_settings=True) == 2
+    assert parts_of(url) == before
+
+
+def test_a_damaged_part_is_named_and_repaired_and_files_of_all_parts_are_known(tmp_path: Path) -> None:
+    url, copy = str(tmp_path / "archive"), tmp_path / "copy"
+    write(url, *(source(rows(10, n), f"s{n}") for n in range(8)))
+    write(url, source(rows(30), "late"))
+    shutil.copytree(url, copy)
+    first, newer = parts_of(url)
+    assert {file.file for file in named_files(Storage(url))} >= {first, newer}
+    place = Path(url, newer)
+    content = bytearray(place.read_bytes())
+    content[len(content) // 2] ^= 1
+    place.write_bytes(content)
+    with pytest.raises(ArchiveError, match=re.escape(newer)):
+        _ = open_archive(url).runs
+    assert list(verify(url).damaged) == [newer]
+    assert verify(url, repair=str(copy)).repaired == (newer,)
+    assert vacuum(url, older_than_s=0) == []
+    assert len(open_archive(url).runs) == 9

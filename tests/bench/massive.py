@@ -1,0 +1,85 @@
+"""Archives that are large in one way: systems, queries, documents. They take an hour, so they run only if named.
+
+All are scored with all measures on two worker processes and written. Everything grows with what there is much of, so
+costs are given for one of it, and peaks of the client (which Dask's scheduler shares) and of a worker.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import swsdask as sws
+from swsdask.execution.open import open_executor
+from swsdask.model.settings import EngineSettings
+from tests.bench.cost import cost, cpu_seconds, own_seconds, peak_memory
+from tests.bench.data import Data, Shape
+from tests.bench.table import Row
+
+GIB = 2**30
+BYTES_PER_ROW = 20
+
+
+class Spent(NamedTuple):
+    """CPU seconds of the client, and of it and its workers; the highest resident memory of a worker in bytes."""
+
+    client: float
+    every: float
+    peak: int
+
+
+def rows(data: Data) -> Iterator[Row]:
+    """A thousand systems of a million detections, ten thousand of ten thousand; many queries; many documents."""
+    n = data.rows
+    yield from _scored(data, "thousand", Shape(n(1_000_000)), n(1000), client_ms=5.0)
+    yield from _scored(data, "ten-thousand", Shape(n(10_000), n_occurrences=1000), n(10_000))
+    yield from _scored(data, "queries", Shape(n(10_000_000), n_queries=n(100_000), n_occurrences=n(100_000)), 2)
+    yield from _scored(data, "documents", Shape(n(10_000_000), n_documents=n(1_000_000)), 2)
+
+
+def _scored(data: Data, name: str, shape: Shape, n_systems: int, client_ms: float | None = None) -> Iterator[Row]:
+    what = f"{n_systems:,} systems of {shape.rows:,} detections, {shape.n_queries:,} queries"
+    what += f", {shape.n_documents:,} documents"
+    if shutil.disk_usage(data.folder).free < shape.rows * n_systems * BYTES_PER_ROW:
+        print(f"massive: left out {what}: there is not enough disk space")
+        return
+    archive = data.written(name, shape, n_systems)
+    written = archive.writing
+    rate = archive.rows / written.cpu / 1e6
+    yield Row(f"{what}: ingested, M rows/s and core", rate, "", float("nan"), float("nan"), unit="M", peak=written.peak)
+    found = cost(_score, archive.url, repeats=1)
+    spent: Spent = found.result
+    yield Row(
+        f"{what}: scored, CPU; {found.wall:,.0f} s by the clock; peak of a worker beside that of the client",
+        spent.every,
+        "client",
+        spent.client,
+        spent.client / spent.every,
+        peak=spent.peak,
+        peak_of_theirs=found.peak,
+    )
+    if client_ms is not None:
+        each = 1000 * spent.client / n_systems
+        yield Row(f"{what}: client, a system", each, "limit", client_ms, each / client_ms, unit="ms", most=1.0)
+    archive.remove()
+
+
+def _score(url: str) -> Callable[[], Spent]:
+    def step() -> Spent:
+        evaluation = sws.open(url)
+        own, every = own_seconds(), cpu_seconds()
+        with (
+            tempfile.TemporaryDirectory(prefix="swsdask-bench-") as folder,
+            open_executor(EngineSettings(executor="processes", workers=2)) as executor,
+        ):
+            sws.write(sws.score(evaluation, executor=executor, cache=False), folder)
+            peak = executor.map_reduce(_peak, range(32), max) or 0
+        return Spent(own_seconds() - own, cpu_seconds() - every, peak)
+
+    return step
+
+
+def _peak(_number: int, _shared: None) -> int:
+    return peak_memory()
