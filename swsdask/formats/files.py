@@ -33,7 +33,7 @@ from swsdask.model.errors import InputError, Problem, Problems, SettingsError
 from swsdask.places.reading import Pipe, file_system, is_local, open_local, storage_fault
 
 _STEP = 1 << 16
-"""Most bytes that one `read` gives, and so that are lost where compressed data break off."""
+"""Most bytes that one `read` of compressed data gives, and so that are lost where they break off."""
 
 _REPEATED = 1 << 21
 """How much of a file that is opened once is kept: more than is read to recognise it."""
@@ -292,7 +292,7 @@ class _Source(io.RawIOBase):
         if size is None or size < 0:
             return self.readall()
         try:
-            data: bytes = self._stream.read(min(size, _STEP))
+            data: bytes = self._stream.read(min(size, _STEP) if self._compression else size)
         except Exception as error:
             raise _fault(self._url, self._compression, error) from None
         if not self._given and not data and size:
@@ -408,15 +408,17 @@ def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Li
     held = b""
     try:
         for block in blocks:
-            held += block if line > 1 or held else block.removeprefix(codecs.BOM_UTF8)
-            if len(held) > MAX_LINE and held.find(b"\n", 0, MAX_LINE + 1) < 0:
+            block = block if line > 1 or held else block.removeprefix(codecs.BOM_UTF8)
+            end = block.rfind(b"\n") + 1
+            lines = b"".join((held, memoryview(block)[:end] if end else block))
+            if len(lines) > MAX_LINE and lines.find(b"\n", 0, MAX_LINE + 1) < 0:
                 remedy = "Is this the file that was meant? End every record by a newline."
                 raise InputError(Problem(url, line, f"a line of at most {MAX_LINE} bytes", "a longer one", remedy))
-            end = held.rfind(b"\n") + 1
-            yield from _checked(url, line, held[:end])
-            # bytes.count takes several times as long.
-            line += int(np.count_nonzero(np.frombuffer(held, np.uint8) == ord("\n")))
-            held = held[end:]
+            held = block[end:] if end else lines
+            if end:
+                yield from _checked(url, line, lines)
+                # bytes.count takes several times as long.
+                line += int(np.count_nonzero(np.frombuffer(lines, np.uint8) == ord("\n")))
     except InputError as error:
         raise reached(error, line) from None
     except FormatError as error:
@@ -430,7 +432,8 @@ def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Li
 def _checked(url: str, first: int, data: bytes) -> Iterator[Lines]:
     """The lines of `data` up to the first byte that is not UTF-8, where `InputError` is raised."""
     try:
-        data.decode()
+        if not data.isascii():
+            data.decode()
     except UnicodeDecodeError as error:
         good = data[: data.rfind(b"\n", 0, error.start) + 1]
         if good:

@@ -27,7 +27,7 @@ Value = TypeVar("Value")
 
 
 class Names(NamedTuple):
-    """A column of ids: int32 codes, and the id of each code."""
+    """A column of ids: int32 codes, and the id of each code. A list of ids may grow, and be that of a later column."""
 
     codes: NDArray[np.int32]
     ids: list[str]
@@ -268,18 +268,29 @@ class _Ids:
         self._canonical = canonical
         self._codes: dict[str, int] = {}
         self._code_of_text: dict[str, int] = {}
+        self._ids: list[str] = []
+        self._known = np.zeros(1, np.int32)
 
     def take_in(self, names: Names, faults: RowFaults) -> NDArray[np.int32]:
         """The codes of a column; the first row of every text that is no id becomes faulty.
 
         Most batches have only texts that came before: then no row is looked at for the order in which they come.
         """
-        known = [self._code_of_text.get(text, _NEW) for text in names.ids]
-        if _NEW in known:
+        known = self._looked_up(names.ids)
+        codes = known[names.codes]
+        if codes.min(initial=0) == _NEW:
             for number, row in zip(*(each.tolist() for each in _first_rows(names.codes)), strict=True):
                 if number >= 0 and known[number] == _NEW:
                     known[number] = self._new_code(names.ids[number], row, faults)
-        return np.array([*known, 0], np.int32)[names.codes]
+            codes = known[names.codes]
+        return codes
+
+    def _looked_up(self, ids: list[str]) -> NDArray[np.int32]:
+        """The code of each id, `_NEW` if it has none, and behind them 0, for rows without an id."""
+        begin = len(self._known) - 1 if ids is self._ids else 0
+        more = [self._code_of_text.get(text, _NEW) for text in ids[begin:]]
+        self._ids, self._known = ids, np.concatenate([self._known[:begin], np.array([*more, 0], np.int32)])
+        return self._known
 
     def _new_code(self, text: str, row: int, faults: RowFaults) -> int:
         wrong = self._fault_of(text)
@@ -387,11 +398,12 @@ class Gathering:
 
     def _note_undecided(self, system: NDArray[np.int32], decided: NDArray[np.bool_], faults: RowFaults) -> None:
         """Check that all rows of a system have decisions, or none."""
-        for code in np.unique(system[faults.good]).tolist():
-            rows = np.flatnonzero((system == code) & faults.good)
-            usual = self._decided.setdefault(code, bool(decided[rows[0]]))
+        several = len(self._systems.all()) > 1
+        for code in np.unique(system[faults.good]).tolist() if several else [0]:
+            rows = (system == code) & faults.good if several else faults.good
+            usual = self._decided.setdefault(code, bool(decided[rows.argmax()])) if rows.any() else False
             expected, found = ("a", "a row without one") if usual else ("no", "a row with a decision")
-            for row in rows[decided[rows] != usual].tolist():
+            for row in np.flatnonzero(rows & (decided != usual)).tolist():
                 remedy = "Give all rows of a system a decision, or none."
                 faults.note(row, FormatError(f"{expected} decision, as in the rows before", found, remedy))
 
@@ -443,8 +455,10 @@ class Gathering:
 def _first_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The codes from -1 up that occur, in the order they come, and the row where each comes first."""
     rows = len(codes)
+    begins = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    begins = np.concatenate(([0], begins))[::-1] if rows else begins
     first = np.full(int(codes.max(initial=-1)) + 2, rows)
-    first[codes[::-1] + 1] = np.arange(rows)[::-1]
+    first[codes[begins] + 1] = begins
     used = np.flatnonzero(first < rows)
     used = used[np.argsort(first[used], kind="stable")]
     return used - 1, first[used]
@@ -455,10 +469,13 @@ def _compact(
 ) -> tuple[NDArray[np.int32], tuple[str, ...], tuple[int | None, ...]]:
     """Codes of only the ids that occur, these ids, and the line where each comes first (None: line 0)."""
     used, first = _first_rows(codes)
-    code_of = np.zeros(len(ids), np.int32)
-    code_of[used] = np.arange(len(used), dtype=np.int32)
+    compact = np.arange(len(used), dtype=np.int32)
+    if not np.array_equal(used, compact):
+        code_of = np.zeros(len(ids), np.int32)
+        code_of[used] = compact
+        codes = code_of[codes]
     first_lines = (line or None for line in lines[first].tolist())
-    return code_of[codes], tuple(ids[code] for code in used.tolist()), tuple(first_lines)
+    return codes, tuple(ids[code] for code in used.tolist()), tuple(first_lines)
 
 
 def join_pieces(pieces: Iterable[RunPiece]) -> RunPiece:

@@ -119,12 +119,13 @@ class Texts:
             self.lines[code] = line
         return code
 
-    def names(self, entries: int) -> list[tuple[str, int]]:
-        """The texts in order of their codes, each with its line."""
-        ends = self.ends[:entries].tolist()
-        data = self.arena[: ends[-1] if ends else 0].tobytes()
-        begins = [0, *ends][:entries]
-        lines = self.lines[:entries].tolist()
+    def names(self, entries: int, first: int = 0) -> list[tuple[str, int]]:
+        """The texts in order of their codes from `first` on, each with its line."""
+        begin = int(self.ends[first - 1]) if first else 0
+        ends = (self.ends[first:entries] - begin).tolist()
+        data = self.arena[begin : begin + (ends[-1] if ends else 0)].tobytes()
+        begins = [0, *ends][: entries - first]
+        lines = self.lines[first:entries].tolist()
         return [(data[begin:end].decode(), line) for begin, end, line in zip(begins, ends, lines, strict=True)]
 
 

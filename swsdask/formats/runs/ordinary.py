@@ -19,7 +19,9 @@ from swsdask.kernels.table import (
     ENTRIES,
     ODD,
     OTHER,
+    POSITION,
     QUERY,
+    ROWS,
     SCORE,
     START,
     STATE_SIZE,
@@ -52,17 +54,21 @@ class OrdinaryLines:
         for name, place in columns.items():
             self._values[place] = _VALUES[name]
         self._texts = Texts()
+        self._state = np.zeros(STATE_SIZE, np.int64)
+        self._ids: list[str] = []
 
     def read(self, block: Lines) -> Rows | None:
-        """The rows of a block, one for each line; None if any of them is not ordinary (`kernels.table`)."""
+        """The rows of a block, one for each line; None if any of them is not ordinary (`kernels.table`).
+
+        Their names have the ids of all blocks so far.
+        """
         data = block.data.replace(b"\r\n", b"\n") if b"\r" in block.data else block.data
         if b'"' in data or b"\r" in data:
             return None
         text = np.frombuffer(data + bytes(PADDING), np.uint8)
         rows = int(np.count_nonzero(text == _NEWLINE))
-        texts = self._texts
-        texts.clear()
-        state = np.zeros(STATE_SIZE, np.int64)
+        texts, state = self._texts, self._state
+        state[[POSITION, ROWS]] = 0
         codes = np.empty((len(_IDS), rows), np.int32)
         found = Rows(
             system=None,
@@ -96,7 +102,7 @@ class OrdinaryLines:
             if why == ALL:
                 break
             texts.make_room(int(state[ENTRIES]))
-        ids = [name for name, _ in texts.names(int(state[ENTRIES]))]
-        system, query, document = (Names(codes[kind], ids) for kind in _IDS)
+        self._ids += [name for name, _ in texts.names(int(state[ENTRIES]), len(self._ids))]
+        system, query, document = (Names(codes[kind], self._ids) for kind in _IDS)
         has_system = SYSTEM in self._values
         return found._replace(system=system if has_system else None, query=query, document=document)
