@@ -113,8 +113,8 @@ def benchmark(
     Returns
     -------
     Benchmark
-        The phases: the bare read, the preparation of the reference, every round, the numbers of systems, tables and
-        manifest, and the files of the result.
+        The phases: the bare read, the preparation of the reference, systems that one task scores whole, of larger ones
+        every round and the numbers, tables and manifest, and the files of the result.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def benchmark(
 
     >>> import swsdask as sws
     >>> sws.benchmark("demo/archive", ["atwv", "mtwv"]).phases["phase"].tolist()
-    ['bare read', 'reference', 'round 1 of 2', 'round 2 of 2', 'numbers', 'tables', 'files']
+    ['bare read', 'reference', 'systems', 'tables', 'files']
     """
     evaluation = as_evaluation(evaluation)
     archive = evaluation.archive
@@ -169,6 +169,10 @@ def _read(archive: StoredArchive, columns: Iterable[str], progress: Progress) ->
                     progress.advance(rows)
 
 
+_LAST = ("systems", "numbers")
+"""The phases that end with the numbers of systems."""
+
+
 class _Watch:
     """Measures phases, and passes them on. What follows the numbers of systems are the tables."""
 
@@ -182,16 +186,16 @@ class _Watch:
         """End the phase before, and begin one."""
         self.end()
         self._shown.begin(phase, rows)
-        shared = phase.startswith("round") or phase == "numbers"
+        shared = phase.startswith("round") or phase in _LAST
         self.phases.append({"phase": phase, "workers": shared, "rows": rows})
         self._left = rows
         self._began = (time.perf_counter(), time.process_time())
 
     def advance(self, rows: int) -> None:
-        """Rows are done; with the last ones of the numbers the tables begin."""
+        """Rows are done; with the last ones of whole systems, or of the numbers, the tables begin."""
         self._shown.advance(rows)
         self._left -= rows
-        if self._left <= 0 and self.phases[-1]["phase"] == "numbers":
+        if self._left <= 0 and self.phases[-1]["phase"] in _LAST:
             self.begin("tables", 0)
 
     def end(self) -> None:

@@ -232,8 +232,11 @@ def _locked_folder(folder: Path, prefix: str) -> tuple[Path, int]:
     """A new folder inside another and the descriptor that holds its lock."""
     while True:
         made = Path(mkdtemp(prefix=prefix, dir=folder))
-        lock = os.open(made, os.O_RDONLY)
         # Another process may take the folder for an abandoned one until it is locked.
+        try:
+            lock = os.open(made, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
         if _lock(lock) and made.exists():
             return made, lock
         os.close(lock)

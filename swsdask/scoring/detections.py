@@ -100,6 +100,34 @@ class NoDetections:
         return Detections(**empty)
 
 
+class HeldCell:
+    """A small cell whose detections stay in memory once they are read, for the rounds after it."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+        self._held: Detections | None = None
+        self.system, self.rows, self.source = cell.system, cell.rows, cell.source
+
+    @property
+    def is_distant(self) -> bool:
+        """Whether what is not read yet is."""
+        return self._held is None and self._cell.is_distant
+
+    def read(self, columns: Sequence[str]) -> Detections:
+        """The named columns, read if the last read had not all of them, or an order that is not requested now.
+
+        Where rows have an order in files, scores read with it are other ones (`archive.cells.without_signed_zeros`).
+        """
+        held = self._held
+        if (
+            held is None
+            or any(getattr(held, name) is None for name in columns)
+            or (held.position is not None and "position" not in columns)
+        ):
+            held = self._held = self._cell.read(columns)
+        return Detections(**{name: getattr(held, name) for name in {"query", "score", *columns}})
+
+
 Cells = Callable[[str, int], Iterable[Cell]]
 """The cells of a system, of about so many rows: `Archive.cells`."""
 

@@ -23,7 +23,7 @@ from swsdask.model.settings import EngineSettings, Settings
 from swsdask.model.trials import Reference
 from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems, check_complete
-from swsdask.scoring.detections import Cells, DetectionSource
+from swsdask.scoring.detections import Cells, DetectionSource, HeldCell
 from swsdask.scoring.result_tables import CountedRun, KeptResults, Observer
 from swsdask.scoring.rounds import Found, Tables, count_systems, one_table, score_systems
 from swsdask.statistics.counts import Counts
@@ -90,8 +90,8 @@ def score_archive(
     def counted(run: Run, found: Found) -> CountedRun:
         return asked.counted(run, found, reference, archive.cells)
 
-    whole = [run for run in runs if not executor.shares_memory and is_small(run)]
-    cut = [run for run in runs if executor.shares_memory or not is_small(run)]
+    whole = [run for run in runs if is_small(run)]
+    cut = [run for run in runs if not is_small(run)]
     parts = [score_systems(cut, len(cut), source, counted, executor, shown, results)] if cut or not whole else []
     if whole:
         parts += _score_whole(archive, whole, asked, source.shared[0], executor, shown, kept, results)
@@ -191,7 +191,7 @@ def is_small(run: Run) -> bool:
 
 
 def _batches(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task: int) -> Iterator[WholeRuns]:
-    """The runs in tasks that shrink towards the end, as `detections.tasks` does."""
+    """The runs in tasks that shrink towards the end, as `detections.tasks` does, where workers are to end together."""
 
     def made() -> WholeRuns:
         return WholeRuns(tuple(batch), {run.system: [*archive.cells(run.system, rows_per_task)] for run in batch})
@@ -200,7 +200,8 @@ def _batches(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task:
     batch: list[Run] = []
     size = 0
     for run in runs:
-        if batch and size + run.rows + _NUMBERS > min(detections.FEW_ROWS, left // (2 * workers)):
+        share = left // (2 * workers) if workers > 1 else left
+        if batch and size + run.rows + _NUMBERS > min(detections.FEW_ROWS, share):
             yield made()
             left -= size
             batch, size = [], 0
@@ -254,8 +255,10 @@ def _tables_of(
     own = None if kept is None else kept.anew()
     own_results = None if results is None else results.anew()
 
+    held = {system: [HeldCell(each) for each in parts] for system, parts in task.cells.items()}
+
     def cells(system: str, rows: int) -> Sequence[Cell]:  # noqa: ARG001
-        return task.cells[system]
+        return held[system]
 
     def counted(run: Run, found: Found) -> CountedRun:
         return asked.counted(run, found, reference, cells)

@@ -26,20 +26,21 @@ def archive(swsdask: Call, tmp_path: Path) -> Path:
     return place
 
 
-def test_bench(swsdask: Call, archive: Path) -> None:
+def test_bench(swsdask: Call, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = sorted(archive.rglob("*"))
     rows = sum(run.rows for run in sws.open(archive).archive.runs)
     told = swsdask("bench", archive, "--measures", "atwv,mtwv", "--executor", "threads", "--workers", "2")
     assert told.code == 0, told.err
     assert told.out.startswith(f"2 systems, {rows:,} detections, ")
     assert "2 workers; at best it takes " in told.out
-    phases = json.loads(swsdask("bench", archive, "--measures", "atwv,mtwv", "--format", "json").out)
-    names = [phase["phase"] for phase in phases]
-    assert names == ["bare read", "reference", "round 1 of 2", "round 2 of 2", "numbers", "tables", "files"]
-    assert [phase["rows"] for phase in phases] == [rows, 0, rows, rows, rows, 0, 0]
-    assert [phase["phase"] for phase in phases if phase["workers"]] == ["round 1 of 2", "round 2 of 2", "numbers"]
-    assert all(phase["seconds"] > 0 and phase["cpu_seconds"] >= 0 for phase in phases)
-    assert phases[0]["of_read"] == 1
+    for few_rows, shared in ((1_000_000, ["systems"]), (1, ["round 1 of 2", "round 2 of 2", "numbers"])):
+        monkeypatch.setattr("swsdask.scoring.detections.FEW_ROWS", few_rows)
+        phases = json.loads(swsdask("bench", archive, "--measures", "atwv,mtwv", "--format", "json").out)
+        assert [phase["phase"] for phase in phases] == ["bare read", "reference", *shared, "tables", "files"]
+        assert [phase["rows"] for phase in phases] == [rows, 0, *(rows for _ in shared), 0, 0]
+        assert [phase["phase"] for phase in phases if phase["workers"]] == shared
+        assert all(phase["seconds"] > 0 and phase["cpu_seconds"] >= 0 for phase in phases)
+        assert phases[0]["of_read"] == 1
     assert sorted(archive.rglob("*")) == files, "nothing is kept"
 
 

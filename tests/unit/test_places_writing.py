@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -244,3 +245,19 @@ def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monke
             assert folder.exists()
             assert inner != folder
     assert list(tmp_path.iterdir()) == [other]
+
+
+def test_a_temporary_folder_that_another_process_removes_before_it_is_locked_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[str] = []
+
+    def make(**where: Any) -> str:
+        made.append(mkdtemp(**where))
+        if len(made) == 1:
+            os.rmdir(made[0])
+        return made[-1]
+
+    monkeypatch.setattr(writing, "mkdtemp", make)
+    with temporary_folder() as folder:
+        assert [str(folder)] == made[1:]

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import itertools
 from graphlib import CycleError
 from typing import Any
 
+import numpy as np
 import pytest
 
 from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.errors import ArchiveError, ExecutionError, InputError
-from swsdask.scoring.detections import CellTask, Round, rounds
+from swsdask.model.trials import Detections
+from swsdask.scoring.detections import CellTask, HeldCell, Round, rounds
 from swsdask.scoring.rounds import merge
 from swsdask.scoring.score import runs_of, score_archive
 from swsdask.statistics.counts import Counts
@@ -89,11 +92,18 @@ class Asked:
         return engines.cell_of("sys", ROWS).read(columns)
 
 
+@pytest.fixture
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No system is small."""
+    monkeypatch.setattr("swsdask.scoring.detections.FEW_ROWS", 1)
+
+
 def run(cell: Any, *measures: str) -> None:
     archive = engines.CellArchive((engines.run_of("sys", ROWS),), {"sys": [cell]})
     score_archive(archive, ["sys"], REFERENCE, select(measures or None), engines.settings(), SerialExecutor())
 
 
+@pytest.mark.usefixtures("few_rows")
 def test_the_second_round_reads_only_what_scores_need() -> None:
     cell = Asked()
     run(cell, "mtwv", "map")
@@ -102,10 +112,37 @@ def test_the_second_round_reads_only_what_scores_need() -> None:
     assert second == {"query", "score", "inside"}
 
 
+@pytest.mark.usefixtures("few_rows")
 def test_a_round_reads_what_its_statistics_need_of_detections() -> None:
     cell = Asked()
     run(cell, "mgap")
     assert cell.columns == [{"query", "document", "start", "score", "inside"}] * 2
+
+
+def test_a_small_system_is_read_once() -> None:
+    cell = Asked()
+    run(cell, "mtwv", "map")
+    assert len(cell.columns) == 1
+
+
+class Ordered(Asked):
+    """A cell that was read for the order of its rows, or was not: scores of zero keep their sign, or do not."""
+
+    def read(self, columns: Any) -> Any:
+        super().read(columns)
+        score = np.array([-0.0, 1.0]) + (0.0 if "position" not in columns else -0.0)
+        return Detections(np.zeros(2, np.int32), score, position=np.arange(2) if "position" in columns else None)
+
+
+def test_what_is_held_of_a_cell_is_what_reading_it_gives() -> None:
+    for first, second in itertools.product((["position"], ["query"], ["score"]), repeat=2):
+        cell = Ordered()
+        held = HeldCell(cell)  # type: ignore[arg-type]
+        for columns in (first, second):
+            found, right = held.read(columns), Ordered().read(columns)
+            assert found.score.tobytes() == right.score.tobytes()
+            assert (found.position is None) == (right.position is None)
+        assert len(cell.columns) == 1 + (("position" in first) != ("position" in second))
 
 
 def test_a_failing_cell_is_named_with_its_system_and_file() -> None:
@@ -144,6 +181,15 @@ class Seen:
         self.phases[-1][2] += rows
 
 
+def test_progress_of_small_systems_is_one_phase() -> None:
+    seen = Seen()
+    systems = dict.fromkeys("abc", ROWS)
+    archive: Any = engines.archive_of(systems)
+    score_archive(archive, list(systems), REFERENCE, select(None), engines.settings(), SerialExecutor(), progress=seen)
+    assert seen.phases == [["systems", 9, 9]]
+
+
+@pytest.mark.usefixtures("few_rows")
 def test_progress_tells_every_round_and_reaches_its_end() -> None:
     seen = Seen()
     systems = dict.fromkeys("abc", ROWS)
@@ -167,6 +213,7 @@ def test_progress_tells_every_round_and_reaches_its_end() -> None:
     ]
 
 
+@pytest.mark.usefixtures("few_rows")
 def test_progress_tells_which_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swsdask.scoring.rounds.MOST_SYSTEMS", 2)
     seen = Seen()

@@ -34,7 +34,7 @@ from tests.traffic import Traffic, traffic
 N_SYSTEMS = 5
 SHAPE = Shape(rows=40_000, n_occurrences=500, n_documents=50, n_queries=40)
 MEASURES = ("mtwv",)
-"""It needs two rounds: all columns in the first, queries and scores in the second."""
+"""It needs two rounds: all columns in the first, queries and scores in the second, for which they are held."""
 
 
 @pytest.fixture(scope="module")
@@ -81,19 +81,19 @@ def test_a_score_requests_the_columns_that_it_needs(seen: tuple[Traffic, Storage
     for fragment in fragments:
         metadata = pq.read_metadata(storage._filesystem.open(storage.path(fragment.file.file)))
         footers += min(cells._FOOTER_GUESS, fragment.file.size or 0)
-        for columns in (trial_columns(rule, 1, True), ("query", "score")):
-            places = [metadata.schema.names.index(name) for name in dict.fromkeys(("query", "score", *columns))]
-            asked += sum(chunk_range(metadata.row_group(0).column(place))[1] for place in places)
+        columns = dict.fromkeys(("query", "score", *trial_columns(rule, 1, True)))
+        places = [metadata.schema.names.index(name) for name in columns]
+        asked += sum(chunk_range(metadata.row_group(0).column(place))[1] for place in places)
     down = sum(each.down for each in detections)
     assert down <= 1.1 * asked + footers
-    assert len(detections) <= N_SYSTEMS * (1 + 2 + 2)  # the footer; in each round query and score may lie apart
+    assert len(detections) <= N_SYSTEMS * (1 + 2)  # the footer; query and score may lie apart; no round reads again
 
 
 def test_cells_are_requested_while_others_are_counted(seen: tuple[Traffic, Storage]) -> None:
     counted, storage = seen
     archive = open_archive(storage.url, storage_options=storage.options)
     tables = scored(archive)
-    assert counted.most_at_once >= N_SYSTEMS
+    assert counted.most_at_once > N_SYSTEMS // 2
     assert tables.scores.equals(scored(archive).scores)
 
 
