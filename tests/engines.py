@@ -38,8 +38,15 @@ class MemoryCell:
     def rows(self) -> int:
         return len(self.held)
 
-    def read(self, columns: Sequence[str]) -> Detections:
+    @property
+    def parts(self) -> tuple[int, ...]:
+        return (len(self.held),)
+
+    def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
         return Detections(**{name: getattr(self.held, name) for name in {"query", "score", *columns}})
+
+    def confirm(self, columns: Sequence[str]) -> None:
+        pass
 
 
 @dataclass(frozen=True, eq=False)

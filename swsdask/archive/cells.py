@@ -22,6 +22,7 @@ from swsdask.archive.protocols import Run
 from swsdask.archive.run_table import HASH_BYTES, Fragment
 from swsdask.archive.storage import Parts, Storage, Whole
 from swsdask.archive.tables import damaged, digest, unreadable
+from swsdask.kernels.trials import rows_in_bounds
 from swsdask.model.errors import ArchiveError
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS, INSIDE
 from swsdask.model.trials import Detections
@@ -36,13 +37,21 @@ _FOOTERS = 512
 _footers: dict[tuple[str, str, bytes], pq.FileMetaData] = {}
 
 _CHECKED = 1 << 16
-"""How many column chunks are remembered as checked, by their hashes, so that later rounds need not check them again."""
+"""How many columns of row groups are remembered as checked, by the hashes of these, so that later rounds need not check
+them again."""
 
-_checked: dict[tuple[bytes, str, tuple[float, float] | None], None] = {}
+_Key = tuple[bytes, str, tuple[float, float]]
 
-_NO_PLACES = ("start", "duration", "score")
+_checked: dict[_Key | None, None] = {}
+
+_TIMES = ("start", "duration")
 
 _DTYPES = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in DETECTION_COLUMNS}
+
+_COMPILED = ("query", "document", "score")
+_COUNTED = (*_COMPILED, "decision")
+"""What need not be checked where it is counted (`Cell.read`)."""
+_NO_VALUES = {name: np.empty(0, _DTYPES[name]) for name in _COMPILED}
 
 
 class Bounds(NamedTuple):
@@ -111,17 +120,24 @@ class StoredCell:
         return ", ".join(f"{self.storage.url}/{each.file}" for each in self.groups)
 
     @property
+    def parts(self) -> tuple[int, ...]:
+        """How many rows are of each fragment."""
+        return tuple(sum(each.rows) for each in self.groups)
+
+    @property
     def is_distant(self) -> bool:
         """Whether the storage is."""
         return self.storage.is_distant
 
-    def read(self, columns: Sequence[str]) -> Detections:
+    def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
         """Read the named columns, `query` and `score`.
 
         Parameters
         ----------
         columns : sequence of str
             Names of `model.schemas.DETECTION_COLUMNS`.
+        checked : bool
+            Whether queries, documents, scores and decisions are checked, or their caller goes through them anyway.
 
         Returns
         -------
@@ -139,10 +155,10 @@ class StoredCell:
         ordered = False
         for part in self.groups:
             last = 0
-            reader = _Reader(self.storage, part, self.bounds, wanted, self.system)
+            reader = _Reader(self.storage, part, self.bounds, wanted, self.system, checked)
             for columns_of_group in reader.read():
                 query = columns_of_group["query"]
-                if query[0] < last:
+                if checked and query[0] < last:
                     raise damaged(self.storage, part.file, "row groups that are not in the order of queries")
                 last = query[-1]
                 for name, values in columns_of_group.items():
@@ -152,6 +168,23 @@ class StoredCell:
             name: arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for name, arrays in found.items()
         }
         return without_signed_zeros(Detections(**columns_of_cell)) if ordered else Detections(**columns_of_cell)
+
+    def confirm(self, columns: Sequence[str]) -> None:
+        """Remember that these columns have been found sound, where hashes say that they will be the same."""
+        ranges = self.bounds.ranges()
+        for hashes in (each for part in self.groups for each in part.chunks):
+            _remember(_key(hashes, name, ranges) for name in columns)
+
+
+def _key(hashes: bytes | None, name: str, ranges: Mapping[str, tuple[float, float]]) -> _Key | None:
+    """What a column of a row group with these hashes is remembered by as checked; None if it is not to be."""
+    return None if hashes is None or name not in ranges else (hashes, name, ranges[name])
+
+
+def _remember(keys: Iterable[_Key | None]) -> None:
+    if len(_checked) >= _CHECKED:
+        _checked.clear()
+    _checked.update((key, None) for key in keys if key is not None)
 
 
 def without_signed_zeros(detections: Detections) -> Detections:
@@ -166,13 +199,17 @@ def without_signed_zeros(detections: Detections) -> Detections:
 class _Reader:
     """Reads some columns of some row groups of one fragment."""
 
-    def __init__(self, storage: Storage, part: Groups, bounds: Bounds, wanted: Sequence[str], system: str) -> None:
+    def __init__(
+        self, storage: Storage, part: Groups, bounds: Bounds, wanted: Sequence[str], system: str, checked: bool
+    ) -> None:
         self.storage = storage
         self.part = part
         self.ranges = bounds.ranges()
         self.wanted = wanted
         self.system = system
+        self.checked = checked
         self.ordered = False
+        self.stated: dict[tuple[int, str], tuple[float, float] | None] = {}
 
     def read(self) -> Iterable[Mapping[str, NDArray[Any]]]:
         """The columns, group by group. Raises `ArchiveError`."""
@@ -184,8 +221,8 @@ class _Reader:
                 parts.fetch(chunks)
                 source = pa.PythonFile(VerifiedFile(parts, chunks), mode="r")
                 with pq.ParquetFile(source, metadata=metadata, pre_buffer=False) as file:
-                    for number, rows in zip(self.part.numbers, self.part.rows, strict=True):
-                        yield self._group(file, place, number, rows)
+                    for number, rows, hashes in zip(self.part.numbers, self.part.rows, self.part.chunks, strict=True):
+                        yield self._group(file, place, number, rows, hashes)
         except ArchiveError:
             raise
         except _Mismatch as error:
@@ -231,38 +268,34 @@ class _Reader:
             if hashes is not None and len(hashes) != HASH_BYTES * group.num_columns:
                 raise _Mismatch(f"one with {group.num_columns} columns")
             for name, column in place.items():
-                if name == "score" or _constant(group, column) is None:
+                stated = None if name == "score" else _stated(group, column)
+                self.stated[number, name] = stated
+                if _constant(stated) is None:
                     own = None if hashes is None else hashes[HASH_BYTES * column : HASH_BYTES * (column + 1)]
                     chunks[chunk_range(group.column(column))] = _Chunk(f"row group {number}, column {name}", own)
         return chunks
 
     def _group(
-        self, file: pq.ParquetFile, place: Mapping[str, int], number: int, rows: int
+        self, file: pq.ParquetFile, place: Mapping[str, int], number: int, rows: int, hashes: bytes | None
     ) -> Mapping[str, NDArray[Any]]:
         """The columns of a row group, checked.
 
         A column of integers whose statistics say that all values of the group are one is not read but filled; one that
         the file does not have is filled with 0.
         """
-        metadata = file.metadata.row_group(number)
         constant = {
             name: value
             for name in self.wanted
-            if name != "score" and (value := _constant(metadata, place[name]) if name in place else 0) is not None
+            if (value := _constant(self.stated[number, name]) if name in place else 0) is not None
         }
         read = [name for name in self.wanted if name not in constant]
         table = file.read_row_group(number, columns=read, use_threads=False)
-        found: dict[str, NDArray[Any]] = {}
-        for name in [*read, *constant]:
-            where = f"row group {number} with"
-            if name not in constant:
-                values = self._array(table, name, rows, where)
-                stated = _stated(metadata, place[name]) if name in _NO_PLACES else None
-                self._check_once(name, values, where, self._hash(number, place[name]), stated)
-            else:
-                self._check_range(name, constant[name], constant[name], where)
-                values = np.full(rows, constant[name], _DTYPES[name])
-            found[name] = values
+        where = f"row group {number} with"
+        found = {name: self._array(table, name, rows, where) for name in read}
+        self._check(found, number, hashes, where)
+        for name, value in constant.items():
+            self._check_range(name, value, value, where)
+            found[name] = np.full(rows, value, _DTYPES[name])
         return {name: found[name] for name in self.wanted}
 
     def _array(self, table: pa.Table, name: str, rows: int, where: str) -> NDArray[Any]:
@@ -281,46 +314,35 @@ class _Reader:
         ]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
-    def _hash(self, number: int, column: int) -> bytes | None:
-        """The hash of a column chunk, if it is known: then what is read has been verified by it."""
-        hashes = self.part.chunks[self.part.numbers.index(number)]
-        return None if hashes is None else hashes[HASH_BYTES * column : HASH_BYTES * (column + 1)]
+    def _check(self, columns: Mapping[str, NDArray[Any]], number: int, hashes: bytes | None, where: str) -> None:
+        """Raise `_Mismatch` for columns with values that no run of this archive has.
 
-    def _check_once(
-        self,
-        name: str,
-        values: NDArray[Any],
-        where: str,
-        verified: bytes | None,
-        stated: tuple[float, float] | None,
-    ) -> None:
-        """Check values, unless a chunk of that hash has been checked: its values are these."""
-        if verified is None:
-            self._check(name, values, where)
-            return
-        key = (verified, name, self.ranges.get(name))
-        if key not in _checked:
-            self._check(name, values, where, stated)
-            if len(_checked) >= _CHECKED:
-                _checked.clear()
-            _checked[key] = None
-
-    def _check(self, name: str, values: NDArray[Any], where: str, stated: tuple[float, float] | None = None) -> None:
-        """Raise `_Mismatch` for values that no run of this archive has.
-
-        `stated` are the least and the greatest value where they are known. Whether a NaN, which is in no range, is
-        among the values is never known.
+        A column that was found sound in a row group of these hashes is passed over: its values are these.
         """
-        if name not in self.ranges:
-            return
-        if name == "query" and (values[1:] < values[:-1]).any():
+        keys = {name: _key(hashes, name, self.ranges) for name in columns if self.checked or name not in _COUNTED}
+        new = {name: columns[name] for name, key in keys.items() if name in self.ranges and key not in _checked}
+        query, document, score = (new.get(name, _NO_VALUES[name]) for name in _COMPILED)
+        (_, queries), (_, documents), (lowest, highest) = (self.ranges[name] for name in _COMPILED)
+        if not new.keys().isdisjoint(_COMPILED) and not rows_in_bounds(
+            query, document, score, int(queries), int(documents), lowest, highest
+        ):
+            self._explain(new, where)
+        for name in (each for each in new if each not in _COMPILED):
+            stated = self.stated[number, name] if name in _TIMES and hashes is not None else None
+            if stated is not None:
+                self._check_range(name, *stated, where)
+            elif _greatest_unsigned(new[name]) > self.ranges[name][1]:
+                self._check_range(name, new[name].min(), new[name].max(), where)
+        _remember(keys[name] for name in new)
+
+    def _explain(self, columns: Mapping[str, NDArray[Any]], where: str) -> None:
+        """Raise `_Mismatch` for the first of some columns that `rows_in_bounds` refuses."""
+        query = columns.get("query", _NO_VALUES["query"])
+        if (query[1:] < query[:-1]).any():
             raise _Mismatch(f"{where} rows that are not in the order of queries")
-        if name == "query":
-            self._check_range(name, values[0], values[-1], where)
-        elif stated is not None and not (name == "score" and np.isnan(values.max())):
-            self._check_range(name, *stated, where)
-        elif name == "score" or _greatest_unsigned(values) > self.ranges[name][1]:
-            self._check_range(name, values.min(), values.max(), where)
+        for name in (each for each in _COMPILED if each in columns):
+            self._check_range(name, columns[name].min(), columns[name].max(), where)
+        raise _Mismatch(f"{where} rows out of range")
 
     def _check_range(self, name: str, least: float, most: float, where: str) -> None:
         low, high = self.ranges.get(name, (least, most))
@@ -451,7 +473,6 @@ def _stated(group: pq.RowGroupMetaData, place: int) -> tuple[float, float] | Non
     return statistics.min, statistics.max
 
 
-def _constant(group: pq.RowGroupMetaData, place: int) -> int | None:
-    """The one value of a column of integers; None if there may be others."""
-    stated = _stated(group, place)
+def _constant(stated: tuple[float, float] | None) -> int | None:
+    """The one value of a column of integers between these; None if there may be others."""
     return int(stated[0]) if stated is not None and stated[0] == stated[1] else None

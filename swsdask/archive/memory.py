@@ -45,10 +45,18 @@ class MemoryCell:
         """How many there are."""
         return len(self.detections)
 
-    def read(self, columns: Sequence[str]) -> Detections:
-        """The named columns, `query` and `score`."""
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """All rows are in order."""
+        return (self.rows,)
+
+    def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:  # noqa: ARG002
+        """The named columns, `query` and `score`, which were checked when they were taken into memory."""
         wanted = Detections(**{name: getattr(self.detections, name) for name in {"query", "score", *columns}})
         return wanted if self.detections.position is None else without_signed_zeros(wanted)
+
+    def confirm(self, columns: Sequence[str]) -> None:
+        """Nothing."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,6 +73,11 @@ class Cell(Protocol):
         ...
 
     @property
+    def parts(self) -> tuple[int, ...]:
+        """The rows of its parts, each of which is in the order of queries."""
+        ...
+
+    @property
     def source(self) -> str:
         """Where the rows come from, for messages."""
         ...
@@ -82,8 +87,16 @@ class Cell(Protocol):
         """Whether reading is mostly waiting, so that it is worth while to begin early."""
         ...
 
-    def read(self, columns: Sequence[str]) -> Detections:
-        """The named columns of `model.schemas.DETECTIONS`; `query` and `score` are always read."""
+    def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
+        """The named columns of `model.schemas.DETECTIONS`; `query` and `score` are always read.
+
+        Queries, documents, scores and decisions that the caller goes through anyway need not be `checked`: then comes
+        whatever a file has. Who finds them out of bounds reads them again, for the error that names the place.
+        """
+        ...
+
+    def confirm(self, columns: Sequence[str]) -> None:
+        """Remember that these columns, which were read without a check, have been found sound."""
         ...
 
 

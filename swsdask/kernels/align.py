@@ -338,7 +338,9 @@ def near_occurrences(
     its group, both in the unit of `mid_point` with `in_seconds`.
 
     Returns the rows whose mid-point lies within the tolerance of an occurrence (in the order of rows) and their groups,
-    and per group the lowest and highest finite score of all its detections (inf, -inf without any).
+    and per group the lowest and highest finite score of all its detections (inf, -inf without any). Raises `ValueError`
+    for a query or a document (-1: unknown) that there is not, and where the score in a group is NaN: nobody need have
+    looked at the rows before.
     """
     n_groups = len(group_document)
     lowest = np.full(n_groups, np.inf)
@@ -346,6 +348,7 @@ def near_occurrences(
     near = np.empty(len(query), np.int64)
     near_group = np.empty(len(query), np.int32)
     group_of_document = np.full(n_documents + 1, -1, np.int32)
+    n_queries = len(group_of_query) - 1
     selective = len(evaluated) > 0
     current, begin, end = np.int64(-1), np.int64(0), np.int64(0)
     count = 0
@@ -354,10 +357,15 @@ def near_occurrences(
             for past in range(begin, end):
                 group_of_document[group_document[past] + 1] = -1
             current = np.int64(query[row])
+            if not 0 <= current < n_queries:
+                raise ValueError("there is no such query")
             begin, end = group_of_query[current], group_of_query[current + 1]
             for coming in range(end - 1, begin - 1, -1):
                 group_of_document[group_document[coming] + 1] = coming
-        group = np.int64(group_of_document[np.uint32(document[row] + 1)])
+        place = np.uint32(document[row] + 1)
+        if place > n_documents:
+            raise ValueError("there is no such document")
+        group = np.int64(group_of_document[place])
         if group < 0:
             continue
         while group < end and group_document[group] == document[row] and group_channel[group] < channel[row]:
@@ -369,6 +377,8 @@ def near_occurrences(
         if abs(score[row]) < INFINITE:
             lowest[group] = min(lowest[group], score[row])
             highest[group] = max(highest[group], score[row])
+        elif math.isnan(score[row]):
+            raise ValueError("a score is NaN")
         middle = mid_point(start[row], duration[row], in_seconds)
         low, high = occurrence_of_group[group], occurrence_of_group[group + 1]
         while high - low > 1:

@@ -23,6 +23,7 @@ _DECISIONS = void(
     float64[:, ::1],
 )
 _ABOVE, _BELOW = 2**63 - 1, -(2**63)
+_INFINITE = 0x7FF0000000000000
 
 
 @kernel(int64(int64))
@@ -48,7 +49,9 @@ def count_decisions(
     extreme scores, float64 [n_queries, n_groups].
 
     `bounds` int64 [n_stretches + 1] cuts `score` and `decision`; `query` and `group` are [n_stretches]. No stretch is
-    empty. Extremes are looked for among integers, of which the compiler takes several at once.
+    empty. Extremes are looked for among integers, of which the compiler takes several at once. Raises `ValueError` for
+    a score that is NaN, which lies beyond infinity then, and for a decision that is none of 1, 0 and -1: nobody need
+    have looked at them before.
     """
     extremes = np.empty(4, np.float64)
     bits = extremes.view(np.int64)
@@ -62,14 +65,19 @@ def count_decisions(
             high = max(high, key)
             yes = min(yes, key if d == 1 else _ABOVE)
             no = max(no, key if d == 0 else _BELOW)
-        n_yes, n_no = 0, 0
+        if high > _INFINITE or low < ~_INFINITE:
+            raise ValueError("a score is NaN")
+        n_yes, n_no, n_none = 0, 0, 0
         for d in decisions:
             n_yes += d == 1
             n_no += d == 0
+            n_none += d == -1
+        if n_yes + n_no + n_none != end - begin:
+            raise ValueError("a decision is none of YES, NO and none")
         q, g = query[stretch], group[stretch]
         counts[q, g, 0] += n_no
         counts[q, g, 1] += n_yes
-        counts[q, g, 2] += end - begin - n_yes - n_no
+        counts[q, g, 2] += n_none
         bits[0], bits[1], bits[2], bits[3] = _key(yes), _key(no), _key(low), _key(high)
         if n_yes > 0:
             min_yes[q, g] = min(min_yes[q, g], extremes[0])

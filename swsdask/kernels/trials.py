@@ -1,4 +1,4 @@
-"""From detections to trials: the best detection of a place, which places are targets, stretches, MediaEval's list.
+"""From detections to trials: bounds of rows, the best one of a place, targets, stretches, MediaEval's list.
 
 A stretch is a range of adjacent rows that share their query and their group of documents.
 
@@ -94,6 +94,35 @@ def best_rows(
 
 
 _BLOCK = 1024
+
+
+@kernel(boolean(column(int32), column(int32), column(float64), int64, int64, float64, float64))
+def rows_in_bounds(
+    query: I32, document: I32, score: F64, last_query: int, last_document: int, lowest: float, highest: float
+) -> bool:
+    """Whether queries ascend from 0 on to `last_query` at most, documents are -1 .. `last_document`, scores in range.
+
+    NaN is in no range. The columns are as long as each other or empty. They lie beyond the cache, so all are gone
+    through at once, and block by block, of which the compiler takes several rows at once.
+    """
+    if len(query) > 0 and not (query[0] >= 0 and query[-1] <= last_query):
+        return False
+    n_documents = np.uint32(last_document + 1)
+    n_rows = max(len(query), len(document), len(score))
+    for first in range(0, n_rows, _BLOCK):
+        wrong = 0
+        queries, before = query[first + 1 : first + 1 + _BLOCK], query[first : first + _BLOCK]
+        for row in range(len(queries)):
+            wrong += queries[row] < before[row]
+        documents = document[first : first + _BLOCK]
+        for row in range(len(documents)):
+            wrong += bool(np.uint32(documents[row] + 1) > n_documents)
+        scores = score[first : first + _BLOCK]
+        for row in range(len(scores)):
+            wrong += not ((scores[row] >= lowest) & (scores[row] <= highest))
+        if wrong > 0:
+            return False
+    return True
 
 
 @kernel(boolean(column(int32), column(int32), int64))

@@ -170,7 +170,7 @@ def _align(
     every = ("document", "channel", "start", "duration", "decision", "unknown_document")
     columns = list(dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, True), *every]))
     rows, mapped = [], []
-    with closing(read_ahead(task.cells, [columns] * len(task.cells))) as reads:
+    with closing(read_ahead(task.cells, [columns] * len(task.cells), [True] * len(task.cells))) as reads:
         for cell in task.cells:
             with naming(cell):
                 detections = next(reads)

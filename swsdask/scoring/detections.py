@@ -21,9 +21,10 @@ from swsdask.archive.protocols import Cell, Run
 from swsdask.execution.executor import Executor, Tree, execution_error
 from swsdask.model.errors import FEW, SwsdaskError, counted, listed
 from swsdask.model.schemas import DETECTION_COLUMNS
-from swsdask.model.trials import Detections, Reference, ScoreRange
+from swsdask.model.trials import Detections, Reference, ScoreRange, Trials
 from swsdask.scoring.rounds import Found, Kind, Plan, merge
 from swsdask.statistics.alignment import make_trials, trial_columns
+from swsdask.statistics.counts import NO, NONE, YES, Counts, stretches
 from swsdask.statistics.statistic import OfDetections, Statistic
 
 TASKS_PER_WORKER = 8
@@ -66,10 +67,11 @@ class CellTask:
         reference, this = shared
         tree: Tree[dict[str, Found]] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
         columns = [this.columns(cell.system, reference) for cell in self.cells]
-        with closing(read_ahead(self.cells, columns)) as reads:
-            for cell in self.cells:
+        checked = [not this.checks(cell.system, reference) for cell in self.cells]
+        with closing(read_ahead(self.cells, columns, checked)) as reads:
+            for cell, names in zip(self.cells, columns, strict=True):
                 with naming(cell):
-                    tree.add({cell.system: _of_cell(cell, next(reads), reference, this)})
+                    tree.add({cell.system: _of_cell(cell, names, next(reads), reference, this)})
         return tree.total() or {}
 
     def __str__(self) -> str:
@@ -84,6 +86,7 @@ class NoDetections:
 
     system: str
     rows: int = 0
+    parts = ()
     is_distant = False
 
     @property
@@ -91,13 +94,16 @@ class NoDetections:
         """There is none."""
         return "no detections"
 
-    def read(self, columns: Sequence[str]) -> Detections:
+    def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:  # noqa: ARG002
         """Columns without rows."""
         empty = {
             name: np.empty(0, DETECTION_COLUMNS.field(name).type.to_pandas_dtype())
             for name in {"query", "score", *columns}
         }
         return Detections(**empty)
+
+    def confirm(self, columns: Sequence[str]) -> None:
+        """Nothing."""
 
 
 class HeldCell:
@@ -163,24 +169,27 @@ def _every(cells: Cells, systems: Iterable[str], rows_per_task: int) -> Iterator
             yield NoDetections(system)
 
 
-def read_ahead(cells: Sequence[Cell], columns: Sequence[Sequence[str]]) -> Generator[Detections, None, None]:
-    """Read cells ahead and yield each one, in order; `columns` are those of each.
+def read_ahead(
+    cells: Sequence[Cell], columns: Sequence[Sequence[str]], checked: Sequence[bool]
+) -> Generator[Detections, None, None]:
+    """Read cells ahead and yield each one, in order; `columns` are those of each, `checked` whether they are to be.
 
     Distant cells are requested while earlier ones are counted, as many as have `ROWS_AHEAD` rows, and at least one. An
     error is raised where its cell would be returned.
     """
     if not any(cell.is_distant for cell in cells):
-        yield from (cell.read(names) for cell, names in zip(cells, columns, strict=True))
+        for cell, names, check in zip(cells, columns, checked, strict=True):
+            yield cell.read(names, checked=check)
         return
     waiting: deque[tuple[int, Future[Detections]]] = deque()
     with ThreadPoolExecutor(MOST_AHEAD, thread_name_prefix="swsdask read") as pool:
         try:
-            for cell, names in zip(cells, columns, strict=True):
+            for cell, names, check in zip(cells, columns, checked, strict=True):
                 while waiting and (
                     len(waiting) > MOST_AHEAD or sum(rows for rows, _ in waiting) + cell.rows > ROWS_AHEAD
                 ):
                     yield waiting.popleft()[1].result()
-                waiting.append((cell.rows, pool.submit(cell.read, names)))
+                waiting.append((cell.rows, pool.submit(cell.read, names, checked=check)))
             while waiting:
                 yield waiting.popleft()[1].result()
         finally:
@@ -236,6 +245,15 @@ class Round:
         aligned = reference.groups_by_alignment or any(statistic.aligned for statistic in prepared)
         of_detections = (name for s in prepared if issubclass(s, OfDetections) for name in s.columns_for(reference))
         return list(dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, aligned), *of_detections]))
+
+    def checks(self, system: str, reference: Reference) -> bool:
+        """Whether counting goes through all rows of a system, so that no other look at them is needed.
+
+        Alignment refuses codes that there are not; where every detection is a trial, `Counts` has seen all scores and
+        decisions.
+        """
+        rule = reference.rule
+        return Counts in self.prepared[system] and rule.trials == "virtual" and rule.outside == "false_alarm"
 
     @classmethod
     def _needed(cls, scores: Mapping[str, ScoreRange], needed: Mapping[str, Found]) -> Self:
@@ -299,11 +317,41 @@ class DetectionSource:
         return Plan(work, sum(run.rows for run in needing), (self._executor.share(left),), known, keep)
 
 
-def _of_cell(cell: Cell, detections: Detections, reference: Reference, this: Round) -> Found:
+def _of_cell(cell: Cell, columns: Sequence[str], detections: Detections, reference: Reference, this: Round) -> Found:
+    """The statistics of a cell; where counting checks the rows, `Counts` is taken before the others."""
     prepared = this.prepared[cell.system]
     aligned = any(statistic.aligned for statistic in prepared)
-    trials = make_trials(detections, reference, this.scores[cell.system], aligned=aligned, source=cell.source)
-    return {statistic: statistic.from_trials(trials, reference, p) for statistic, p in prepared.items()}
+    scores = this.scores[cell.system]
+    checks = this.checks(cell.system, reference)
+    found: dict[type[Statistic], Any] = {}
+    try:
+        trials = make_trials(detections, reference, scores, aligned=aligned, source=cell.source)
+        if checks:
+            found[Counts] = Counts.from_trials(trials, reference, prepared[Counts])
+            _check_bounds(cell.parts, trials, found[Counts], scores)
+    except ValueError:
+        if checks:
+            cell.read(columns)  # An error that names the row group.
+        raise
+    if checks:
+        cell.confirm(columns)
+    return found | {each: each.from_trials(trials, reference, p) for each, p in prepared.items() if each not in found}
+
+
+def _check_bounds(parts: Sequence[int], trials: Trials, counts: Counts, scores: ScoreRange) -> None:
+    """Raise `ValueError` for trials that are not in the order of queries in each of their parts, of which only some
+    have decisions, or whose scores the run does not have.
+    """
+    least, most = scores.run
+    by_decision = counts.mapped.sum(axis=(0, 1)) + counts.unmapped.sum(axis=(0, 1))
+    if by_decision[NONE] and by_decision[[NO, YES]].any():
+        raise ValueError("rows of which some have decisions")
+    found = stretches(trials)
+    back = found.bounds[1:-1][np.diff(found.query) < 0]
+    if not np.isin(back, np.cumsum(parts)).all():
+        raise ValueError("rows that are not in the order of queries")
+    if counts.lowest.min(initial=np.inf) < least or counts.highest.max(initial=-np.inf) > most:
+        raise ValueError("scores that are not the run's")
 
 
 @cache

@@ -76,7 +76,10 @@ def safety(archive: Archived) -> Iterator[Row]:
 
 
 def _anew(url: str, verify: bool = True, check: bool = True) -> Callable[[], dict[str, float]]:
-    """Scores as a first command does, with or without a look at the order and range of what was read."""
+    """Scores as a first command does, with or without a look at the order and range of what was read.
+
+    What alignment and counting refuse by themselves, with a comparison per row, is on both sides.
+    """
     if not check:
         cells._Reader._check = lambda *_: None  # type: ignore[method-assign]
     step = score(url, FEW, {}, verify=verify)

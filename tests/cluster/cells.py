@@ -26,17 +26,17 @@ class WaitingCell(MemoryCell):
 
     folder: Path
 
-    def read(self, columns: Sequence[str]) -> Detections:
+    def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
         (self.folder / f"reader-{os.getpid()}").touch()
         wait_for(self.folder / "go")
-        return super().read(columns)
+        return super().read(columns, checked=checked)
 
 
 @dataclass(frozen=True, eq=False)
 class BrokenCell(MemoryCell):
     """A cell that cannot be read."""
 
-    def read(self, columns: Sequence[str]) -> Detections:
+    def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
         raise OSError("the disk is on fire")
 
 
@@ -44,7 +44,7 @@ class BrokenCell(MemoryCell):
 class FaultyCell(MemoryCell):
     """A cell whose file is not what it must be."""
 
-    def read(self, columns: Sequence[str]) -> Detections:
+    def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
         raise InputError(Problem(self.source, None, "a table", "a picture", "Ingest it again."))
 
 

@@ -132,7 +132,7 @@ def test_a_failing_cell_is_named() -> None:
     class Broken:
         system, source, rows, is_distant = "s", "part-3.parquet", 7, False
 
-        def read(self, columns: Any) -> Any:
+        def read(self, columns: Any, *, checked: bool = True) -> Any:
             raise OSError("gone")
 
     archive = engines.CellArchive((engines.run_of("s", ROWS),), {"s": [Broken()]})

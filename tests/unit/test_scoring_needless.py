@@ -71,9 +71,16 @@ class Read:
     def rows(self) -> int:
         return self.inner.rows
 
-    def read(self, columns: Sequence[str]) -> Detections:
+    @property
+    def parts(self) -> tuple[int, ...]:
+        return self.inner.parts
+
+    def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
         self.seen.append(self.system)
-        return self.inner.read(columns)
+        return self.inner.read(columns, checked=checked)
+
+    def confirm(self, columns: Sequence[str]) -> None:
+        self.inner.confirm(columns)
 
 
 def run(systems: Mapping[str, list[Row]]) -> tuple[dict[str, Any], list[str], list[tuple[str, int]]]:

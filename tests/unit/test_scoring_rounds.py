@@ -82,14 +82,18 @@ class Asked:
 
     def __init__(self, error: Exception | None = None) -> None:
         self.system, self.rows, self.source = "sys", len(ROWS), "part-0.parquet"
+        self.parts = (self.rows,)
         self.columns: list[set[str]] = []
         self.error = error
 
-    def read(self, columns: Any) -> Any:
+    def read(self, columns: Any, *, checked: bool = True) -> Any:
         self.columns.append(set(columns))
         if self.error:
             raise self.error
-        return engines.cell_of("sys", ROWS).read(columns)
+        return engines.cell_of("sys", ROWS).read(columns, checked=checked)
+
+    def confirm(self, columns: Any) -> None:
+        pass
 
 
 @pytest.fixture
