@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from swsdask.archive.protocols import Archive
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.formats.reference.trec import read_judgments
+from swsdask.kernels.rows import AT_END, IN, TRACK_BITS, place_rows
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, SEGMENTS, WORDS, RunSource
 from swsdask.model.settings import Compat
@@ -139,9 +140,6 @@ def _table(schema: pa.Schema, rows: Iterable[tuple[object, ...]]) -> pa.Table:
     return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, schema, strict=True)], schema=schema)
 
 
-_TRACK_BITS = 32
-
-
 def document_ids(documents: pa.Table) -> tuple[str, ...]:
     """The distinct documents in the order of the table `documents`: a document's code is its place here."""
     return tuple(dict.fromkeys(documents["document"].to_pylist()))
@@ -201,19 +199,18 @@ class Excerpts:
         """Classify each [start, end] (ticks) as `model.schemas.DETECTIONS` says."""
         if not len(self.begins):
             return np.zeros(len(document), np.int8)
-        last = np.searchsorted(self.begins, _packed(document, channel, start), "right") - 1
-        beyond = self.reaches[last] - _packed(document, channel, end)
-        beyond[last < 0] = -1
-        inside = (beyond >= 0).astype(np.int8)
-        edge = np.flatnonzero(beyond == 0)
+        inside: I8 = np.empty(len(document), np.int8)
+        place_rows(self.begins, self.reaches, document, channel, start, end.astype(np.int64), inside)
+        edge = np.flatnonzero(inside == AT_END)
+        last = np.searchsorted(self.begins, _packed(document[edge], channel[edge], start[edge]), "right") - 1
         noise = end_noise(start[edge], end[edge] - start[edge])
-        inside[edge] += (noise > 0) + 2 * (noise > self.noise[last[edge]])
+        inside[edge] = IN + (noise > 0) + 2 * (noise > self.noise[last])
         return inside
 
 
 def _packed(document: I32, channel: I8, time: NDArray[np.signedinteger]) -> I64:
     track = document.astype(np.int64) * 256 + (channel.astype(np.int64) + 128)
-    return (track << _TRACK_BITS) + time
+    return (track << TRACK_BITS) + time
 
 
 HALF = "splitcts"

@@ -26,6 +26,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from swsdask.kernels.rows import sum_of_hashes
 from swsdask.model.resources import Resources
 from swsdask.model.schemas import RunPiece
 from swsdask.model.trials import F64, I64, Detections, finite_scores
@@ -153,7 +154,6 @@ def _leading_bits(keys: Sequence[_Key], rows: int, available: int) -> U64:
 CONTENT_VERSION = 1
 
 
-_BLOCK = 1 << 16
 _LANES = 2
 _MODULUS = 1 << 64
 _AT = 0x9E3779B97F4A7C15
@@ -171,7 +171,20 @@ class RowSum:
     @classmethod
     def of(cls, piece: RunPiece) -> Self:
         """The sum over a piece."""
-        return cls(len(piece), tuple(_lane(piece, lane) for lane in range(_LANES)), piece.position is not None)
+        in_order = piece.position is not None
+        score = (piece.score if in_order else canonical_scores(piece.score)).view(np.uint64)
+        columns = (piece.query, piece.document, piece.channel, piece.start, piece.duration, score, piece.decision)
+        lanes = (
+            sum_of_hashes(
+                np.uint64(0),
+                np.uint64(_AT if in_order else 1),
+                _id_hashes(piece.queries, 2 * lane),
+                _id_hashes(piece.documents, 2 * lane + 1),
+                *columns,
+            )
+            for lane in range(_LANES)
+        )
+        return cls(len(piece), tuple(map(int, lanes)), in_order)
 
     def __add__(self, other: RowSum) -> RowSum:
         positions = self.positions or other.positions
@@ -192,46 +205,5 @@ def canonical_scores(score: NDArray[np.float64]) -> NDArray[np.float64]:
     return finite_scores(score) + 0.0
 
 
-def _lane(piece: RunPiece, lane: int) -> int:
-    query = _id_hashes(piece.queries, 2 * lane)
-    document = _id_hashes(piece.documents, 2 * lane + 1)
-    in_order = piece.position is not None
-    score = (piece.score if in_order else canonical_scores(piece.score)).view(np.uint64)
-    total = 0
-    for begin in range(0, len(piece), _BLOCK):
-        rows = slice(begin, begin + _BLOCK)
-        mixed = _mix(query[piece.query[rows]] + document[piece.document[rows]])
-        mixed = _mix(mixed ^ (_bits(piece.start[rows]) << np.uint64(32) | _bits(piece.duration[rows])))
-        mixed = _mix(mixed ^ score[rows])
-        mixed = _mix(mixed ^ (_bits(piece.channel[rows]) << np.uint64(32) | _bits(piece.decision[rows])))
-        if in_order:
-            total = total * pow(_AT, len(mixed), _MODULUS)
-            mixed *= _powers(len(mixed))[::-1]
-        total = (total + int(mixed.sum(dtype=np.uint64))) % _MODULUS
-    return total
-
-
-def _powers(number: int) -> U64:
-    """1, `_AT`, `_AT` squared, ... modulo 2^64."""
-    factors = np.full(number, _AT, np.uint64)
-    factors[:1] = 1
-    powers: U64 = np.multiply.accumulate(factors)
-    return powers
-
-
 def _id_hashes(ids: tuple[str, ...], seed: int) -> U64:
     return np.array([xxhash.xxh3_64_intdigest(identifier.encode(), seed) for identifier in ids], np.uint64)
-
-
-def _bits(column: NDArray[np.signedinteger]) -> U64:
-    return column.astype(np.int32).view(np.uint32).astype(np.uint64)
-
-
-def _mix(value: U64) -> U64:
-    """A bijection of 64 bits in which every input bit moves every output bit (splitmix64's finaliser)."""
-    value ^= value >> np.uint64(30)
-    value *= np.uint64(0xBF58476D1CE4E5B9)
-    value ^= value >> np.uint64(27)
-    value *= np.uint64(0x94D049BB133111EB)
-    value ^= value >> np.uint64(31)
-    return value

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import struct
 import tracemalloc
 from dataclasses import replace
 from functools import reduce
@@ -8,6 +9,7 @@ from operator import add
 
 import numpy as np
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -182,12 +184,33 @@ def test_content_is_of_the_order_where_rows_have_positions(rows, random, cuts) -
     assert RowSum.of(piece(rows)).digest(None) != whole
 
 
-def test_content_of_many_rows_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [("q", "d", 1, n, 5, 0.0, 1) for n in range(10)]
-    whole = RowSum.of(placed(rows)).digest(None)
-    assert RowSum.of(placed([*rows[:-1], ("q", "d", 1, 9, 5, -0.0, 1)])).digest(None) != whole
-    monkeypatch.setattr("swsdask.archive.rows._BLOCK", 3)
-    assert RowSum.of(placed(rows)).digest(None) == whole
+MASK = 2**64 - 1
+
+
+def mixed(value: int) -> int:
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        value = (value ^ value >> shift) * factor & MASK
+    return value
+
+
+def lane(rows, number: int, at: int) -> int:
+    """The definition, row by row, in integers of any size."""
+    total = 0
+    for query, document, channel, start, duration, score, decision in rows:
+        ids = zip((query, document), (2 * number, 2 * number + 1), strict=True)
+        value = mixed(sum(xxhash.xxh3_64_intdigest(identifier.encode(), seed) for identifier, seed in ids) & MASK)
+        value = mixed(value ^ (start << 32 | duration))
+        value = mixed(value ^ int.from_bytes(struct.pack("<d", score), "little"))
+        value = mixed(value ^ ((channel % 2**32) << 32 | decision % 2**32))
+        total = (total * at + value) & MASK
+    return total
+
+
+@given(st.lists(READ, max_size=20))
+def test_content_is_what_it_is_defined_as(rows) -> None:
+    plain = [(*row[:5], row[5] + 0.0, row[6]) for row in rows]
+    assert RowSum.of(piece(rows)).lanes == (lane(plain, 0, 1), lane(plain, 1, 1))
+    assert RowSum.of(placed(rows)).lanes == tuple(lane(rows, number, 0x9E3779B97F4A7C15) for number in (0, 1))
 
 
 BASE = ("q", "d", 1, 10, 20, 0.5, 1)

@@ -1,0 +1,109 @@
+"""Rows of a run on their way into an archive: hashes of what they say, and whether excerpts hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int8, int32, int64, uint64, void
+from numpy.typing import NDArray
+
+from swsdask.kernels.compilation import column, kernel
+from swsdask.kernels.text import NOTHING_NEW, inlined
+
+_FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
+_SHIFTS = np.array([30, 27, 31, 32], np.uint64)
+
+
+@inlined
+def _mix(value: np.uint64) -> np.uint64:
+    """A bijection of 64 bits in which every input bit moves every output bit (splitmix64's finaliser)."""
+    value = (value ^ (value >> _SHIFTS[0])) * _FACTORS[0]
+    value = (value ^ (value >> _SHIFTS[1])) * _FACTORS[1]
+    value ^= value >> _SHIFTS[2]
+    return value
+
+
+@inlined
+def _both(high: int, low: int) -> np.uint64:
+    """Two integers of up to 32 bits as one."""
+    both: np.uint64 = (np.uint64(np.uint32(high)) << _SHIFTS[3]) | np.uint64(np.uint32(low))
+    return both
+
+
+@kernel(
+    uint64(
+        uint64,
+        uint64,
+        column(uint64),
+        column(uint64),
+        column(int32),
+        column(int32),
+        column(int8),
+        column(int32),
+        column(int32),
+        column(uint64),
+        column(int8),
+    ),
+    **NOTHING_NEW,
+)
+def sum_of_hashes(
+    total: np.uint64,
+    factor: np.uint64,
+    query_hash: NDArray[np.uint64],
+    document_hash: NDArray[np.uint64],
+    query: NDArray[np.int32],
+    document: NDArray[np.int32],
+    channel: NDArray[np.int8],
+    start: NDArray[np.int32],
+    duration: NDArray[np.int32],
+    score: NDArray[np.uint64],
+    decision: NDArray[np.int8],
+) -> np.uint64:
+    """The total times `factor`, and a row's hash added, for one row after the other: modulo 2^64.
+
+    `query_hash` and `document_hash` are the hashes of the ids that codes stand for, `score` the bits of scores.
+    """
+    for row in range(len(query)):
+        value = _mix(query_hash[query[row]] + document_hash[document[row]])
+        value = _mix(value ^ _both(start[row], duration[row]))
+        value = _mix(value ^ score[row])
+        value = _mix(value ^ _both(channel[row], decision[row]))
+        total = total * factor + value
+    return total
+
+
+OUT, IN, AT_END = range(3)
+"""Where a row lies: not inside an excerpt; inside; inside, and ends where the excerpt does."""
+
+TRACK_BITS = 32
+"""How many bits the time has in (document, channel, time) in one integer."""
+
+
+@inlined
+def _packed(document: int, channel: int, time: int) -> np.int64:
+    return ((np.int64(document) * 256 + channel + 128) << TRACK_BITS) + time
+
+
+@kernel(
+    void(column(int64), column(int64), column(int32), column(int8), column(int32), column(int64), int8[::1]),
+    **NOTHING_NEW,
+)
+def place_rows(
+    begins: NDArray[np.int64],
+    reaches: NDArray[np.int64],
+    document: NDArray[np.int32],
+    channel: NDArray[np.int8],
+    start: NDArray[np.int32],
+    end: NDArray[np.int64],
+    place: NDArray[np.int8],
+) -> None:
+    """Where each row lies, in `place`; `begins` and `reaches` are those of `archive.reference_tables.Excerpts`."""
+    last = np.int64(-1)
+    for row in range(len(document)):
+        begin = _packed(document[row], channel[row], start[row])
+        # Most rows are in the excerpt of the row before, or in the next one.
+        if last + 1 < len(begins) and begins[last + 1] <= begin:
+            last += 1
+        if (last >= 0 and begins[last] > begin) or (last + 1 < len(begins) and begins[last + 1] <= begin):
+            last = np.int64(np.searchsorted(begins, begin, "right")) - 1
+        beyond = reaches[last] - _packed(document[row], channel[row], end[row]) if last >= 0 else np.int64(-1)
+        place[row] = OUT if beyond < 0 else (AT_END if beyond == 0 else IN)
