@@ -257,18 +257,14 @@ def _without_overlap(at: I64, later: Sequence[int], spoken: _Units, find_gap: in
     return columns[:, 0], columns[:, 1]
 
 
-def _distinct(words: pa.Table, track: I64, start: I64) -> I64:
-    """The rows of all records, but for those that repeat another."""
-    order = np.lexsort((start, track))
+def _repeated(words: pa.Table, track: I64, start: I64, order: I64) -> I64:
+    """The rows of the records that repeat another; `order` is that of all rows by (track, start)."""
     together = (np.diff(track[order]) == 0) & (np.diff(start[order]) == 0)
     pairs = np.flatnonzero(together)
     rows = np.unique(order[np.concatenate([pairs, pairs + 1])])
     numbered = words.take(pa.array(rows)).append_column("row", pa.array(rows))
     firsts = numbered.group_by(words.column_names).aggregate([("row", "min")])["row_min"].to_numpy()
-    kept = np.ones(len(words), bool)
-    kept[rows] = False
-    kept[firsts] = True
-    return np.flatnonzero(kept)
+    return np.setdiff1d(rows, firsts, assume_unique=True)
 
 
 def _units(words: pa.Table, normalize: str, rule: FindRule, code: dict[str, int]) -> _Units:
@@ -283,8 +279,10 @@ def _units(words: pa.Table, normalize: str, rule: FindRule, code: dict[str, int]
     if rule.finder in COUNT_REPEATED:
         in_order = np.argsort(track, kind="stable")
     else:
-        rows = _distinct(words, track, start)
-        in_order = rows[np.lexsort((start[rows], track[rows]))]
+        in_order = np.lexsort((start, track))
+        once = np.ones(len(start), bool)
+        once[_repeated(words, track, start, in_order)] = False
+        in_order = in_order[once[in_order]]
     count = np.diff(spelling.first)[word[in_order]]
     row = np.repeat(in_order, count)
     nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
@@ -332,10 +330,12 @@ def _equal_shares(start: I64, duration: I64, nth: I64, count: I64) -> tuple[I64,
 
 def _share(duration: I64, part: I64, whole: I64) -> I64:
     """The `part`/`whole` of each duration, rounded half to even: exact, and the duration itself for the whole."""
-    share, rest = np.divmod(duration * part, whole)
-    up: Bool = (2 * rest > whole) | ((2 * rest == whole) & (share % 2 == 1))
-    rounded: I64 = share + up
-    return rounded
+    shares = np.where((part == whole) & (part > 0), duration, 0)
+    inner = np.flatnonzero((part > 0) & (part < whole))
+    share, rest = np.divmod(duration[inner] * part[inner], whole[inner])
+    up: Bool = (2 * rest > whole[inner]) | ((2 * rest == whole[inner]) & (share % 2 == 1))
+    shares[inner] = share + up
+    return shares
 
 
 def _track(words: pa.Table) -> I64:

@@ -68,7 +68,7 @@ class _Announcement(_event.Listener):  # type: ignore[misc]
         if not self._said:
             self._said = True
             logging.getLogger("swsdask").warning(
-                "swsdask: compiling kernels, once per installation: one to several minutes"
+                "swsdask: compiling kernels, once per installation: about half a minute"
             )
 
     def on_end(self, event: object) -> None:

@@ -52,7 +52,7 @@ def publish(asked: NightlyEvaluation, past: History, result: Result | None, bega
             path = folder / "report.html"
             report(result, path)
             out.replace(place, path.read_bytes())
-    latest = (json.dumps(_latest(asked, past), indent=2, sort_keys=True) + "\n").encode()
+    latest = (json.dumps(_latest(asked, past), sort_keys=True) + "\n").encode()
     out.replace("index.html", index(page).encode())
     out.replace("feed.xml", feed(page).encode())
     out.replace("metrics.prom", metrics(page, time.monotonic() - began).encode())
@@ -73,7 +73,7 @@ def board_page(asked: NightlyEvaluation, past: History) -> BoardPage:
         trends.setdefault(row["system"], []).append((row["night"], row["value"]))
     return BoardPage(
         name=asked.name,
-        measures=found.measures if asked.measures is None else tuple(m for m in asked.measures if m in found.measures),
+        measures=found.columns,
         leading=leading,
         board=found,
         nights=tuple(night.record for night in past.nights),

@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
@@ -172,17 +173,13 @@ def metrics(page: BoardPage, seconds: float) -> str:
     for name, told, count in counts:
         lines += [f"# TYPE swsdask_{name} gauge", f"# HELP swsdask_{name} {told}", f"swsdask_{name}{of} {count}"]
     lines += ["# TYPE swsdask_value gauge", "# HELP swsdask_value A number over all queries."]
-    for (condition, system, measure), value in page.board.values.items():
-        labels = ",".join(
-            f"{key}={_label(text)}"
-            for key, text in (
-                ("evaluation", page.name),
-                ("condition", condition),
-                ("system", system),
-                ("measure", measure),
-            )
-        )
-        lines.append(f"swsdask_value{{{labels}}} {_open_metrics(value)}")
+    label = cache(_label)
+    evaluation = label(page.name)
+    lines += [
+        f"swsdask_value{{evaluation={evaluation},condition={label(condition)},system={label(system)},"
+        f"measure={label(measure)}}} {_open_metrics(value)}"
+        for (condition, system, measure), value in page.board.values.items()
+    ]
     return "\n".join((*lines, "# EOF\n"))
 
 

@@ -271,4 +271,4 @@ def test_compiling_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         announcement.on_start(None)
         announcement.on_end(None)
-    assert said.getvalue() == "swsdask: compiling kernels, once per installation: one to several minutes\n"
+    assert said.getvalue() == "swsdask: compiling kernels, once per installation: about half a minute\n"

@@ -158,9 +158,12 @@ def _ticks(seconds: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool
     """Ticks of exact times, and which of them had to be rounded. Raises `ValueError` if one is absent."""
     if seconds.null_count:
         raise ValueError("no time")
-    rounded = pc.round(seconds, ndigits=4, round_mode="half_to_even")
-    ticks = pc.multiply(rounded.cast(_WHOLE_SECONDS_AND_TICKS), Decimal(TICKS_PER_SECOND)).cast(pa.int64())
-    return ticks.to_numpy(), pc.not_equal(rounded, seconds).to_numpy()
+    try:
+        exact, rounded = seconds.cast(_WHOLE_SECONDS_AND_TICKS), np.zeros(len(seconds), np.bool_)
+    except pa.ArrowInvalid:  # finer than a tick
+        nearest = pc.round(seconds, ndigits=4, round_mode="half_to_even")
+        exact, rounded = nearest.cast(_WHOLE_SECONDS_AND_TICKS), pc.not_equal(nearest, seconds).to_numpy()
+    return pc.multiply(exact, Decimal(TICKS_PER_SECOND)).cast(pa.int64()).to_numpy(), rounded
 
 
 def _each(texts: pa.ChunkedArray, reader: Callable[[str], object], kind: pa.DataType) -> pa.Array:
