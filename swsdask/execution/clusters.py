@@ -93,8 +93,9 @@ class LocalProcesses(Workers):
             # is lost again shortly before would never be restarted, so that check is put off beyond any run.
             unhurried = {"distributed.deploy.lost-worker-timeout": "1 day"}
             stack.enter_context(dask.config.set(unhurried))
+            # Results do not pass through the scheduler, which is in this process: they would be deciphered twice.
             try:
-                client = stack.enter_context(Client(cluster, timeout=self.timeout_s))
+                client = stack.enter_context(Client(cluster, direct_to_workers=True, timeout=self.timeout_s))
             except OSError as error:
                 raise ClusterError(f"the scheduler of the worker processes does not answer: {error}") from error
             check_memory(client)
