@@ -310,6 +310,10 @@ _NEAR = several(int64[::1], int32[::1], float64[::1], float64[::1])(
 )
 
 
+_NO_CODE = 1 << 40
+"""What no column of codes holds, whatever bytes it has."""
+
+
 @kernel(_NEAR)
 def near_occurrences(
     query: I32,
@@ -350,7 +354,7 @@ def near_occurrences(
     group_of_document = np.full(n_documents + 1, -1, np.int32)
     n_queries = len(group_of_query) - 1
     selective = len(evaluated) > 0
-    current, begin, end = np.int64(-1), np.int64(0), np.int64(0)
+    current, begin, end = np.int64(_NO_CODE), np.int64(0), np.int64(0)
     count = 0
     for row in range(len(query)):
         if query[row] != current:

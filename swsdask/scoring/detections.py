@@ -112,15 +112,17 @@ class HeldCell:
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
         self._held: Detections | None = None
-        self.system, self.rows, self.source = cell.system, cell.rows, cell.source
+        self._sound = False
+        self.system, self.rows, self.source, self.parts = cell.system, cell.rows, cell.source, cell.parts
 
     @property
     def is_distant(self) -> bool:
         """Whether what is not read yet is."""
         return self._held is None and self._cell.is_distant
 
-    def read(self, columns: Sequence[str]) -> Detections:
-        """The named columns, read if the last read had not all of them, or an order that is not requested now.
+    def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
+        """The named columns, read if the last read had not all of them, or an order that is not requested now, or if
+        it was without the check that is requested now.
 
         Where rows have an order in files, scores read with it are other ones (`archive.cells.without_signed_zeros`).
         """
@@ -129,9 +131,16 @@ class HeldCell:
             held is None
             or any(getattr(held, name) is None for name in columns)
             or (held.position is not None and "position" not in columns)
+            or (checked and not self._sound)
         ):
-            held = self._held = self._cell.read(columns)
+            held = self._held = self._cell.read(columns, checked=checked)
+            self._sound = checked
         return Detections(**{name: getattr(held, name) for name in {"query", "score", *columns}})
+
+    def confirm(self, columns: Sequence[str]) -> None:
+        """Remember that what is held has been found sound."""
+        self._sound = True
+        self._cell.confirm(columns)
 
 
 Cells = Callable[[str, int], Iterable[Cell]]

@@ -132,8 +132,8 @@ def test_a_small_system_is_read_once() -> None:
 class Ordered(Asked):
     """A cell that was read for the order of its rows, or was not: scores of zero keep their sign, or do not."""
 
-    def read(self, columns: Any) -> Any:
-        super().read(columns)
+    def read(self, columns: Any, *, checked: bool = True) -> Any:
+        super().read(columns, checked=checked)
         score = np.array([-0.0, 1.0]) + (0.0 if "position" not in columns else -0.0)
         return Detections(np.zeros(2, np.int32), score, position=np.arange(2) if "position" in columns else None)
 
@@ -147,6 +147,22 @@ def test_what_is_held_of_a_cell_is_what_reading_it_gives() -> None:
             assert found.score.tobytes() == right.score.tobytes()
             assert (found.position is None) == (right.position is None)
         assert len(cell.columns) == 1 + (("position" in first) != ("position" in second))
+
+
+def test_what_is_held_unchecked_is_read_again_where_it_must_be_checked_unless_it_was_found_sound() -> None:
+    cell = Asked()
+    held = HeldCell(cell)  # type: ignore[arg-type]
+    held.read(["query"], checked=False)
+    held.read(["query"], checked=False)
+    assert len(cell.columns) == 1
+    held.read(["query"])
+    held.read(["query"])
+    assert len(cell.columns) == 2
+    found = HeldCell(cell)  # type: ignore[arg-type]
+    found.read(["query"], checked=False)
+    found.confirm(["query"])
+    found.read(["query"])
+    assert len(cell.columns) == 3
 
 
 def test_a_failing_cell_is_named_with_its_system_and_file() -> None:
