@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from swsdask.discovery.looks import Exemplars
 from swsdask.discovery.measures import select
 from swsdask.discovery.placing import locate
 from swsdask.discovery.score import CountedDiscovery, FragmentSource, needed
@@ -25,15 +24,12 @@ def corpus_of(world: World, definition: Definition) -> Corpus:
 def scored(corpus: Corpus, systems: Sequence[Fragments], executor: Executor, work: int = 10**9) -> tuple[bytes, Any]:
     """The bytes of the table of scores, and the examples of classes."""
     names, families = select(None, corpus.definition)
-    statistics = {**needed(families), Exemplars: "examples"}
-    examples = []
 
-    def counted(found: Discovered, statistic: Found) -> CountedDiscovery:
-        examples.append(statistic[Exemplars].report(corpus, found))
-        return CountedDiscovery(found, statistic, families, names)
+    def counted(found: Discovered, statistics: Found) -> CountedDiscovery:
+        return CountedDiscovery(found, statistics, families, names)
 
     placed = (locate(fragments, corpus) for fragments in systems)
-    source = FragmentSource(corpus, statistics, executor, work)
+    source = FragmentSource(corpus, needed(families), executor, work)
     tables = score_systems(placed, len(systems), source, counted, executor, Unseen())
     assert set(tables.scores["measure"].to_pylist()) >= set(names)
-    return parquet(tables.scores), examples
+    return parquet(tables.scores), tables.observed

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from swsdask.api.discovery_inputs import Classes, discovery_inputs, discovery_layers
+from swsdask.api.discovery_inputs import Classes, UnreadSystem, discovery_inputs, discovery_layers
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
 from swsdask.archive.tables import NO_HASHES
 from swsdask.discovery.corpus import build_corpus
-from swsdask.discovery.looks import Exemplars
 from swsdask.discovery.measures import select
 from swsdask.discovery.placing import locate
 from swsdask.discovery.score import CountedDiscovery, FragmentSource, fragment_notes, meaning, needed, word_notes
-from swsdask.execution.executor import Executor, Progress, Unseen
+from swsdask.discovery.statistic import Measure
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import working
 from swsdask.formats.discovery.corpus import CorpusTables
 from swsdask.measures.names import as_names
@@ -24,7 +24,7 @@ from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Result, joined
 from swsdask.places.reading import Location
-from swsdask.scoring.rounds import Found, score_systems
+from swsdask.scoring.rounds import Found, Tables, one_table, score_systems
 
 
 def discover(
@@ -125,35 +125,88 @@ def discover(
     corpus = _corpus(inputs.tables, settled.settings.discovery)
     untold = (NO_HASHES,) if inputs.verification == "no hashes" else ()
     notes = [meaning(corpus), *settled.notes, *untold, *corpus.notes, *word_notes(corpus)]
-    runs: dict[str, dict[str, Any]] = {}
-
-    def placed() -> Iterator[Discovered]:
-        for system, url in inputs.sources.items():
-            fragments = inputs.fragments(system, corpus)
-            found = locate(fragments, corpus)
-            notes.extend((*(f"{system}: {note}" for note in fragments.notes), *fragment_notes(found, corpus)))
-            runs[system] = discovery_provenance(url, fragments, found, corpus)
-            yield found
-
-    examples: dict[str, Any] = {}
-
-    def counted(found: Discovered, statistics: Found) -> CountedDiscovery:
-        examples[found.system] = statistics[Exemplars].report(corpus, found)
-        return CountedDiscovery(found, statistics, families, names)
-
-    with working(settled.settings, executor, inputs.rows_about, progress) as workers:
-        statistics = {**needed(families), Exemplars: "examples of classes"}
-        source = FragmentSource(corpus, statistics, workers, settled.settings.engine.rows_per_task)
-        tables = score_systems(placed(), len(inputs.sources), source, counted, workers, progress)
+    rows_about = inputs.phones_about + sum(each.rows for each in inputs.systems)
+    with working(settled.settings, executor, rows_about, progress) as workers:
+        workers.check(inputs.places)
+        asked = _Requested(names, families, settled.settings.engine.rows_per_task)
+        tables, placed = _score(inputs.systems, corpus, asked, workers, progress)
         beside = circumstances(began, workers, inputs.verification, settled.overridden, tables.notes)
+    runs = {each.system: placed[each.system].run for each in inputs.systems}
+    examples = {each.system: tables.observed[each.system] for each in inputs.systems}
     phones_file = os.path.basename(inputs.tables.files.phones)
     manifest = discovery_manifest(corpus, settled.settings.discovery, requested, runs, phones_file)
     return Result(
         table=tables.scores,
         curve_table=tables.curves,
         manifest={**manifest, "classes": examples, **beside},
-        notes=(*notes, *joined(tables.notes)),
+        notes=(*notes, *(note for system in runs for note in placed[system].notes), *joined(tables.notes)),
     )
+
+
+FEW_FRAGMENTS = 500_000
+"""A system of no more fragments is one task of a worker process, from its file to its numbers."""
+
+
+class _Requested(NamedTuple):
+    """What is requested of every system: the names of numbers, what computes them, the steps of a task."""
+
+    names: list[str]
+    families: list[Measure]
+    work: int
+
+    def counted(self, found: Discovered, statistics: Found) -> CountedDiscovery:
+        return CountedDiscovery(found, statistics, self.families, self.names)
+
+
+class _Placed(NamedTuple):
+    """What the placing of a system's fragments left to be said: notes, and its entry in the manifest."""
+
+    notes: tuple[str, ...]
+    run: dict[str, Any]
+
+
+def _score(
+    systems: Sequence[UnreadSystem], corpus: Corpus, asked: _Requested, workers: Executor, progress: Progress
+) -> tuple[Tables, dict[str, _Placed]]:
+    """The results of systems, in their order, and what was said of each.
+
+    Worker processes read small systems and return their results; a large one is read by a worker and cut into cells.
+    """
+    placed: dict[str, _Placed] = {}
+    source = FragmentSource(corpus, needed(asked.families), workers, asked.work)
+    (of_corpus,) = source.shared
+    cut = [each for each in systems if workers.shares_memory or each.rows > FEW_FRAGMENTS]
+    whole = [each for each in systems if not workers.shares_memory and each.rows <= FEW_FRAGMENTS]
+
+    def large() -> Iterator[Discovered]:
+        for each in cut:
+            [(found, placed[each.system])] = workers.map(_place, [each], of_corpus, name="place")
+            yield found
+
+    parts = [score_systems(large(), len(cut), source, asked.counted, workers, progress)] if cut or not whole else []
+    if whole:
+        progress.begin("systems", sum(each.rows for each in whole))
+        shared = (of_corpus, workers.share(asked))
+        for of_system, said in workers.map(
+            _score_whole, whole, shared, done=lambda each: progress.advance(each.rows), name="systems"
+        ):
+            parts.append(of_system)
+            placed.update(said)
+    return one_table(parts, [each.system for each in systems]), placed
+
+
+def _place(system: UnreadSystem, corpus: Corpus) -> tuple[Discovered, _Placed]:
+    """Read a system, and place its fragments."""
+    fragments = system.read(corpus)
+    found = locate(fragments, corpus)
+    notes = (*(f"{system.system}: {note}" for note in fragments.notes), *fragment_notes(found, corpus))
+    return found, _Placed(notes, discovery_provenance(system.source, fragments, found, corpus))
+
+
+def _score_whole(system: UnreadSystem, shared: tuple[Corpus, _Requested]) -> tuple[Tables, dict[str, _Placed]]:
+    """Score one system here."""
+    corpus, asked = shared
+    return _score([system], corpus, asked, SerialExecutor(), Unseen())
 
 
 def plan_discovery(
@@ -213,11 +266,10 @@ def plan_discovery(
         *corpus.notes,
         *word_notes(corpus),
     ]
-    for system in inputs.sources:
-        fragments = inputs.fragments(system, corpus)
-        found = locate(fragments, corpus)
-        lines.append(f"{system}: {counted(len(found.classes), 'classes')}, {counted(len(found), 'fragments')}")
-        lines.extend((*(f"{system}: {note}" for note in fragments.notes), *fragment_notes(found, corpus)))
+    for each in inputs.systems:
+        found, said = _place(each, corpus)
+        lines.append(f"{each.system}: {counted(len(found.classes), 'classes')}, {counted(len(found), 'fragments')}")
+        lines.extend(said.notes)
     return "\n".join([*lines, f"measures: {', '.join(names)}"])
 
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
-from swsdask.archive.discovery import StoredDiscovery, is_discovery, open_discovery
+from swsdask.archive.discovery import (
+    StoredDiscovery,
+    StoredSystem,
+    is_discovery,
+    open_discovery,
+    read_stored_classes,
+)
 from swsdask.archive.discovery import ingest_discovery as ingest_tables
+from swsdask.archive.storage import Storage
 from swsdask.archive.tables import Verification
+from swsdask.archive.versions import manifest_name
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.fragments import build_fragments, read_fragments, system_of
 from swsdask.execution.executor import Progress
@@ -21,13 +29,29 @@ from swsdask.model.corpus import Corpus, Definition, Fragments
 from swsdask.model.errors import SettingsError
 from swsdask.model.layers import Layers, Settled
 from swsdask.model.settings import merge_layers
-from swsdask.places.reading import Location, is_folder, locations, readable
+from swsdask.places.reading import Location, Pipe, is_folder, locations, readable
 
 Classes = Location | Iterable[Location] | Mapping[str, Location] | None
 """Class files, folders, globs or URLs; or file by system; or names of an archive's systems, None: all of them."""
 
 BYTES_PER_ROW = 24
 """The approximate size of a phone, a word or a fragment in its file, for estimates of the work."""
+
+
+@dataclass(frozen=True)
+class UnreadSystem:
+    """A system of about `rows` fragments, which `read` reads from `source` wherever it is called.
+
+    `read` raises `InputError` with every problem of the fragments, `ArchiveError` for a damaged archive.
+    """
+
+    system: str
+    source: str
+    rows: int
+    read: Callable[[Corpus], Fragments]
+
+    def __str__(self) -> str:
+        return f"system {self.system}: {self.source}"
 
 
 class DiscoveryInputs(Protocol):
@@ -39,13 +63,18 @@ class DiscoveryInputs(Protocol):
         ...
 
     @property
-    def sources(self) -> Mapping[str, str]:
-        """The systems in the order of scoring, with the file of each."""
+    def systems(self) -> Sequence[UnreadSystem]:
+        """The systems in the order of scoring."""
         ...
 
     @property
-    def rows_about(self) -> int:
-        """The approximate number of phones and fragments."""
+    def places(self) -> Sequence[str]:
+        """The paths and URLs that whoever reads systems must see."""
+        ...
+
+    @property
+    def phones_about(self) -> int:
+        """The approximate number of phones."""
         ...
 
     @property
@@ -57,27 +86,36 @@ class DiscoveryInputs(Protocol):
         """The settings with the given layers. Raises `SettingsError` with their problems."""
         ...
 
-    def fragments(self, system: str, corpus: Corpus) -> Fragments:
-        """The fragments of a system. Raises `InputError` with every problem of them."""
-        ...
-
 
 @dataclass(frozen=True)
 class FromFiles:
     """`DiscoveryInputs` of files."""
 
     corpus_files: CorpusFiles
-    sources: Mapping[str, str]
+    classes: Mapping[str, str]
 
     @cached_property
     def tables(self) -> CorpusTables:
         """The tables, read on first use."""
         return read_corpus_files(self.corpus_files)
 
+    @cached_property
+    def systems(self) -> Sequence[UnreadSystem]:
+        """Each reads its class file, which is not kept; rows are estimated by its size."""
+        return [
+            UnreadSystem(system, url, file_size(url) // BYTES_PER_ROW, partial(read_fragments, url, system=system))
+            for system, url in self.classes.items()
+        ]
+
     @property
-    def rows_about(self) -> int:
-        """Estimated by the size of the files."""
-        return sum(file_size(url) for url in (self.corpus_files.phones, *self.sources.values())) // BYTES_PER_ROW
+    def places(self) -> Sequence[str]:
+        """The class files. Other processes of this machine see pipes too."""
+        return [url for url in self.classes.values() if not isinstance(url, Pipe)]
+
+    @property
+    def phones_about(self) -> int:
+        """Estimated by the size of the file."""
+        return file_size(self.corpus_files.phones) // BYTES_PER_ROW
 
     @property
     def verification(self) -> None:
@@ -88,17 +126,13 @@ class FromFiles:
         """The given layers."""
         return Settled.of_files(given)
 
-    def fragments(self, system: str, corpus: Corpus) -> Fragments:
-        """Read from the class file, which is not kept."""
-        return read_fragments(self.sources[system], corpus, system=system)
-
 
 @dataclass(frozen=True)
 class FromArchive:
-    """`DiscoveryInputs` of an archive, with those of its systems that are in `sources`."""
+    """`DiscoveryInputs` of an archive, with some of its systems."""
 
     archive: StoredDiscovery
-    sources: Mapping[str, str]
+    stored: Sequence[StoredSystem]
 
     @property
     def tables(self) -> CorpusTables:
@@ -106,10 +140,25 @@ class FromArchive:
         return self.archive.tables
 
     @property
-    def rows_about(self) -> int:
-        """The counts of the archive."""
-        found = sum(each.n_fragments for each in self.archive.systems if each.system in self.sources)
-        return len(self.tables.phones) + found
+    def systems(self) -> Sequence[UnreadSystem]:
+        """Each reads its tables, which are not kept."""
+        storage, verify = self.archive.storage, self.archive.verify
+        return [
+            UnreadSystem(
+                each.system, each.read_from, each.n_fragments, partial(_stored_fragments, storage, each, verify)
+            )
+            for each in self.stored
+        ]
+
+    @property
+    def places(self) -> Sequence[str]:
+        """The manifest of the version."""
+        return [self.archive.storage.place(manifest_name(self.archive.version))]
+
+    @property
+    def phones_about(self) -> int:
+        """The count of the archive."""
+        return len(self.tables.phones)
 
     @property
     def verification(self) -> Verification:
@@ -120,9 +169,9 @@ class FromArchive:
         """The given layers over those that the archive keeps."""
         return Settled.of_archive(given, self.archive.kept)
 
-    def fragments(self, system: str, corpus: Corpus) -> Fragments:
-        """Read from the archive, and not kept."""
-        return build_fragments(self.archive.read_classes(system), corpus, system=system)
+
+def _stored_fragments(storage: Storage, stored: StoredSystem, verify: bool, corpus: Corpus) -> Fragments:
+    return build_fragments(read_stored_classes(storage, stored, verify=verify), corpus, system=stored.system)
 
 
 def discovery_inputs(
@@ -177,18 +226,18 @@ def class_files(given: Classes) -> dict[str, str]:
 
 
 def _from_archive(archive: StoredDiscovery, wanted: Classes) -> FromArchive:
-    there = {each.system: each.read_from for each in archive.systems}
+    there = {each.system: each for each in archive.systems}
     if not there:
         raise SettingsError(f"{archive.storage.url}: the archive has no systems. Ingest class files first.")
     if wanted is None:
-        return FromArchive(archive, there)
+        return FromArchive(archive, list(there.values()))
     if isinstance(wanted, Mapping):
         raise SettingsError("With an archive, give the names of its systems. Ingest files first.")
     names = locations(wanted)
     missing = [name for name in names if name not in there]
     if missing:
         raise SettingsError(f"{missing[0]} is not a system of the archive: {', '.join(there)}.")
-    return FromArchive(archive, {name: there[name] for name in names})
+    return FromArchive(archive, [there[name] for name in dict.fromkeys(names)])
 
 
 def ingest_discovery(

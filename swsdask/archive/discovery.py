@@ -181,18 +181,22 @@ class StoredDiscovery:
         if system not in stored:
             there = ", ".join(stored) or "none"
             raise ArchiveError(f"{self.storage.url}: no system {system!r}; there are: {there}.")
-        found = stored[system]
-        classes = read_table(self.storage, self._file(found.classes), CLASSES)
-        fragments = read_table(self.storage, self._file(found.fragments), FRAGMENTS)
-        for name, table, file, rows in (
-            ("classes", classes, found.classes, found.n_classes),
-            ("fragments", fragments, found.fragments, found.n_fragments),
-        ):
-            if len(table) != rows:
-                raise damaged(self.storage, file.file, f"{len(table):,} {name} instead of {rows:,}")
-        check_range(self.storage, found.fragments, fragments, "cluster", 0, len(classes))
-        check_spans(self.storage, found.fragments, fragments, ("start", "end"))
-        return ClassFile(found.read_from, classes, fragments, found.ends_blank)
+        return read_stored_classes(self.storage, stored[system], verify=self.verify)
+
+
+def read_stored_classes(storage: Storage, stored: StoredSystem, *, verify: bool) -> ClassFile:
+    """Read what a system found. Raises `ArchiveError` if a file of it is gone or damaged."""
+    tables = {}
+    for name, schema, file, rows in (
+        ("classes", CLASSES, stored.classes, stored.n_classes),
+        ("fragments", FRAGMENTS, stored.fragments, stored.n_fragments),
+    ):
+        tables[name] = read_table(storage, file if verify else file.unverified, schema)
+        if len(tables[name]) != rows:
+            raise damaged(storage, file.file, f"{len(tables[name]):,} {name} instead of {rows:,}")
+    check_range(storage, stored.fragments, tables["fragments"], "cluster", 0, len(tables["classes"]))
+    check_spans(storage, stored.fragments, tables["fragments"], ("start", "end"))
+    return ClassFile(stored.read_from, tables["classes"], tables["fragments"], stored.ends_blank)
 
 
 def open_discovery(

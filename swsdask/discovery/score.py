@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.discovery.folds import COUNT, spreads, with_f_scores
-from swsdask.discovery.looks import histograms
+from swsdask.discovery.looks import Exemplars, histograms
 from swsdask.discovery.measures.tokens import sizes
 from swsdask.discovery.placing import folds_of
 from swsdask.discovery.statistic import Measure, Statistic
@@ -85,7 +85,10 @@ class FragmentSource:
 
 @dataclass(frozen=True, eq=False)
 class CountedDiscovery:
-    """A system with its merged statistics, the families to compute, and the names of the requested numbers."""
+    """A system with its merged statistics, the families to compute, and the names of the requested numbers.
+
+    `Exemplars` are among its statistics: their report is what is observed of it.
+    """
 
     discovered: Discovered
     statistics: Found
@@ -109,15 +112,16 @@ class CountedDiscovery:
             scores=score_table(self.system, conditions),
             curves=histograms(self.discovered),
             notes=tuple(left_out_notes(conditions)) if corpus.definition != "tdev2" else (),
+            observed=self.statistics[Exemplars].report(corpus, self.discovered),
         )
 
 
 def needed(families: Iterable[Measure]) -> dict[type[Statistic], str]:
-    """Every statistic that measures need, with the names of these measures."""
+    """Every statistic that measures and the report need, with the names of these measures."""
     names: dict[type[Statistic], list[str]] = {}
     for family in families:
         names.setdefault(family.statistic, []).extend(family.names)
-    return {statistic: ", ".join(those) for statistic, those in names.items()}
+    return {**{statistic: ", ".join(those) for statistic, those in names.items()}, Exemplars: "examples of classes"}
 
 
 @dataclass(frozen=True, eq=False)

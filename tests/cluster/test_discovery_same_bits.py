@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import swsdask as sws
+from swsdask.api import discovering
+from swsdask.api.discovery_inputs import discovery_inputs
 from swsdask.discovery.score import FragmentSource
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.executor import SerialExecutor
 from swsdask.model.corpus import DEFAULT_READINGS, Definition, Readings
 from swsdask.model.errors import ExecutionError
 from tests.cluster import cells
+from tests.cluster.cells import Noting
 from tests.cluster.conftest import killing
 from tests.discoveries import DEFINITIONS, corpus_of, scored
 from tests.discovery_worlds import random_world
+from tests.engines import parquet
 from tests.readings import LITERAL, read
 
 pytestmark = pytest.mark.cluster
@@ -46,6 +52,41 @@ def test_workers_killed_in_the_middle(
         found = scored(corpus, systems, executor, 200)
     assert len(set(dead)) == killed
     assert found == whole
+
+
+@pytest.mark.parametrize("few", [0, 10**9, None], ids=["cut", "whole", "both"])
+@pytest.mark.parametrize("stored", [False, True], ids=["files", "archive"])
+def test_workers_read_systems(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int | None, stored: bool
+) -> None:
+    """Systems are read, placed and scored away from the client, and all that is said of them stays in their order."""
+    files = WORLD.write(tmp_path)
+    named = {"phones": files.phones, "words": files.words, "folds": files.folds}
+    content = (tmp_path / "w.classes").read_text()
+    classes = {"z": str(tmp_path / "w.classes"), "b": str(tmp_path / "b.classes"), "a": str(tmp_path / "a.classes")}
+    Path(classes["b"]).write_text(content.split("\n\n")[0] + "\n\n")
+    Path(classes["a"]).write_text("\n\n".join(content.split("\n\n")[2:]))
+    where: dict[str, Any] = {"classes": classes, **named}
+    if stored:
+        sws.ingest_discovery(tmp_path / "archive", classes, **named)
+        where = {"classes": list(classes), "archive": tmp_path / "archive"}
+    here = sws.discover(**where)
+    sizes = sorted(each.rows for each in inputs_of(**where))
+    monkeypatch.setattr(discovering, "FEW_FRAGMENTS", sizes[1] if few is None else few)
+    executor = Noting(client, tmp_path / "noted")
+    there = sws.discover(**where, executor=executor)
+    assert parquet(there.table) == parquet(here.table)
+    assert parquet(there.curve_table) == parquet(here.curve_table)
+    assert there.notes == here.notes
+    assert [*there.manifest["runs"].items()] == [*here.manifest["runs"].items()]
+    assert [*there.manifest["classes"].items()] == [*here.manifest["classes"].items()]
+    assert there.manifest["signature"] == here.manifest["signature"]
+    assert executor.processes
+    assert os.getpid() not in executor.processes
+
+
+def inputs_of(classes: Any, archive: Path | None = None, **named: Any) -> Any:
+    return discovery_inputs(classes, archive, named).systems
 
 
 def waiting(tasks: Any, folder: Path) -> Any:
