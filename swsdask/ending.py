@@ -87,9 +87,17 @@ def _raise(number: int, _: FrameType | None) -> None:
 
 def _on_its_way(error: BaseException | None) -> bool:
     """Whether `Ended` is handled: whoever leaves a context for it, or fails meanwhile, has it in this chain."""
+    return ended_by(error) is not None
+
+
+def ended_by(error: BaseException | None) -> Ended | None:
+    """The signal on account of which something failed, None if there was none.
+
+    Who is interrupted may raise an error of its own: Python does where it makes a class.
+    """
     while error is not None and not isinstance(error, Ended):
         error = error.__context__
-    return error is not None
+    return error
 
 
 def has_arrived(ended: Ended) -> None:

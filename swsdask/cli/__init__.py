@@ -19,7 +19,7 @@ import click
 
 from swsdask import __version__
 from swsdask.cli.options import progress_options, storage_option
-from swsdask.ending import Ended, has_arrived
+from swsdask.ending import Ended, ended_by, has_arrived
 from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError
 from swsdask.model.shown_text import styled, visible, without_secrets
 
@@ -169,11 +169,20 @@ def main(arguments: list[str] | None = None) -> None:
         _run(arguments)
 
 
-def _run(arguments: list[str] | None) -> None:
-    warnings.showwarning = _show_warning
+def _call(arguments: list[str] | None) -> None:
     try:
         cli.main(arguments, prog_name="swsdask", standalone_mode=False)
         sys.stdout.flush()
+    except Exception as error:
+        if (ended := ended_by(error)) is None:
+            raise
+        raise ended from None
+
+
+def _run(arguments: list[str] | None) -> None:
+    warnings.showwarning = _show_warning
+    try:
+        _call(arguments)
     except (click.exceptions.Abort, KeyboardInterrupt):
         _fail("interrupted", 130)
     except Ended as ended:

@@ -90,6 +90,8 @@ class DaskExecutor:
             answers = within(max(self._patience_s, ANSWER_S), lambda: self._client.run(look, on_error="return"))
         except TimeoutError:
             raise ClusterError(f"a worker does not answer. {RESUME}") from None
+        except OSError as error:
+            raise _broke(error) from error
         check_answers(answers)
 
     def map_reduce(
@@ -235,7 +237,10 @@ def sent_options(client: Client) -> Iterator[None]:
     if not given:
         yield
         return
-    within(ANSWER_S, lambda: client.register_plugin(StoreOptions(given)))
+    try:
+        within(ANSWER_S, lambda: client.register_plugin(StoreOptions(given)))
+    except OSError as error:  # A TimeoutError too.
+        raise _broke(error) from error
     try:
         yield
     finally:
@@ -270,8 +275,8 @@ class _Watch:
                 return future.result(timeout=self._patience_s)
             except TimeoutError:
                 self._look()
-            except CancelledError as error:
-                raise ClusterError(f"the connection to the scheduler broke: {error}. {RESUME}") from error
+            except (CancelledError, OSError) as error:
+                raise _broke(error) from error
 
     def _look(self) -> None:
         """Raise `ClusterError` if nothing has ended for as long as patience is, and the cluster is the reason."""
@@ -324,6 +329,10 @@ class _Watch:
             )
         with suppress(TimeoutError, OSError):
             within(ANSWER_S, lambda: self._client.restart_workers([address], raise_for_error=False))
+
+
+def _broke(error: Exception) -> ClusterError:
+    return ClusterError(f"the connection to the scheduler broke: {str(error) or 'it does not answer'}. {RESUME}")
 
 
 def _given(value: Any) -> Any:

@@ -119,3 +119,31 @@ ending.end_orderly()
 def test_a_signal_after_the_work_changes_nothing() -> None:
     """What a module holds is finalised when the interpreter has given up its handlers."""
     assert subprocess.run([sys.executable, "-c", ENDED_LATE], check=False).returncode == 0
+
+
+WHILE_A_CLASS_IS_MADE = """
+import signal
+import swsdask.cli
+from swsdask import ending
+
+class Striking:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.SIGINT)
+
+def make_a_class(*_, **__):
+    class Made:
+        struck = Striking()
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+ending.end_orderly()
+swsdask.cli.cli.main = make_a_class
+swsdask.cli.main([])
+"""
+
+
+def test_a_signal_while_a_class_is_made() -> None:
+    """As while a command's modules are loaded: Python raises an error of its own then."""
+    ended = subprocess.run(
+        [sys.executable, "-c", WHILE_A_CLASS_IS_MADE], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "swsdask: interrupted\n")

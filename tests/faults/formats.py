@@ -2,7 +2,8 @@
 
 A mutation knows the structure: it replaces, repeats, exchanges and removes tokens (tags, values, blanks, line ends)
 and, less often, bytes. `swsdask.validate` must list problems with file and line or find none, within `SECONDS` and
-`MEMORY`. What fails is printed with the number that repeats it, and the file is kept in the folder `KEPT`.
+`MEMORY`. What fails is printed with the number that repeats it, and the file is kept in the folder `KEPT`; so is one that
+a process dies of. A process for each core tries its share of the numbers.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import gzip
 import io
 import json
+import os
 import random
 import re
 import resource
@@ -21,6 +23,9 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
 
@@ -233,14 +238,8 @@ def prepare(folder: Path) -> None:
     assert tried == set(Format), f"formats without a sample: {set(Format) - tried}"
 
 
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.formats", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, help="the number of the first case; random if none is given")
-    asked = parser.parse_args()
-    first = random.SystemRandom().randrange(2**40) if asked.seed is None else asked.seed
-    print(f"formats: cases from number {first}", flush=True)
+def tried(first: int, step: int, seconds: float) -> tuple[int, float, Counter[str]]:
+    """Try every `step`-th case from the first on, for so long: how many, in how much CPU time, and what was wrong."""
     signal.signal(signal.SIGALRM, _too_long)
     kinds: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="swsdask-fuzz-") as place:
@@ -248,22 +247,48 @@ def main() -> None:
         prepare(folder)
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
-        began, number = time.monotonic(), first
-        while time.monotonic() - began < asked.seconds:
-            signal.alarm(SECONDS)
+        began, cpu, number = time.monotonic(), time.process_time(), first
+        while time.monotonic() - began < seconds:
             name, content = case(number)
+            kept = KEPT / f"{number}-{name}"
+            kept.write_bytes(content)  # It stays if the process dies of it.
+            signal.alarm(SECONDS)
             wrong = fault(name, content, folder)
             signal.alarm(0)
             if wrong:
-                KEPT.mkdir(exist_ok=True)
-                (KEPT / f"{number}-{name}").write_bytes(content)
                 kind = wrong.strip().splitlines()[-1][:80]
                 kinds[kind] += 1
                 if kinds[kind] <= 3:
                     print(f"case {number}, {name}: {wrong}", flush=True)
-            number += 1
-    rate = (number - first) / (time.monotonic() - began) * 3600
-    print(f"formats: {number - first:,} cases, {rate:,.0f} an hour, {kinds.total()} wrong", flush=True)
+            else:
+                kept.unlink()
+            number += step
+        cpu = time.process_time() - cpu
+    return (number - first) // step, cpu, kinds
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.formats", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, help="the number of the first case; random if none is given")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    asked = parser.parse_args()
+    first = random.SystemRandom().randrange(2**40) if asked.seed is None else asked.seed
+    print(f"formats: cases from number {first}", flush=True)
+    KEPT.mkdir(exist_ok=True)
+    began = time.monotonic()
+    with ProcessPoolExecutor(asked.processes, mp_context=get_context("spawn")) as pool:
+        starts = range(first, first + asked.processes)
+        found = list(pool.map(partial(tried, step=asked.processes, seconds=asked.seconds), starts))
+    cases, cpu = sum(each for each, _, _ in found), sum(each for _, each, _ in found)
+    kinds = sum((each for _, _, each in found), Counter[str]())
+    rate = cases / (time.monotonic() - began) * 3600
+    print(
+        f"formats: {cases:,} cases, {rate:,.0f} an hour, {1000 * cpu / cases:.1f} ms of CPU time each, "
+        f"{kinds.total()} wrong",
+        flush=True,
+    )
     sys.exit(bool(kinds))
 
 

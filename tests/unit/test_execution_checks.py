@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ import pytest
 
 import swsdask as sws
 from swsdask.execution.checks import check_answers, looking
+from swsdask.execution.dask import DaskExecutor, _Watch, sent_options
 from swsdask.execution.executor import SerialExecutor
 from swsdask.model.errors import ClusterError
+from swsdask.places.reading import set_options
 
 OWN = looking((), {})()
 CASE = Path(__file__).resolve().parents[1] / "cases" / "trec_eval" / "ids"
@@ -113,3 +115,38 @@ def test_workers_must_see_the_archive_the_runs_and_the_folder_of_temporary_files
     assert lease.startswith(tempfile.gettempdir())
     assert manifest.startswith(tempfile.gettempdir())
     assert read == run
+
+
+class Broken:
+    """A client whose scheduler's machine has just gone."""
+
+    status = "running"
+
+    def reset(self, *_: object, **__: object) -> None:
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    run = register_plugin = nthreads = result = reset
+
+    def add_done_callback(self, call: Callable[[object], None]) -> None:
+        call(self)
+
+    def cancelled(self) -> bool:
+        return False
+
+
+def test_a_connection_that_is_reset_is_a_fault_of_the_cluster() -> None:
+    broken: Any = Broken()
+    executor = DaskExecutor(broken)
+    calls = (
+        lambda: executor.check(["/"]),
+        lambda: executor.workers,
+        lambda: executor._result(_Watch(broken, 1.0), broken, "cell 1"),
+        lambda: sent_options(broken).__enter__(),
+    )
+    set_options({"s3": {"anon": True}})
+    try:
+        for call in calls:
+            with pytest.raises(ClusterError, match=r"scheduler (broke|does not answer).*run the command again"):
+                call()
+    finally:
+        set_options({})
