@@ -2,8 +2,8 @@
 
 A mutation knows the structure: it replaces, repeats, exchanges and removes tokens (tags, values, blanks, line ends)
 and, less often, bytes. `swsdask.validate` must list problems with file and line or find none, within `SECONDS` and
-`MEMORY`. What fails is printed with the number that repeats it, and the file is kept in the folder `KEPT`; so is one that
-a process dies of. A process for each core tries its share of the numbers.
+`MEMORY`. What fails is printed with the number that repeats it, and the file is kept in the folder `KEPT`; so is one
+that a process dies of. A process for each core tries its share of the numbers.
 """
 
 from __future__ import annotations
