@@ -39,8 +39,12 @@ _ENCODINGS = {
 
 def as_table(rows: Detections) -> pa.Table:
     """All columns that some rows have as an Arrow table, without a copy."""
+    return pa.Table.from_batches([_as_batch(rows)])
+
+
+def _as_batch(rows: Detections) -> pa.RecordBatch:
     schema = pa.schema([field for field in DETECTION_COLUMNS if getattr(rows, field.name) is not None])
-    return pa.Table.from_arrays([pa.array(getattr(rows, name)) for name in schema.names], schema=schema)
+    return pa.RecordBatch.from_arrays([pa.array(getattr(rows, name)) for name in schema.names], schema=schema)
 
 
 def write_fragment(rows: Detections, rows_per_group: int, codec: str) -> tuple[pa.Buffer, list[int]]:
@@ -81,16 +85,17 @@ def spill(
     """Write `rows`, all columns, to a new file in `folder`; `partition` is that of every row, below `partitions`."""
     order = np.argsort(partition.astype(np.min_scalar_type(max(partitions - 1, 0))), kind="stable")
     counts = np.bincount(partition, minlength=partitions)
-    batch = pa.RecordBatch.from_struct_array(as_table(rows.take(order)).to_struct_array().combine_chunks())
-    sink = pa.BufferOutputStream()
-    ends = []
-    for end, count in zip(np.cumsum(counts).tolist(), counts.tolist(), strict=True):
-        if count:
-            sink.write(batch.slice(end - count, count).serialize())
-        ends.append(sink.tell())
+    batch = _as_batch(rows.take(order))
+    ends = np.cumsum(counts).tolist()
+    parts = [batch.slice(end - count, count) for end, count in zip(ends, counts.tolist(), strict=True)]
+    sizes = [pa.ipc.get_record_batch_size(part) if len(part) else 0 for part in parts]
+    content = pa.allocate_buffer(sum(sizes))  # a stream that grows would take, and touch, twice the memory
+    with pa.FixedSizeBufferWriter(content) as sink:
+        for part in filter(len, parts):
+            sink.write(part.serialize())
     name = f"{folder}/{new_token()}.spill"
-    storage.write_temporary(name, sink.getvalue())
-    return SpillFile(name, batch.schema, tuple(counts.tolist()), tuple(ends))
+    storage.write_temporary(name, content)
+    return SpillFile(name, batch.schema, tuple(counts.tolist()), tuple(np.cumsum(sizes).tolist()))
 
 
 def take_up(storage: Storage, files: Iterable[SpillFile], first: int, last: int) -> Detections:

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from swsdask.archive import write as writing
+from swsdask.archive.fragments import spill, take_up
 from swsdask.archive.memory import ReferenceFiles, read_into_memory, read_reference
 from swsdask.archive.reference import build_reference
+from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.archive.write import divided, ingest
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import InputError
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import Detections
 from tests.archives import as_rows
 from tests.unit.test_archive_store import COLUMNS
 
@@ -148,3 +152,13 @@ def test_small_runs_are_written_by_the_task_that_reads_them(
     together = ingest(str(tmp_path / "together"), reference, [RunFile(file, "s") for file in files], SETTINGS)
     assert [(run.system, run.rows) for run in together.runs] == [("s", 4)]
     assert spilled == [2, 2]
+
+
+def test_what_is_spilled_is_taken_up_by_partition(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    few = Detections(query=np.array([3, 1, 3], np.int32), score=np.array([0.5, 1.5, 2.5]))
+    for rows, expected in ((few, [[], [1.5], [0.5, 2.5]]), (few.take(slice(0)), [[], [], []])):
+        file = spill(storage, "temporary/w", rows, np.array([2, 1, 2])[: len(rows)], 3)
+        found = [take_up(storage, [file], partition, partition).score.tolist() for partition in range(3)]
+        assert found == expected
+        assert len(take_up(storage, [file], 0, 2)) == len(rows)

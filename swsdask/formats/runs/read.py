@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+
 from swsdask.formats.files import file_size, noted, open_bytes, open_plain, opened_once, read_lines, whole_lines
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.resources import with_resources
@@ -87,6 +89,7 @@ def spans(file: str, n_parts: int, system: str | None) -> list[Span]:
     return [Span(root, offset, line, end) for (offset, line), end in zip(begins, ends, strict=True)] if cuts else []
 
 
+_NEWLINE = ord("\n")
 _FIRST_ROW = 2
 """The line after the names of the columns."""
 
@@ -109,7 +112,8 @@ def _spans_of_table(file: str, first: bytes, n_parts: int, system: str | None) -
         while wanted and (end := block.find(b"\n", max(wanted[0] - offset - 1, 0)) + 1):
             begins.append((offset + end, line + block.count(b"\n", 0, end)))
             wanted = [place for place in wanted if place > begins[-1][0]]
-        offset, line = offset + len(block), line + block.count(b"\n")
+        # bytes.count takes several times as long.
+        offset, line = offset + len(block), line + int(np.count_nonzero(np.frombuffer(block, np.uint8) == _NEWLINE))
     ends = [*(begin for begin, _ in begins[1:]), None]
     found = [Span(None, begin, number, end) for (begin, number), end in zip(begins, ends, strict=True)]
     return found if len(found) > 1 else []
