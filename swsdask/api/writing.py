@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from swsdask.api.official import official_writer
 from swsdask.api.opening import Evaluation
@@ -18,9 +17,6 @@ from swsdask.model.leaderboard import board
 from swsdask.model.plots import new_figure, save
 from swsdask.model.results import Result
 from swsdask.places.reading import Location
-
-if TYPE_CHECKING:
-    pass
 
 _HAIR = 1e-9
 """Relative: numbers that are farther from each other are different ones."""
