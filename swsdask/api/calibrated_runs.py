@@ -21,7 +21,7 @@ from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.rewrite import rewrite_table, stays_table, system_to_add
 from swsdask.formats.runs.write import write_lists, writer_of
 from swsdask.formats.runs.xml import DIALECTS, Dialect
-from swsdask.formats.sniff import RUNS, Format, expect
+from swsdask.formats.sniff import RUNS, AnyFormat, Format, expect
 from swsdask.formats.xml_stream import read_elements
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import RunPiece
@@ -31,23 +31,21 @@ from swsdask.places.reading import Pipe, is_folder, is_local, joined, parted
 from swsdask.places.writing import together
 
 _FILE = re.compile(r"\.(xml|tsv|csv)(\.gz|\.zst)?$|\.parquet$", re.IGNORECASE)
-_ENDINGS = {
+_ENDINGS: dict[AnyFormat, tuple[str, str]] = {
     Format.RUN_XML: (r"\.xml(\.gz|\.zst)?$", ".xml"),
     Format.PARQUET: (r"\.parquet$", ".parquet"),
-    Format.TABLE: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
-    Format.JSON_LINES: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
-    Format.KALDI: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
-    Format.CTM: (r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"),
 }
-"""The pattern that the name of a run of each format must match, and the ending that is appended if it does not."""
+_OF_TABLES = r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"
+"""The pattern that the name of a run of each format must match, and the ending that is appended if it does not. Runs of
+other formats become tables in text."""
 
 
 def target_files(sources: Sequence[str], out: str) -> list[str]:
     """The target file of each run. `out` is a folder unless its name ends like that of a run.
 
-    In a folder a run keeps its name; an ending is appended if its own does not show its format. A run in Kaldi's form
-    or in JSON lines becomes a table. Raises `InputError` if a target is one of the runs that are read, if two runs have
-    the same target, if `out` is a file and there are several runs, and as `expect` does.
+    In a folder a run keeps its name; an ending is appended if its own does not show its format. A run that is neither
+    XML nor Parquet becomes a table in text. Raises `InputError` if a target is one of the runs that are read, if two
+    runs have the same target, if `out` is a file and there are several runs, and as `expect` does.
     """
     if _FILE.search(out) and not is_folder(out):
         if len(sources) > 1:
@@ -93,7 +91,7 @@ def _dialect(source: str, target: str) -> Dialect | None:
 
 def _name(source: str) -> str:
     name = source.rstrip("/").rsplit("/", 1)[-1]
-    known, ending = _ENDINGS[expect(source, *RUNS)]
+    known, ending = _ENDINGS.get(expect(source, *RUNS), _OF_TABLES)
     return name if re.search(known, name, re.IGNORECASE) else name + ending
 
 

@@ -92,15 +92,16 @@ def define_measure(name: str) -> str:
     >>> "AP = (1/R) sum" in sws.define_measure("map")
     True
     """
-    home, own = home_of(name), name
+    home, names = home_of(name), [name]
     if not home:
         (family,) = select([name])
-        home, own = type(family).__module__, parted(name).family
+        home = type(family).__module__
+        names = [parted(name).family, *(family.names if describe_measure(name).quotient else ())]
     whole = inspect.cleandoc(import_module(home).__doc__ or "")
     _, *parts = _SECTION.split(whole)
-    named = f"`{own}" if own.endswith("@") else f"`{own}`"
-    sections = zip(parts[::2], parts[1::2], strict=True)
-    return next((f"{title}.\n\n{text.strip()}" for title, text in sections if named in text), whole)
+    sections = list(zip(parts[::2], parts[1::2], strict=True))
+    found = ((title, text) for name in names for title, text in sections if f"`{name}`" in text)
+    return next((f"{title}.\n\n{text.strip()}" for title, text in found), whole)
 
 
 def describe_measure(name: str) -> Description:

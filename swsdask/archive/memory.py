@@ -23,8 +23,9 @@ from swsdask.formats.reference.files import ReferenceFiles
 from swsdask.formats.reference.queries import described, read_queries, spoken_encoding, texts_of
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.tables import read_documents, read_occurrences
+from swsdask.formats.runs.lines.blanks import CTM
 from swsdask.formats.runs.read import read_run
-from swsdask.formats.sniff import Format, expect
+from swsdask.formats.sniff import expect
 from swsdask.model.errors import ArchiveError, Problems
 from swsdask.model.schemas import SEGMENTS, WORDS, RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
@@ -238,7 +239,7 @@ def search_transcript(url: str, queries: pa.Table, rule: FindRule) -> pa.Table:
     texts = texts if any(texts) else queries["query"].to_pylist()
     problems = Problems()
     with noted(problems):
-        expect(url, Format.CTM)
+        expect(url, CTM)
         pieces = list(read_run(url, problems))
     problems.raise_if_any()
     words = pa.concat_tables([WORDS.empty_table(), *map(_words_of, pieces)])

@@ -27,13 +27,13 @@ from swsdask.formats.reference.files import (
     reference_candidates,
     tables_in,
 )
+from swsdask.formats.reference.judgments import read_judgments
 from swsdask.formats.reference.queries import read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.tables import read_documents, read_occurrences, read_query_table
-from swsdask.formats.reference.trec import read_judgments
 from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.formats.runs.resources import find_resources, read_resources
-from swsdask.formats.sniff import RUNS, Format, sniff
+from swsdask.formats.sniff import RUNS, AnyFormat, Format, sniff
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Phase, Resources
 from swsdask.model.schemas import WORDS, RunPiece
@@ -51,7 +51,7 @@ class CheckedFile:
     """A file, its format (None if it is not recognised), and the counts of its contents, in the order of printing."""
 
     file: str
-    format: Format | None
+    format: AnyFormat | None
     counts: dict[str, int]
 
 
@@ -175,7 +175,8 @@ def _check_alone(item: tuple[str, Format | None], known: _Known | None) -> tuple
 
 def _check(file: str, role: Format | None, known: _Known | None, problems: Problems) -> CheckedFile:
     """Check a file in the format of its `role` or, without one, in the format that it has."""
-    found, counts = role, {}
+    found: AnyFormat | None = role
+    counts: dict[str, int] = {}
     with noted(problems):
         found = role or sniff(file)
         match found:

@@ -10,7 +10,7 @@ from functools import partial
 from swsdask.formats.files import noted
 from swsdask.formats.reference.files import files_in, tables_in
 from swsdask.formats.runs.resources import resource_places, stray_resources
-from swsdask.formats.sniff import RUNS, Format, sniff
+from swsdask.formats.sniff import RUNS, AnyFormat, Format, sniff
 from swsdask.model.errors import Problems
 from swsdask.places.reading import file_system, is_folder, is_local, storage_fault
 
@@ -77,7 +77,7 @@ def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list
     files = [file for file in files if file not in of_reference]
     recognised = set(known(files)) if known else set()
     resources = {place for run in recognised for place in resource_places(run)}
-    found: dict[Format, list[str]] = {}
+    found: dict[AnyFormat, list[str]] = {}
     for file in files:
         if file not in recognised | resources:
             with noted(problems):

@@ -7,7 +7,8 @@ import re
 from enum import Enum
 
 from swsdask.formats.files import COMPRESSED_NAME, open_bytes
-from swsdask.formats.values import shown
+from swsdask.formats.runs.lines import LineFormat, line_formats
+from swsdask.formats.values import is_number, shown
 from swsdask.formats.xml_stream import read_elements
 from swsdask.model.errors import InputError, Problem
 
@@ -17,14 +18,11 @@ class Format(Enum):
 
     ECF = "an ECF"
     RTTM = "an RTTM reference"
-    CTM = "words with times (a CTM)"
     QUERIES = "a query list"
     RUN_XML = "a system's list of detections"
     TABLE = "a table of detections"
     JSON_LINES = "a table in JSON lines"
     PARQUET = "a Parquet file"
-    KALDI = "results in Kaldi's form"
-    TREC = "a TREC run"
     QRELS = "TREC judgments"
     RESOURCES = "a description of resources"
     ALIGNMENT = "an alignment of phones or words"
@@ -37,7 +35,10 @@ class Format(Enum):
     QUERY_TABLE = "a table of queries"
 
 
-RUNS = (Format.RUN_XML, Format.TABLE, Format.JSON_LINES, Format.PARQUET, Format.KALDI, Format.TREC, Format.CTM)
+AnyFormat = Format | LineFormat
+
+LINE_FORMATS = line_formats()
+RUNS: tuple[AnyFormat, ...] = (Format.RUN_XML, Format.TABLE, Format.JSON_LINES, Format.PARQUET, *LINE_FORMATS)
 """The formats of runs."""
 
 TABLES = (Format.TABLE, Format.JSON_LINES, Format.PARQUET)
@@ -58,11 +59,11 @@ ROOTS = {
 }
 """Formats in XML, by the name of their root element."""
 
-_ANY_RUN = "a run (a list of detections, a table, JSON lines, Parquet, Kaldi's results, a TREC run or a CTM)"
+*_FIRST, _LAST = (kind.value for kind in LINE_FORMATS)
+_ANY_RUN = f"a run (a list of detections, a table, JSON lines, Parquet, {', '.join(_FIRST)} or {_LAST})"
 _PLACES = {
     Format.ECF: "with --ecf",
     Format.RTTM: "with --rttm",
-    Format.CTM: "with --rttm, or as a run",
     Format.QUERIES: "with --queries",
     Format.QRELS: "with --qrels",
     Format.RESOURCES: "beside its run and not by name",
@@ -72,9 +73,8 @@ _PLACES = {
     Format.FOLDS: "to `swsdask discover`, with --folds or --within",
     Format.SPEAKERS: "to `swsdask discover`, with --speakers",
 }
-_NAMES = {
+_NAMES: dict[str, AnyFormat] = {
     ".rttm": Format.RTTM,
-    ".ctm": Format.CTM,
     ".tsv": Format.TABLE,
     ".csv": Format.TABLE,
     ".ecf.xml": Format.ECF,
@@ -94,6 +94,7 @@ _NAMES = {
     ".cross": Format.FOLDS,
     ".within": Format.FOLDS,
     ".speakers": Format.SPEAKERS,
+    **{ending: kind for kind in LINE_FORMATS for ending in kind.endings},
 }
 _HEAD = 1 << 16
 _RESOURCES = re.compile(
@@ -102,14 +103,11 @@ _RESOURCES = re.compile(
 )
 """The first line of a description of resources that is neither blank nor a comment."""
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_KALDI_FIELDS = 5
 _PARTED = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n\s*\S")
-_TREC_RUN = re.compile(r"\S+\s+Q0\s+\S+\s+(?:[+-]?[0-9]+|-)\s+\S+\s+\S+\s*", re.IGNORECASE)
-_CTM = re.compile(r"\S+\s+(?:[0-9]+|[AB])\s+[0-9]*\.?[0-9]+\s+[0-9]*\.?[0-9]+\s+\S+(?:\s+\S+){0,3}\s*$")
 _QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]*\.?[0-9]+\s*")
 
 
-def sniff(url: str, otherwise: Format | None = None) -> Format:
+def sniff(url: str, otherwise: Format | None = None) -> AnyFormat:
     """Return the format of a file, `otherwise` where it is not recognised.
 
     Raises `InputError` if it is not recognised and there is no other, and what `open_bytes` raises.
@@ -131,17 +129,18 @@ def sniff(url: str, otherwise: Format | None = None) -> Format:
     return found
 
 
-def expect(url: str, *formats: Format, otherwise: Format | None = None) -> Format:
+def expect(url: str, *formats: AnyFormat, otherwise: Format | None = None) -> AnyFormat:
     """Return the format of a file if it is one of `formats`. Raises `InputError` if not, and as `sniff` does."""
     found = sniff(url, otherwise)
     if found in formats:
         return found
     expected = _ANY_RUN if formats == RUNS else " or ".join(wanted.value for wanted in formats)
-    remedy = f"Give {found.value} {_PLACES.get(found, 'as a run')}."
+    given = found.given if isinstance(found, LineFormat) else _PLACES.get(found, "as a run")
+    remedy = f"Give {found.value} {given}."
     raise InputError(Problem(url, 1, expected, found.value, remedy))
 
 
-def format_of_name(url: str) -> Format | None:
+def format_of_name(url: str) -> AnyFormat | None:
     """The format that a file's name indicates, if any. A mark such as `.ecf.xml` may be the whole name: `ecf.xml`."""
     name = "." + COMPRESSED_NAME.sub("", url.rsplit("/", 1)[-1]).lower()
     return next((promised for ending, promised in _NAMES.items() if name.endswith(ending)), None)
@@ -155,7 +154,7 @@ def _xml_format(url: str) -> Format:
     return ROOTS[root.path[0]]
 
 
-def _text_format(text: str) -> Format | None:
+def _text_format(text: str) -> AnyFormat | None:
     """The format by the first line that is neither blank nor a comment; folds also by the empty line between them."""
     if _RESOURCES.match(text):
         return Format.RESOURCES
@@ -172,15 +171,12 @@ def _text_format(text: str) -> Format | None:
     names = {name.strip(' "').lower() for name in re.split(r"[\t,]", first)}
     if "query" in names and not names.isdisjoint(("score", "relevance")):
         return Format.TABLE
-    if _TREC_RUN.fullmatch(first) and _is_number(fields[4]):
-        return Format.TREC
-    if len(fields) == _KALDI_FIELDS and all(_is_number(field) for field in fields[2:]):
-        return Format.KALDI
-    if _CTM.match(first):
-        return Format.CTM
+    run = next((kind for kind in LINE_FORMATS if kind.recognises(first)), None)
+    if run is not None:
+        return run
     if fields[0] == "Class":
         return Format.CLASSES
-    if len(fields) in (3, 4) and _is_number(fields[1]) and _is_number(fields[2]):
+    if len(fields) in (3, 4) and is_number(fields[1]) and is_number(fields[2]):
         timed = _timed_format(fields, text)
         if timed is not None:
             return timed
@@ -193,13 +189,5 @@ def _timed_format(fields: list[str], text: str) -> Format | None:
     If the label is a number it may be judgments too, unless the first number has a fraction.
     """
     if len(fields) == 4:
-        return Format.ALIGNMENT if "." in fields[1] or not _is_number(fields[3]) else None
+        return Format.ALIGNMENT if "." in fields[1] or not is_number(fields[3]) else None
     return Format.FOLDS if _PARTED.search(text) else Format.STRETCHES
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -225,6 +225,15 @@ _LEAST, _MOST = "min_score", "max_score"
 _ENDINGS = re.compile(r"(\.(gz|zst|bz2|xz|zip|xml|kwslist|stdlist|tsv|csv|ctm|txt|jsonl|parquet))+$", re.IGNORECASE)
 
 
+def is_number(text: str) -> bool:
+    """Whether Python reads a text as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def system_of_file(url: str) -> str:
     """The name of the system by the file's name: without its known endings, and without a URL's query string."""
     name = before_query(url)[0].rstrip("/").rsplit("/", 1)[-1]

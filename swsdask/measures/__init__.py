@@ -1,27 +1,22 @@
-"""Measures: arithmetic over merged statistics. Each family is a file whose docstring is its specification."""
+"""Measures: arithmetic over merged statistics. Each family is a file whose docstring is its specification.
+
+A measure is a class of a module here and a row of `model.measures.TABLE`. It is found: no list names it.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pkgutil import iter_modules
 
-from swsdask.measures import prior_curves, threshold_curves
-from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
-from swsdask.measures.calibration import AffineCalibration, PavCalibration, QueryOffset
-from swsdask.measures.cross_entropy import CrossEntropy
-from swsdask.measures.gap import GeneralisedAveragePrecision
+from swsdask.measures import average_precision, prior_curves, retrieval, threshold_curves
 from swsdask.measures.measure import Curve, Measure, Scored
-from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.names import with_points
 from swsdask.measures.notes import interpretation, system_notes
-from swsdask.measures.optimum import OptimumTwv
-from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeightedValue, Totals
-from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval, RankedRetrieval
-from swsdask.measures.threshold_curves import DetectionErrorTradeoff, PrecisionRecall
-from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, SupremumTwv, ThresholdTwv, TwvLosses
+from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.model.errors import SettingsError
-from swsdask.model.measures import parted
+from swsdask.model.measures import TABLE, parted
 from swsdask.model.trials import Reference
 
 __all__ = [
@@ -35,40 +30,27 @@ __all__ = [
     "with_points",
 ]
 
-RANKED: tuple[Measure, ...] = (
-    AveragePrecision(),
-    MeanAveragePrecision(),
-    RankedPrecision(),
-    RankedRetrieval(),
-    GradedRetrieval(),
-    JudgedRetrieval(),
+
+def _families() -> tuple[Measure, ...]:
+    """Every class of a module here that is a measure; a family is in the order of the last of its rows in the table."""
+    rows = {row.name: number for number, row in enumerate(TABLE)}
+    modules = [import_module(each.name) for each in iter_modules(__path__, f"{__name__}.") if not each.ispkg]
+    found: list[Measure] = [
+        each()
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, type) and each.__module__ == module.__name__ and {"names", "values"} <= vars(each).keys()
+    ]
+    return tuple(sorted(found, key=lambda family: max(rows.get(name, len(rows)) for name in family.names)))
+
+
+MEASURES = _families()
+"""Every family of measures, in canonical order."""
+
+RANKED = tuple(
+    family for family in MEASURES if type(family).__module__ in (average_precision.__name__, retrieval.__name__)
 )
 """The families of the rankings of queries, which no operating point and no decision bears upon."""
-
-MEASURES: tuple[Measure, ...] = (
-    Totals(),
-    ErrorRates(),
-    ActualTwv(),
-    MaximumTwv(),
-    OptimumTwv(),
-    QueryOffset(),
-    SupremumTwv(),
-    TwvLosses(),
-    DetectionCost(),
-    OperatingPoint(),
-    ThresholdTwv(),
-    DetectionErrorTradeoff(),
-    OccurrenceWeightedValue(),
-    CrossEntropy(),
-    AffineCalibration(),
-    PavCalibration(),
-    MediaEvalTool(),
-    PrecisionRecall(),
-    *RANKED,
-    GeneralisedAveragePrecision(),
-    ProcessingLoad(),
-)
-"""Every family of measures, in canonical order."""
 
 
 def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES) -> list[Measure]:

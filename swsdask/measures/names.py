@@ -17,50 +17,12 @@ from typing import Any, NamedTuple, Self
 from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
 from swsdask.measures.retrieval import JudgedRetrieval, RankedRetrieval
 from swsdask.model.errors import SettingsError
-from swsdask.model.measures import at_level, names_in, parted
+from swsdask.model.measures import TABLE, Points, at_level, names_in, parted
 from swsdask.model.retrieval import RELEVANT
 from swsdask.model.settings import EvaluationSettings
 
-
-class Points(NamedTuple):
-    """The setting that holds the points of a family, an example of one, and what they may be."""
-
-    setting: str
-    example: str
-    least: float = -math.inf
-    most: float = math.inf
-    whole: bool = False
-
-    def of(self, settings: EvaluationSettings) -> tuple[float, ...]:
-        """The points that are set."""
-        points: tuple[float, ...] = attrgetter(self.setting)(settings)
-        return points
-
-
-_THRESHOLDS = Points("thresholds", "0.5")
-_RANKS = Points("average_precision.ranks", "10", least=1, whole=True)
-
-POINTS = {
-    "twv@": _THRESHOLDS,
-    "precision@": _THRESHOLDS,
-    "recall@": _THRESHOLDS,
-    "f1@": _THRESHOLDS,
-    "p_miss@": Points("p_fa_points", "0.001"),
-    "precision_at_rank@": _RANKS,
-    "recall_at_rank@": _RANKS,
-    "success_at_rank@": _RANKS,
-    "ap_at_rank@": _RANKS,
-    "reciprocal_rank_at_rank@": _RANKS,
-    "relative_precision_at_rank@": _RANKS,
-    "ndcg_at_rank@": _RANKS,
-    "exponential_ndcg_at_rank@": _RANKS,
-    "err_at_rank@": _RANKS,
-    "judged_at_rank@": _RANKS,
-    "rbp@": Points("average_precision.persistences", "0.8", least=1e-9, most=1 - 1e-9),
-    "precision_at_recall@": Points("average_precision.recalls", "0.5", 0, 1),
-    "precision_at_relevant@": Points("average_precision.multiples", "2.0", least=1e-9, most=1e6),
-}
-"""By family."""
+POINTS = {row.name: row.points for row in TABLE if row.points is not None}
+"""The points of each family that has some."""
 
 _TREC_EVAL = names_in("trec_eval")
 _IR_MEASURES = names_in("ir_measures")
@@ -203,7 +165,7 @@ def with_points(
     if names is None:
         return None, settings
     written: list[str] = []
-    points = {family.setting: dict.fromkeys(family.of(settings)) for family in POINTS.values()}
+    points = {family.setting: dict.fromkeys(attrgetter(family.setting)(settings)) for family in POINTS.values()}
     levels = dict.fromkeys(settings.average_precision.levels)
     for name in map(from_elsewhere, names):
         family, level, point = parted(name)

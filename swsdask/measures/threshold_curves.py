@@ -21,8 +21,9 @@ Read off the averaged curve, linearly between vertices:
 Precision and recall at thresholds, F1 and its best threshold, and the precision-recall curve
 ---------------------------------------------------------------------------------------------
 With H hits among A accepted trials and R targets: precision = H / A, recall = H / R (Eq. 5.1-5.4 of the thesis), and
-F1 = 2 H / (A + R), their harmonic mean. Over all queries the counts are added up first (Eq. 5.5-5.6). Precision is not
-defined (NaN) where nothing is accepted, recall and F1 without targets; F1 of accepting nothing is 0.
+F1 = 2 H / (A + R), their harmonic mean; `model.measures.TABLE` has these quotients. Over all queries the counts are
+added up first (Eq. 5.5-5.6). Precision is not defined (NaN) where nothing is accepted, recall and F1 without targets;
+F1 of accepting nothing is 0.
 
 - `precision`, `recall`, `f1`: of the trials with decision YES; NaN where a trial has no decision.
 - `precision@THETA`, `recall@THETA`, `f1@THETA`: of the trials with score >= each of the settings' `thresholds`.
@@ -46,6 +47,7 @@ from swsdask.measures.averages import Values, ratio
 from swsdask.measures.measure import Curve, Scored
 from swsdask.measures.rates import confusion_counts, pooled_rates, undefined_without
 from swsdask.measures.sweep import QuerySweep, query_sweep, threshold_sweep
+from swsdask.model.measures import TABLE, Accepted
 from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.ladder import AllScores
@@ -110,13 +112,14 @@ def _p_miss_at(point: float, p_fa: F64, p_miss: F64) -> float:
 NEEDS: tuple[type[Statistic], ...] = sweep.NEEDS
 """The statistics that the curves are made of."""
 
-_RATES = ("precision", "recall", "f1")
+_QUOTIENTS = {row.name: row.quotient for row in TABLE if row.quotient is not None}
+"""The measures that are quotients of hits, accepted trials and targets; those at thresholds end in "@"."""
 
 
 class PrecisionRecall:
     """precision, recall, f1, by decision and at thresholds; best_f1 and its threshold."""
 
-    names: ClassVar[tuple[str, ...]] = (*_RATES, *(f"{name}@" for name in _RATES), "best_f1", "best_f1_threshold")
+    names: ClassVar[tuple[str, ...]] = (*_QUOTIENTS, "best_f1", "best_f1_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*sweep.NEEDS, *sweep.QUERY_NEEDS)))
 
     def values(self, scored: Scored) -> Iterator[Values]:
@@ -133,10 +136,9 @@ class PrecisionRecall:
             columns = {name: value * defined for name, value in _rates(hits, accepted, population.targets).items()}
             for theta in scored.settings.thresholds:
                 at, rows = slice(place := line.place(theta + 0.0), place + 1), _rows(lines, theta)
-                rates = _rates(line.hits[at], line.hits[at] + line.false_alarms[at], n_target)
-                numbers |= {f"{name}@{theta!r}": value for name, value in rates.items()}
-                rates = _rates(lines.hits[rows], lines.hits[rows] + lines.false_alarms[rows], population.targets)
-                columns |= {f"{name}@{theta!r}": value for name, value in rates.items()}
+                numbers |= _rates(line.hits[at], line.hits[at] + line.false_alarms[at], n_target, theta)
+                accepted = lines.hits[rows] + lines.false_alarms[rows]
+                columns |= _rates(lines.hits[rows], accepted, population.targets, theta)
             numbers["best_f1"], numbers["best_f1_threshold"] = _best(
                 line.thresholds, line.hits, line.false_alarms, np.array([0, len(line.hits)]), n_target
             )
@@ -167,9 +169,11 @@ def _highest_from(precision: F64) -> F64:
     return highest
 
 
-def _rates(hits: I64, accepted: I64, targets: I64) -> dict[str, F64]:
-    f1 = np.where(targets > 0, ratio(2 * hits, accepted + targets), np.nan)
-    return {"precision": ratio(hits, accepted), "recall": ratio(hits, targets), "f1": f1}
+def _rates(hits: I64, accepted: I64, targets: I64, theta: float | None = None) -> dict[str, F64]:
+    """The quotients by decision, or at a threshold."""
+    found, point = Accepted(hits, accepted, targets), "" if theta is None else repr(theta)
+    wanted = {name: each for name, each in _QUOTIENTS.items() if name.endswith("@") == bool(point)}
+    return {f"{name}{point}": ratio(*quotient(found)) for name, quotient in wanted.items()}
 
 
 def _rows(lines: QuerySweep, threshold: float) -> I64:

@@ -9,18 +9,47 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from swsdask.model.retrieval import RELEVANT
+from swsdask.model.trials import I64
 
 Column = TypeVar("Column")
 
 _COUNT, _RATE, _RARE, _SCORE = 0, 4, 6, 4
 _LONG = 1e12
 _MEASURES, _THESIS, _NDCG = "2013 measures document, ", "thesis, ", "Järvelin and Kekäläinen 2002"
+
+
+class Points(NamedTuple):
+    """The setting that holds the points of a measure, an example of one, and what they may be."""
+
+    setting: str
+    example: str
+    least: float = -math.inf
+    most: float = math.inf
+    whole: bool = False
+
+
+_THRESHOLDS = Points("thresholds", "0.5")
+_RANKS = Points("average_precision.ranks", "10", least=1, whole=True)
+
+
+class Accepted(NamedTuple):
+    """Columns of numbers: of hits, of all accepted trials, and of targets."""
+
+    hits: I64
+    accepted: I64
+    targets: I64
+
+
+Quotient = Callable[[Accepted], tuple[I64, I64]]
+"""A numerator and a denominator."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +80,12 @@ class Description:
         The lowest and the highest value, such as ``0 .. 1``; one that is not bounded is left out.
     printed : str
         Official tools that print it, and its name there, such as ``trec_eval: map; KWSEval: MAP%``.
+    points : Points, optional
+        Where a measure whose name ends in "@" is measured.
+    quotient : callable, optional
+        For a measure that is the quotient of two numbers of hits, accepted trials and targets: both of them. It is
+        computed over all queries and per query, by the system's decisions or, if it has points, at thresholds; not
+        defined (NaN) where the second is 0.
     """
 
     name: str
@@ -64,6 +99,26 @@ class Description:
     formula: str = ""
     span: str = ""
     printed: str = ""
+    points: Points | None = None
+    quotient: Quotient | None = None
+
+
+def _precision(found: Accepted) -> tuple[I64, I64]:
+    return found.hits, found.accepted
+
+
+def _recall(found: Accepted) -> tuple[I64, I64]:
+    return found.hits, found.targets
+
+
+def _f_beta(beta: int) -> Quotient:
+    """The harmonic mean of precision and, beta^2 times, of recall; not defined without targets."""
+
+    def quotient(found: Accepted) -> tuple[I64, I64]:
+        total = found.accepted + beta**2 * found.targets
+        return (1 + beta**2) * found.hits, np.where(found.targets > 0, total, 0)
+
+    return quotient
 
 
 # fmt: off
@@ -140,6 +195,12 @@ TABLE = (
                 _RATE, -1, formula="OTWV - MTWV"),
     Description("loss_threshold", "Threshold loss", "MTWV - ATWV: what the system's own decisions cost", _RATE, -1,
                 formula="MTWV - ATWV"),
+    Description("c_det", "C_Det", "Detection cost at the system's decisions", None, -1, source=_MEASURES + "Eq. 8",
+                formula="C_miss P_miss P_target + C_fa P_fa (1 - P_target)", span="0 .."),
+    Description("c_default", "C_Default", "Cost of the better of rejecting and accepting everything",
+                None, source=_MEASURES + "Eq. 9", formula="min(C_miss P_target, C_fa (1 - P_target))", span="0 .."),
+    Description("c_norm", "C_Norm", "Detection cost over C_Default",
+                _RATE, -1, balanced=True, source=_MEASURES + "Eq. 10", formula="C_Det / C_Default", span="0 .."),
     Description("beta", "Beta", "The weight of P_fa in TWV", None, source=_MEASURES + "Eq. 7, 18",
                 formula="C_fa (1 - P_target) / (C_miss P_target)", span="0 ..", printed="KWSEval: BETA"),
     Description("effective_prior", "Effective prior", "The prior that with equal costs is the same application",
@@ -150,19 +211,15 @@ TABLE = (
                 _RATE, +1, balanced=True, source=_MEASURES + "Eq. 30-31", formula="TWV(log(beta))", span=".. 1"),
     Description("twv@", "TWV", "Term-weighted value at a given threshold",
                 _RATE, +1, balanced=True, source=_MEASURES + "Eq. 6",
-                formula="1 - (P_miss(theta) + beta P_fa(theta))", span=".. 1"),
-    Description("c_det", "C_Det", "Detection cost at the system's decisions", None, -1, source=_MEASURES + "Eq. 8",
-                formula="C_miss P_miss P_target + C_fa P_fa (1 - P_target)", span="0 .."),
-    Description("c_default", "C_Default", "Cost of the better of rejecting and accepting everything",
-                None, source=_MEASURES + "Eq. 9", formula="min(C_miss P_target, C_fa (1 - P_target))", span="0 .."),
-    Description("c_norm", "C_Norm", "Detection cost over C_Default",
-                _RATE, -1, balanced=True, source=_MEASURES + "Eq. 10", formula="C_Det / C_Default", span="0 .."),
+                formula="1 - (P_miss(theta) + beta P_fa(theta))", span=".. 1",
+                points=_THRESHOLDS),
     Description("eer", "EER", "Equal error rate: where P_miss and P_fa meet",
                 _RATE, -1, balanced=True, source=_MEASURES + "Eq. 4-5", formula="P_miss(theta) = P_fa(theta)",
                 span="0 .. 1"),
     Description("p_miss@", "P_miss", "Miss probability at a given false alarm probability",
                 _RATE, -1, balanced=True, source=_MEASURES + "Eq. 4-5",
-                formula="P_miss(theta) where P_fa(theta) = p", span="0 .. 1"),
+                formula="P_miss(theta) where P_fa(theta) = p", span="0 .. 1",
+                points=Points("p_fa_points", "0.001")),
     Description("occurrence_weighted_value", "OWV", "Occurrence-weighted value at the system's decisions",
                 _RATE, +1, balanced=True, by_query=False, formula="(C_miss N_hit - C_fa N_fa) / (C_miss N_true)",
                 span=".. 1", printed="STDEval: Actual Occ. Weighted Value"),
@@ -176,6 +233,17 @@ TABLE = (
     Description("cnxe", "C_nxe", "Normalised cross entropy: 0 is best, 1 is as good as no scores",
                 _RATE, -1, balanced=True, source=_MEASURES + "Eq. 40", formula="C_xe / C_xe_prior", span="0 ..",
                 printed="MediaEval: actCnxe"),
+    Description("n_given_target", "Targets given", "Target trials that the system gave a score",
+                _COUNT, source=_MEASURES + "Eq. 41", span="0 .."),
+    Description("n_imputed_target", "Targets imputed", "Target trials without a detection, at the imputed score",
+                _COUNT, source=_MEASURES + "Eq. 41", span="0 .."),
+    Description("n_given_nontarget", "Non-targets given", "Non-target trials that the system gave a score",
+                _COUNT, source=_MEASURES + "Eq. 41", span="0 .."),
+    Description("n_imputed_nontarget", "Non-targets imputed",
+                "Non-target trials without a detection, at the imputed score", _COUNT, source=_MEASURES + "Eq. 41",
+                span="0 .."),
+    Description("impute_score", "Imputed score", "The score of trials that the system did not give",
+                _SCORE, source=_MEASURES + "Eq. 42", printed="MediaEval: default"),
     Description("cnxe_min", "C_nxe min", "C_nxe after the best affine map of the scores",
                 _RATE, -1, balanced=True, source=_MEASURES + "Eq. 44-45",
                 formula="min over gamma, delta of C_nxe(gamma s + delta)", span="0 .. 1"),
@@ -217,17 +285,24 @@ TABLE = (
                 printed="MediaEval: minScore"),
     Description("mediaeval_max_score", "QUESST maxScore", "Highest score, as MediaEval's tool prints it", _SCORE,
                 printed="MediaEval: maxScore"),
-    Description("n_given_target", "Targets given", "Target trials that the system gave a score",
-                _COUNT, source=_MEASURES + "Eq. 41", span="0 .."),
-    Description("n_imputed_target", "Targets imputed", "Target trials without a detection, at the imputed score",
-                _COUNT, source=_MEASURES + "Eq. 41", span="0 .."),
-    Description("n_given_nontarget", "Non-targets given", "Non-target trials that the system gave a score",
-                _COUNT, source=_MEASURES + "Eq. 41", span="0 .."),
-    Description("n_imputed_nontarget", "Non-targets imputed",
-                "Non-target trials without a detection, at the imputed score", _COUNT, source=_MEASURES + "Eq. 41",
-                span="0 .."),
-    Description("impute_score", "Imputed score", "The score of trials that the system did not give",
-                _SCORE, source=_MEASURES + "Eq. 42", printed="MediaEval: default"),
+    Description("precision", "Precision", "Precision at the system's decisions, over all queries",
+                _RATE, +1, source=_THESIS + "Eq. 5.1-5.6", formula="H / A", span="0 .. 1", quotient=_precision),
+    Description("recall", "Recall", "Recall at the system's decisions, over all queries",
+                _RATE, +1, source=_THESIS + "Eq. 5.1-5.6", formula="H / R", span="0 .. 1", quotient=_recall),
+    Description("f1", "F1", "F1 at the system's decisions, over all queries",
+                _RATE, +1, balanced=True, source=_THESIS + "Eq. 5.1-5.6", formula="2 H / (A + R)", span="0 .. 1",
+                quotient=_f_beta(1)),
+    Description("precision@", "Precision", "Precision at a given threshold", _RATE, +1, source=_THESIS + "Eq. 5.1-5.6",
+                formula="H(theta) / A(theta)", span="0 .. 1", quotient=_precision, points=_THRESHOLDS),
+    Description("recall@", "Recall", "Recall at a given threshold", _RATE, +1, source=_THESIS + "Eq. 5.1-5.6",
+                formula="H(theta) / R", span="0 .. 1", quotient=_recall, points=_THRESHOLDS),
+    Description("f1@", "F1", "F1 at a given threshold", _RATE, +1, source=_THESIS + "Eq. 5.1-5.6",
+                formula="2 H(theta) / (A(theta) + R)", span="0 .. 1", quotient=_f_beta(1), points=_THRESHOLDS),
+    Description("best_f1", "Best F1", "F1 at the best single threshold",
+                _RATE, +1, balanced=True, source=_THESIS + "Eq. 5.1-5.6", formula="max over theta of F1(theta)",
+                span="0 .. 1", printed="kws-assessment: F1max"),
+    Description("best_f1_threshold", "Threshold", "The smallest score accepted at the best F1", _SCORE,
+                formula="argmax over theta of F1(theta)"),
     Description("map", "MAP", "Mean average precision over queries", _RATE, +1, balanced=True, source=_THESIS + "5.2",
                 formula="mean over q of AP(q)", span="0 .. 1",
                 printed="KWSEval: MAP%; trec_eval: map; ir_measures: AP; kws-assessment: MAP"),
@@ -242,25 +317,31 @@ TABLE = (
                 _RATE, +1, balanced=True, formula="mean over q of H_R / R", span="0 .. 1",
                 printed="trec_eval: Rprec; ir_measures: Rprec"),
     Description("precision_at_rank@", "Precision", "Precision at a given rank, averaged over queries", _RATE, +1,
-                formula="mean over q of H_K / K", span="0 .. 1", printed="trec_eval: P_K; ir_measures: P@K"),
+                formula="mean over q of H_K / K", span="0 .. 1", printed="trec_eval: P_K; ir_measures: P@K",
+                points=_RANKS),
     Description("precision_at_recall@", "Int. precision",
                 "Interpolated precision at a given recall, averaged over queries",
                 _RATE, +1, source=_THESIS + "Eq. 5.7", formula="mean over q of max over r' >= r of P(r')",
-                span="0 .. 1", printed="trec_eval: iprec_at_recall_R; ir_measures: IPrec@R"),
+                span="0 .. 1", printed="trec_eval: iprec_at_recall_R; ir_measures: IPrec@R",
+                points=Points("average_precision.recalls", "0.5", 0, 1)),
     Description("recall_at_rank@", "Recall", "Recall at a given rank, averaged over queries", _RATE, +1,
-                formula="mean over q of H_K / R", span="0 .. 1", printed="trec_eval: recall_K; ir_measures: R@K"),
+                formula="mean over q of H_K / R", span="0 .. 1", printed="trec_eval: recall_K; ir_measures: R@K",
+                points=_RANKS),
     Description("success_at_rank@", "Success", "Share of queries with a target down to a given rank", _RATE, +1,
                 formula="mean over q of [H_K > 0]", span="0 .. 1",
-                printed="trec_eval: success_K; ir_measures: Success@K"),
+                printed="trec_eval: success_K; ir_measures: Success@K",
+                points=_RANKS),
     Description("ap_at_rank@", "AP", "Average precision of rankings that end at a given rank, averaged over queries",
                 _RATE, +1, formula="mean over q of 1/R sum over t_i <= K of i / t_i", span="0 .. 1",
-                printed="trec_eval: map_cut_K; ir_measures: AP@K"),
+                printed="trec_eval: map_cut_K; ir_measures: AP@K",
+                points=_RANKS),
     Description("reciprocal_rank", "MRR", "One over the rank of the first target, averaged over queries",
                 _RATE, +1, balanced=True, formula="mean over q of 1 / t_1", span="0 .. 1",
                 printed="trec_eval: recip_rank; ir_measures: RR"),
     Description("rbp@", "RBP", "Rank-biased precision at a given persistence, averaged over queries",
                 _RATE, +1, source="Moffat and Zobel 2008", formula="mean over q of (1 - p) sum over i of p^(t_i - 1)",
-                span="0 .. 1", printed="ir_measures: RBP(p=P)"),
+                span="0 .. 1", printed="ir_measures: RBP(p=P)",
+                points=Points("average_precision.persistences", "0.8", least=1e-9, most=1 - 1e-9)),
     Description("eleven_point_precision", "11-point precision", "Mean interpolated precision at recalls 0, .1 to 1",
                 _RATE, +1, balanced=True, by_query=False, span="0 .. 1", printed="trec_eval: 11pt_avg"),
     Description("set_precision", "Set precision", "Precision of all that was retrieved, averaged over queries",
@@ -284,20 +365,24 @@ TABLE = (
                 _COUNT, +1, by_query=False, formula="sum over q of n", span="0 ..",
                 printed="trec_eval: num_rel_ret; ir_measures: NumRet(rel=1)"),
     Description("reciprocal_rank_at_rank@", "MRR", "Reciprocal rank, 0 beyond a given rank, over queries",
-                _RATE, +1, formula="mean over q of [t_1 <= K] / t_1", span="0 .. 1", printed="ir_measures: RR@K"),
+                _RATE, +1, formula="mean over q of [t_1 <= K] / t_1", span="0 .. 1", printed="ir_measures: RR@K",
+                points=_RANKS),
     Description("ndcg", "nDCG", "Normalised discounted cumulative gain, averaged over queries", _RATE, +1,
                 balanced=True, source=_NDCG, formula="mean over q of DCG / ideal DCG", span="0 .. 1",
                 printed="trec_eval: ndcg; ir_measures: nDCG"),
     Description("ndcg_at_rank@", "nDCG", "nDCG at a given rank, averaged over queries",
                 _RATE, +1, source=_NDCG, formula="mean over q of DCG_K / ideal DCG_K", span="0 .. 1",
-                printed="trec_eval: ndcg_cut_K; ir_measures: nDCG@K"),
+                printed="trec_eval: ndcg_cut_K; ir_measures: nDCG@K",
+                points=_RANKS),
     Description("exponential_ndcg_at_rank@", "nDCG 2^g", "nDCG of gains 2^grade - 1 at a given rank, over queries",
                 _RATE, +1, source="Burges et al. 2005", span="0 .. 1",
-                printed="ir_measures: nDCG(dcg='exp-log2')@K"),
+                printed="ir_measures: nDCG(dcg='exp-log2')@K",
+                points=_RANKS),
     Description("err_at_rank@", "ERR", "Expected reciprocal rank down to a given rank, averaged over queries",
                 _RATE, +1, source="Chapelle et al. 2009",
                 formula="mean over q of sum over r <= K of s_r / r prod over i < r of (1 - s_i)",
-                span="0 .. 1", printed="ir_measures: ERR@K"),
+                span="0 .. 1", printed="ir_measures: ERR@K",
+                points=_RANKS),
     Description("bpref", "bpref", "Preference of relevant over judged non-relevant documents, averaged over queries",
                 _RATE, +1, balanced=True, source="Buckley and Voorhees 2004",
                 formula="mean over q of 1/R sum over relevant of 1 - min(n, R) / min(N, R)", span="0 .. 1",
@@ -308,7 +393,8 @@ TABLE = (
                 _RATE, +1, balanced=True, source="Yilmaz and Aslam 2006", span="0 .. 1",
                 printed="trec_eval: infAP; ir_measures: infAP"),
     Description("judged_at_rank@", "Judged", "Share of judged documents among the first K, averaged over queries",
-                _RATE, formula="mean over q of J_K / min(K, N)", span="0 .. 1", printed="ir_measures: Judged@K"),
+                _RATE, formula="mean over q of J_K / min(K, N)", span="0 .. 1", printed="ir_measures: Judged@K",
+                points=_RANKS),
     Description("ndcg_at_levels", "nDCG at levels", "Mean of nDCG at the ranks where ideal gain falls", _RATE, +1,
                 by_query=False, span="0 ..", printed="trec_eval: Rndcg"),
     Description("ndcg_of_relevant", "nDCG of relevant", "Mean of nDCG at the ranks of relevant documents", _RATE, +1,
@@ -319,11 +405,13 @@ TABLE = (
                 by_query=False, formula="mean over q of 1/R sum over i of 1 / log2(2 + t_i - i)", span="0 .. 1",
                 printed="trec_eval: binG"),
     Description("precision_at_relevant@", "Precision at R times", "Precision at a multiple of the number of targets",
-                _RATE, +1, by_query=False, span="0 .. 1", printed="trec_eval: Rprec_mult_M"),
+                _RATE, +1, by_query=False, span="0 .. 1", printed="trec_eval: Rprec_mult_M",
+                points=Points("average_precision.multiples", "2.0", least=1e-9, most=1e6)),
     Description("relative_precision_at_rank@", "Rel. precision",
                 "Precision at a given rank over the highest possible one",
                 _RATE, +1, by_query=False, formula="mean over q of H_K / min(K, R)", span="0 .. 1",
-                printed="trec_eval: relative_P_K"),
+                printed="trec_eval: relative_P_K",
+                points=_RANKS),
     Description("set_relative_precision", "Set rel. precision",
                 "Precision of all that was retrieved over the highest possible one", _RATE, +1, by_query=False,
                 formula="mean over q of n / min(N, R)", span="0 .. 1",
@@ -333,23 +421,6 @@ TABLE = (
     Description("n_nonrelevant_judged", "Non-relevant judged",
                 "Judged non-relevant documents in the rankings that are averaged", _COUNT, by_query=False, span="0 ..",
                 printed="trec_eval: num_nonrel_judged_ret"),
-    Description("precision", "Precision", "Precision at the system's decisions, over all queries",
-                _RATE, +1, source=_THESIS + "Eq. 5.1-5.6", formula="H / A", span="0 .. 1"),
-    Description("recall", "Recall", "Recall at the system's decisions, over all queries",
-                _RATE, +1, source=_THESIS + "Eq. 5.1-5.6", formula="H / R", span="0 .. 1"),
-    Description("f1", "F1", "F1 at the system's decisions, over all queries",
-                _RATE, +1, balanced=True, source=_THESIS + "Eq. 5.1-5.6", formula="2 H / (A + R)", span="0 .. 1"),
-    Description("precision@", "Precision", "Precision at a given threshold", _RATE, +1, source=_THESIS + "Eq. 5.1-5.6",
-                formula="H(theta) / A(theta)", span="0 .. 1"),
-    Description("recall@", "Recall", "Recall at a given threshold", _RATE, +1, source=_THESIS + "Eq. 5.1-5.6",
-                formula="H(theta) / R", span="0 .. 1"),
-    Description("f1@", "F1", "F1 at a given threshold", _RATE, +1, source=_THESIS + "Eq. 5.1-5.6",
-                formula="2 H(theta) / (A(theta) + R)", span="0 .. 1"),
-    Description("best_f1", "Best F1", "F1 at the best single threshold",
-                _RATE, +1, balanced=True, source=_THESIS + "Eq. 5.1-5.6", formula="max over theta of F1(theta)",
-                span="0 .. 1", printed="kws-assessment: F1max"),
-    Description("best_f1_threshold", "Threshold", "The smallest score accepted at the best F1", _SCORE,
-                formula="argmax over theta of F1(theta)"),
     Description("gap", "GAP", "Generalised average precision of places to start listening", _RATE, +1, balanced=True,
                 formula="(1 / N) sum over k with R_k > 0 of p_k", span="0 .. 1"),
     Description("mgap", "mGAP", "Mean over queries of the GAP of places to start listening", _RATE, +1, balanced=True,

@@ -192,6 +192,7 @@ FORMS: dict[str, tuple[bytes, str, bytes]] = {
     "run.csv.zst": (b"", "run.csv.zst", b"\x28\xb5\x2f\xfd"),
     "run.parquet": (b"", "run.parquet", b"PAR1"),
     "results.txt": (KALDI.encode(), "results.txt.tsv", b"system\tquery"),
+    "ranked.txt": (b"q Q0 d 1 0.5 tag\nq Q0 e 2 0.25 tag\n", "ranked.txt.tsv", b"system\tquery"),
 }
 
 

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.formats.sniff import RUNS, Format, expect, sniff
+from swsdask.formats.runs.lines.blanks import CTM, KALDI
+from swsdask.formats.sniff import LINE_FORMATS, RUNS, Format, expect, sniff
 from swsdask.model.errors import InputError
 
 CONTENTS = {
@@ -27,10 +28,10 @@ CONTENTS = {
     "stretches": ("f 0.1 0.2\nf 0.3 0.4\n\n", Format.STRETCHES),
     "folds": ("f 0.1 0.2\r\n\r\nf 0.3 0.4\r\n", Format.FOLDS),
     "judgments": ("301 0 12345 1\n", Format.QRELS),
-    "ctm": (";; x\na A 0.5 .25 word 0.9\n", Format.CTM),
-    "ctm without confidence": ("a 1 0.5 .25 word\n", Format.CTM),
-    "ctm with types": ("a 1 0.5 .25 word 0.9 lex ann\n", Format.CTM),
-    "kaldi": ("KW1 a 0.5 1 -3.5e2\nKW1 a 3 4 nan\n", Format.KALDI),
+    "ctm": (";; x\na A 0.5 .25 word 0.9\n", CTM),
+    "ctm without confidence": ("a 1 0.5 .25 word\n", CTM),
+    "ctm with types": ("a 1 0.5 .25 word 0.9 lex ann\n", CTM),
+    "kaldi": ("KW1 a 0.5 1 -3.5e2\nKW1 a 3 4 nan\n", KALDI),
 }
 
 
@@ -109,6 +110,8 @@ def test_a_reference_where_a_run_was_expected(file: Path, kind: str, option: str
     file.write_text(content)
     with pytest.raises(InputError) as caught:
         expect(str(file), *RUNS)
-    expected = "a run (a list of detections, a table, JSON lines, Parquet, Kaldi's results, a TREC run or a CTM)"
+    names = [each.value for each in LINE_FORMATS]
+    assert {KALDI.value, CTM.value, "a TREC run"} <= {*names}
+    expected = f"a run (a list of detections, a table, JSON lines, Parquet, {', '.join(names[:-1])} or {names[-1]})"
     message = f"{file}:1: expected {expected}; found {found.value}. Give {found.value} with {option}."
     assert str(caught.value) == message

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from swsdask.formats.discovery.timed_text import COLUMNS, as_table, read_timed
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, read_lines, tidy
-from swsdask.formats.sniff import Format
+from swsdask.formats.sniff import AnyFormat, Format
 from swsdask.formats.values import FormatError
 from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import Problems
@@ -227,7 +227,7 @@ def _check_speakers(file: str, problems: Problems) -> dict[str, int]:
     return {"files": len(table), "speakers": _distinct(table, "speaker")}
 
 
-CHECKS: dict[Format, Callable[[str, Problems], dict[str, int]]] = {
+CHECKS: dict[AnyFormat, Callable[[str, Problems], dict[str, int]]] = {
     Format.ALIGNMENT: _check_alignment,
     Format.CLASSES: _check_classes,
     Format.STRETCHES: _check_stretches,

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from swsdask.formats.files import COMPRESSED_NAME
-from swsdask.formats.sniff import Format, format_of_name, sniff
+from swsdask.formats.runs.lines.blanks import CTM
+from swsdask.formats.sniff import AnyFormat, Format, format_of_name, sniff
 from swsdask.model.errors import InputError, Problem
 from swsdask.places.reading import file_system, is_local, storage_fault
 
@@ -78,7 +79,7 @@ def reference_candidates(url: str) -> dict[Format, list[str]]:
     files = files_in(url)
     promised = {file: format_of_name(file) for file in files}
     found = {kind: [file for file in files if promised[file] is kind] for kind in _KINDS}
-    found[Format.RTTM] = found[Format.RTTM] or [file for file in files if promised[file] is Format.CTM]
+    found[Format.RTTM] = found[Format.RTTM] or [file for file in files if promised[file] is CTM]
     missing = {kind for kind, candidates in found.items() if not candidates}
     for file in files if missing else ():
         kind = kind_by_content(file) if promised[file] is None else None
@@ -87,7 +88,7 @@ def reference_candidates(url: str) -> dict[Format, list[str]]:
     return found
 
 
-def kind_by_content(file: str) -> Format | None:
+def kind_by_content(file: str) -> AnyFormat | None:
     """Return the kind of a file, None if it is unknown."""
     try:
         return sniff(file)

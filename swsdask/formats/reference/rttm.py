@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, opened_once, read_lines, tidy
+from swsdask.formats.runs.lines.blanks import CTM
 from swsdask.formats.sniff import RTTM_TYPE, Format, expect
 from swsdask.formats.values import CHANNELS, FormatError, read_channel, read_document, read_span, shown
 from swsdask.model.errors import Problems
@@ -245,9 +246,9 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
     genders: dict[tuple[str, str], str] = {}
     before = len(problems)
     with noted(problems), opened_once(url) as url:
-        found = expect(url, Format.RTTM, Format.CTM)
+        found = expect(url, Format.RTTM, CTM)
         for lines in read_lines(url, encoding):
-            if found is Format.CTM:
+            if found is CTM:
                 lines = _records_of_ctm(lines, url, problems)
             records = read_records(lines, url, problems)
             skipped += records.skipped

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 
 from swsdask.formats.files import opened_once, read_lines
 from swsdask.formats.in_memory import Table, as_arrow, is_table
+from swsdask.formats.reference.judgments import GRADE
 from swsdask.formats.reference.queries import FIRST_TOKEN
 from swsdask.formats.reference.rttm import repeated
-from swsdask.formats.reference.trec import GRADE
 from swsdask.formats.runs.arrow import Batch, RowFaults, Rows, read_rows
 from swsdask.formats.runs.table import Separated, check_type, first_line, json_batches, json_names, parquet_table
-from swsdask.formats.sniff import TABLES, Format, expect
+from swsdask.formats.sniff import TABLES, AnyFormat, Format, expect
 from swsdask.formats.values import FormatError, check_columns, shown
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, WORDS
@@ -153,7 +153,7 @@ def _given(table: Table | str, name: str, needed: Sequence[str], problems: Probl
     return _Given(name, {column: values.combine_chunks() for column, values in columns.items()}, lines)
 
 
-def _from_text(file: str, kind: Format, needed: Sequence[str], problems: Problems) -> _Given:
+def _from_text(file: str, kind: AnyFormat, needed: Sequence[str], problems: Problems) -> _Given:
     """A table in text or in JSON lines, every value as text. Lines that are no rows are added to `problems`."""
     blocks = read_lines(file)
     head = next(blocks)

@@ -8,18 +8,20 @@ takes a small part of the time of reading it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from swsdask.formats.files import file_size, noted, open_bytes, open_plain, opened_once, read_lines, whole_lines
-from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.encoding import PLAIN, Encoding
+from swsdask.formats.runs.lines import LineFormat
 from swsdask.formats.runs.resources import with_resources
+from swsdask.formats.runs.table import choose_columns, first_line, read_json_lines, read_parquet_table, read_text_table
 from swsdask.formats.runs.text import BLOCK, Window, decoded_blocks, read_blocks, utf8_begin, utf8_blocks, with_newlines
 from swsdask.formats.runs.xml import Root, cut_off, read_body, read_root, read_xml_run, xml_window
-from swsdask.formats.sniff import RUNS, Format, expect
+from swsdask.formats.sniff import RUNS, AnyFormat, Format, expect
 from swsdask.formats.values import FormatError
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.resources import Resources
@@ -55,8 +57,6 @@ def read_span(file: str, span: Span, problems: Problems, rows_per_piece: int, sy
 def _read_lines_of_table(
     file: str, span: Span, problems: Problems, rows_per_piece: int, system: str | None
 ) -> Iterator[RunPiece]:
-    from swsdask.formats.runs.table import read_text_table
-
     lines = whole_lines(file, file_blocks(file, span.begin, span.end), span.line)
     for piece in read_text_table(file, problems, rows_per_piece, system, part=lines):
         if len(piece) or span.line == _FIRST_ROW:
@@ -96,8 +96,6 @@ _FIRST_ROW = 2
 
 def _spans_of_table(file: str, first: bytes, n_parts: int, system: str | None) -> list[Span]:
     """As `spans`. Quotes may hold newlines, and a named run must not have two systems: these tables are not divided."""
-    from swsdask.formats.runs.table import choose_columns, first_line
-
     body = first.find(b"\n") + 1
     _, names, _ = first_line(next(read_lines(file)))
     if not body or (system is not None and "system" in choose_columns(names)[0]):
@@ -189,8 +187,6 @@ class _Survey:
 
 ROWS_PER_PIECE = 1_000_000
 
-TABLES = (Format.TABLE, Format.JSON_LINES, Format.PARQUET, Format.KALDI, Format.CTM)
-
 
 def read_run(
     url: str,
@@ -208,33 +204,21 @@ def read_run(
     """
     with noted(problems), opened_once(url) as url:
         found = expect(url, *RUNS)
-        if not encoding:
-            yield from _reader(found)(url, problems, rows_per_piece, system)
-        elif found in TABLES:
-            yield from _reader(found)(url, problems, rows_per_piece, system, encoding)
-        else:
+        read = found.read if isinstance(found, LineFormat) else _TABLES.get(found)
+        if encoding and (read is None or (isinstance(found, LineFormat) and not found.encoded)):
             expected = "a table: only tables can have frames for times, negated scores or utterances"
-            problems.add(
-                url, None, expected, f"{found.value}", "Leave out --frame-shift, --negate-scores and --segments."
-            )
+            problems.add(url, None, expected, found.value, "Leave out --frame-shift, --negate-scores and --segments.")
+        elif read is None:
+            yield from _read_xml(url, problems, rows_per_piece, system)
+        else:
+            yield from read(url, problems, rows_per_piece, system, encoding or PLAIN)
 
 
-def _reader(found: Format) -> Callable[..., Iterator[RunPiece]]:
-    """The reader of a format. Readers of tables are imported when needed: most runs are not tables."""
-    if found is Format.RUN_XML:
-        return _read_xml
-    if found is Format.PARQUET:
-        from swsdask.formats.runs.table import read_parquet_table
-
-        return read_parquet_table
-    if found is Format.TREC:
-        from swsdask.formats.reference.trec import read_trec_run
-
-        return read_trec_run
-    from swsdask.formats.runs.table import read_ctm, read_json_lines, read_kaldi_results, read_text_table
-
-    others = {Format.TABLE: read_text_table, Format.JSON_LINES: read_json_lines, Format.CTM: read_ctm}
-    return others.get(found, read_kaldi_results)
+_TABLES: Mapping[AnyFormat, Callable[[str, Problems, int, str | None, Encoding], Iterator[RunPiece]]] = {
+    Format.TABLE: read_text_table,
+    Format.JSON_LINES: read_json_lines,
+    Format.PARQUET: read_parquet_table,
+}
 
 
 def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:

@@ -1,18 +1,13 @@
-"""Runs as tables: in text, tab or comma separated, in JSON lines, in Kaldi's form, as a CTM, in Parquet, and in memory.
+"""Runs as tables: in text, tab or comma separated, in JSON lines, in Parquet, and in memory.
 
 The first line of a table names its columns, in any order: `query`, `document`, `start`, `duration` or `end`, `score`;
 `system` (default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times
 are in seconds; where there are both, `duration` counts and `end` is ignored. A table without times is of document
 trials, and its documents keep their names; so do those of a table with a column `relevance`, of judged documents (see
-`formats.reference.trec`). Other columns are ignored; the header's attribute `ignored_columns` names them.
+`formats.reference.judgments`). Other columns are ignored; the header's attribute `ignored_columns` names them.
 
 A line of JSON lines is an object with the same names; the keys of the first line are the columns, and a later line has
 no other one of these names. A decision may also be true or false.
-
-Kaldi's form has no header; a line has query, document, start, end and score, separated by blanks.
-
-A CTM has no header either; a line has document, channel (a number, or A and B), start, duration, query and score,
-and lines that begin with `;;` are comments.
 
 Parquet and a table in memory have the same columns; a decision may also be boolean. The metadata of a Parquet file are
 the header's attributes. Problems have the number of their row, from 1.
@@ -22,7 +17,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
@@ -38,7 +32,7 @@ from swsdask.formats.files import Lines, check_expansion, decompressed, file_siz
 from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.ordinary import OrdinaryLines
-from swsdask.formats.values import CHANNELS, FormatError, check_columns, read_header, shown
+from swsdask.formats.values import FormatError, check_columns, read_header, shown
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.schemas import WITHOUT_TIMES, RunPiece
 from swsdask.places.reading import Pipe, is_local, storage_fault
@@ -51,11 +45,7 @@ OPTIONAL = ("system", "channel", "decision")
 IDS = ("system", "query", "document", "channel", "decision")
 """The columns with few distinct values."""
 
-_KALDI_COLUMNS = ("query", "document", "start", "end", "score")
-_CTM_COLUMNS = ("document", "channel", "start", "duration", "query", "score")
-_COMMENT = re.compile(rb"^[ \t]*;;.*$", re.MULTILINE)
 _JSON_WORDS: Mapping[Any, Any] = {None: "", True: "YES", False: "NO"}
-_UNEVEN_BLANKS = re.compile(rb"[\t\r]|  | $|^ ", re.MULTILINE)
 
 
 def read_text_table(
@@ -96,51 +86,6 @@ def _text_batches(
                 yield from (encoding.decoded(with_times(each)) for each in lines.batches(iter([block])))
             else:
                 yield Batch({}, np.arange(len(rows.score)) + block.first, rows=rows)
-
-
-def read_kaldi_results(
-    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
-) -> Iterator[RunPiece]:
-    """The pieces of results in Kaldi's form."""
-    yield from _without_header(_KALDI_COLUMNS, file, problems, rows_per_piece, system, encoding)
-
-
-def read_ctm(
-    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
-) -> Iterator[RunPiece]:
-    """The pieces of a CTM whose words are queries."""
-    yield from _without_header(_CTM_COLUMNS, file, problems, rows_per_piece, system, encoding)
-
-
-def _without_header(
-    names: Sequence[str], file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding
-) -> Iterator[RunPiece]:
-    """The pieces of lines with these columns, separated by blanks."""
-    try:
-        header = read_header(encoding.attributes, file, system)
-    except FormatError as fault:
-        problems.add(file, None, fault.expected, fault.found, fault.remedy)
-        return
-    gathering = Gathering(header, True, file, problems, rows_per_piece)
-    columns = {name: place for place, name in enumerate(names)}
-    lines = Separated(problems, " ", len(columns), columns)
-    even = (Lines(block.first, with_even_blanks(_without_comments(block.data))) for block in read_lines(file))
-    yield from gathering.pieces(encoding.decoded(_with_numbered_channels(batch)) for batch in lines.batches(even))
-
-
-def _without_comments(lines: bytes) -> bytes:
-    """Lines that are comments are empty."""
-    return _COMMENT.sub(b"", lines) if b";;" in lines else lines
-
-
-def _with_numbered_channels(batch: Batch) -> Batch:
-    """The same rows, channels A and B as 1 and 2."""
-    if "channel" not in batch.columns:
-        return batch
-    column = batch.columns["channel"]
-    names = pa.array([CHANNELS.get(name, name) for name in column.dictionary.to_pylist()], pa.string())
-    channel = pa.DictionaryArray.from_arrays(column.indices, names)
-    return batch._replace(columns={**batch.columns, "channel": channel})
 
 
 def read_json_lines(
@@ -335,13 +280,6 @@ def _without_blank_lines(batch: Batch) -> Batch:
     kept = ~np.logical_and.reduce(empty)
     columns = {name: column.filter(pa.array(kept)) for name, column in batch.columns.items()}
     return batch._replace(columns=columns, lines=batch.lines[kept])
-
-
-def with_even_blanks(lines: bytes) -> bytes:
-    """Lines with one blank between values and none around them."""
-    if not _UNEVEN_BLANKS.search(lines):
-        return lines
-    return b"\n".join(b" ".join(line.split()) for line in lines.split(b"\n"))
 
 
 _ROWS_PER_BATCH = 1 << 16
