@@ -18,7 +18,6 @@ from swsdask.execution.checks import check_answers, looking
 from swsdask.execution.dask import DaskExecutor, _Watch, sent_options
 from swsdask.execution.executor import SerialExecutor
 from swsdask.model.errors import ClusterError
-from swsdask.places.reading import set_options
 
 OWN = looking((), {})()
 CASE = Path(__file__).resolve().parents[1] / "cases" / "trec_eval" / "ids"
@@ -134,7 +133,8 @@ class Broken:
         return False
 
 
-def test_a_connection_that_is_reset_is_a_fault_of_the_cluster() -> None:
+def test_a_connection_that_is_reset_is_a_fault_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fsspec.config.conf", {"s3": {"anon": True}})
     broken: Any = Broken()
     executor = DaskExecutor(broken)
     calls = (
@@ -143,10 +143,6 @@ def test_a_connection_that_is_reset_is_a_fault_of_the_cluster() -> None:
         lambda: executor._result(_Watch(broken, 1.0), broken, "cell 1"),
         lambda: sent_options(broken).__enter__(),
     )
-    set_options({"s3": {"anon": True}})
-    try:
-        for call in calls:
-            with pytest.raises(ClusterError, match=r"scheduler (broke|does not answer).*run the command again"):
-                call()
-    finally:
-        set_options({})
+    for call in calls:
+        with pytest.raises(ClusterError, match=r"scheduler (broke|does not answer).*run the command again"):
+            call()
