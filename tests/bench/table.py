@@ -47,7 +47,7 @@ class Row:
             _amount(self.ours, self.unit),
             self.over,
             _amount(self.theirs, self.unit),
-            f"{self.ratio:.3g}",
+            "" if math.isnan(self.ratio) else f"{self.ratio:.3g}",
             target,
             verdict,
             _memory(self.peak),
