@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass, field
 NEW, REPLACED, SETTINGS, VERSION = "new", "run replaced", "other settings", "other version of swsdask"
 """Why a system is scored."""
 
+GONE = ""
+"""In place of the stamp of a refused run that is no longer in the inbox."""
+
 
 @dataclass(frozen=True)
 class Move:
@@ -39,8 +42,8 @@ class Refused:
 class Record:
     """What a night found beside its numbers.
 
-    `stamps` are the size and time, or ETag, of every file that was looked into; `rows` the detections that were
-    ingested; `gates` what failed of them, `notes` what a reader must know.
+    `stamps` are the size and time, or ETag, of every run that was looked into, and `GONE` of the refused ones that are
+    gone; `rows` the detections that were ingested; `gates` what failed of them, `notes` what a reader must know.
     """
 
     number: int
@@ -53,6 +56,11 @@ class Record:
     gates: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     rows: int = 0
+
+    @property
+    def gone(self) -> list[str]:
+        """The runs that were refused before and are gone."""
+        return [url for url, stamp in self.stamps.items() if stamp == GONE]
 
     def to_json(self) -> str:
         """Return the metadata of the night's file."""

@@ -16,6 +16,8 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from glob import has_magic
+from itertools import takewhile
 from typing import Any
 
 from fsspec.core import url_to_fs
@@ -24,7 +26,7 @@ from fsspec.implementations.local import LocalFileSystem
 from swsdask.formats.find import is_glob
 from swsdask.formats.values import system_of_file
 from swsdask.model.errors import InputError, Problem
-from swsdask.places.reading import settles_in, stamp_of
+from swsdask.places.reading import is_local, settles_in, stamp_of
 
 LOG = logging.getLogger("swsdask.nightly")
 
@@ -55,7 +57,8 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
     Returns
     -------
     list of Arrived
-        Of several files of one system the last one, by date, then by name.
+        Of several files of one system the last one, by date, then by name. Where files of different folders have the
+        same system and date, a warning says which is passed over.
 
     Raises
     ------
@@ -84,29 +87,14 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
                 groups = match.groupdict()
                 date, system = groups.get("date") or "", groups["system"]
                 system = f"{system}-{groups['tag']}" if groups.get("tag") else system
-            beside = listed.get(f"{url.rsplit('/', 1)[0]}/{system_of_file(url)}{_RESOURCES}")
+            beside = listed.get(f"{_folder(url)}/{system_of_file(url)}{_RESOURCES}")
             arrived = Arrived(url, system, stamp if beside is None else f"{stamp} {beside[1]}")
-            if system not in found or (date, url) >= (found[system][0], found[system][1].url):
+            if (there := found.get(system)) and there[0] == date and _folder(there[1].url) != _folder(url):
+                passed_over = min(there[1].url, url)
+                LOG.warning("passed over, a later file is of the system %s too: %s", system, passed_over)
+            if there is None or (date, url) >= (there[0], there[1].url):
                 found[system] = date, arrived
     return [arrived for _, (_, arrived) in sorted(found.items())]
-
-
-def stamps_within(places: Iterable[str]) -> dict[str, str]:
-    """The stamps of files, and of the files in folders; none at all if there is nothing at one of the places."""
-    found: dict[str, str] = {}
-    for place in places:
-        try:
-            stamps = {
-                url: stamp_of(info)
-                for url, depth, info in _listed(place)
-                if depth == 0 and info.get("type", "file") == "file"
-            }
-        except InputError:
-            return {}
-        if not stamps:
-            return {}
-        found |= stamps
-    return found
 
 
 def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
@@ -131,22 +119,30 @@ def _found(entry: str) -> tuple[Any, str, dict[str, Mapping[str, Any]]]:
         strictly = {}
         if isinstance(filesystem, LocalFileSystem):
             filesystem, strictly = _Local(), {"on_error": "raise"}
+        folder = _begin_of(path) if is_glob(entry) else path
+        if folder and not filesystem.exists(folder):
+            raise FileNotFoundError(folder)
         if is_glob(entry):
             infos, root = filesystem.glob(path, detail=True, **strictly), ""
         else:
-            if not filesystem.exists(path):
-                raise FileNotFoundError("there is no such folder")
             infos, root = filesystem.find(path, maxdepth=2, detail=True, **strictly), path.rstrip("/")
     except Exception as error:
-        problem = Problem(
-            entry,
-            None,
-            "a folder or glob that can be listed",
-            f"{type(error).__name__}: {error}",
-            "Check the path and its permissions. Nothing was changed.",
-        )
-        raise InputError(problem) from None
+        remedy = "Check the path and its permissions"
+        if isinstance(error, FileNotFoundError) and not is_local(entry):
+            remedy += "; a store has no empty folders: a README keeps one"
+        found = "nothing there" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}: {error}"
+        expected = "a folder or glob that can be listed"
+        raise InputError(Problem(entry, None, expected, found, f"{remedy}. Nothing was changed.")) from None
     return filesystem, root, {file: info for file, info in infos.items() if info.get("type") != "directory"}
+
+
+def _folder(url: str) -> str:
+    return url.rsplit("/", 1)[0]
+
+
+def _begin_of(pattern: str) -> str:
+    """The folder in which a glob begins; empty for that of the process."""
+    return "/".join(takewhile(lambda part: not has_magic(part), pattern.split("/")))
 
 
 class _Local(LocalFileSystem):  # type: ignore[misc]

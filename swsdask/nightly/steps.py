@@ -25,11 +25,11 @@ import pyarrow.compute as pc
 from swsdask import __version__
 from swsdask.api.archives import ingest
 from swsdask.api.manifest import signatures_of
-from swsdask.api.opening import Evaluation
+from swsdask.api.opening import Evaluation, reference_files
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import given_runs, with_runs
 from swsdask.api.scoring import requested
-from swsdask.archive.known_sources import known_sources
+from swsdask.archive.known_sources import KnownSources, known_sources
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
@@ -37,11 +37,11 @@ from swsdask.execution.open import open_executor
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError
-from swsdask.model.nights import NEW, REPLACED, SETTINGS, VERSION, Record, Refused
+from swsdask.model.nights import GONE, NEW, REPLACED, SETTINGS, VERSION, Record, Refused
 from swsdask.model.settings import build_settings
 from swsdask.nightly.board import is_published, publish
 from swsdask.nightly.history import History, commit_night, read_history, remove_unfinished
-from swsdask.nightly.inbox import Arrived, look, stamps_within
+from swsdask.nightly.inbox import Arrived, look
 from swsdask.nightly.judging import Verdict, Workers, judged, report_of, stored
 from swsdask.nightly.lease import NightLease, night_lease
 from swsdask.nightly.settings import NightlyEvaluation
@@ -62,9 +62,14 @@ def plan_night(asked: NightlyEvaluation) -> list[str]:
     """List the steps that a night would take. Nothing is written, and no file of a run is opened."""
     storage = Storage(asked.archive)
     past = read_history(storage)
-    news = _news(asked, past)
-    unread = _unread(asked, news)
-    lines = [f"{each.system}: {each.url} is {'changed' if each.url in past.stamps else 'new'}" for each in unread]
+    news, gone = _news(asked, past)
+    known = _known(asked)
+    lines = [] if _knows_reference(asked, known) else ["the reference is to be read: it is new, or its files changed"]
+    lines += [
+        f"{each.system}: {each.url} is {'changed' if past.stamps.get(each.url) else 'new'}"
+        for each in _unread(news, known)
+    ]
+    lines += [f"{url}, which was refused, is gone" for url in gone]
     if is_archive(asked.archive):
         due = _due(asked, _opened(asked), past)
         lines += [f"{system}: to be scored, {why}" for system, why in due.items()]
@@ -110,17 +115,17 @@ def run_night(asked: NightlyEvaluation, today: date, progress: Progress | None =
         remove_unfinished(storage)
         past = read_history(storage)
         LOG.info("looking for runs", extra={"evaluation": asked.name, "phase": "look"})
-        news = _news(asked, past)
-        reference = stamps_within(asked.reference_places.values())
-        is_known = bool(reference) and reference.items() <= past.stamps.items() and is_archive(asked.archive)
-        unread = _unread(asked, news)
-        refused = _take_in(asked, unread, past, told, workers, with_reference=not is_known)
+        news, gone = _news(asked, past)
+        known = _known(asked)
+        with_reference = not _knows_reference(asked, known)
+        refused = _take_in(asked, _unread(news, known), past, told, workers, with_reference=with_reference)
         evaluation = _opened(asked)
         due = _due(asked, evaluation, past)
-        known = {(each.url, each.problems) for each in past.refused.values()}
+        before = {(each.url, each.problems) for each in past.refused.values()}
         record = past.last
-        if due or any((each.url, each.problems) not in known for each in refused):
-            record, rows = _new_record(asked, evaluation, past, reference, news, refused, due, today, told, workers)
+        if due or gone or any((each.url, each.problems) not in before for each in refused):
+            stamps = {**{each.url: each.stamp for each in news}, **dict.fromkeys(gone, GONE)}
+            record, rows = _new_record(asked, evaluation, past, stamps, refused, due, today, told, workers)
             lease.check()
             if not commit_night(storage, record, rows):
                 raise ArchiveError(f"{asked.archive}: another process has committed night {record.number}.")
@@ -165,21 +170,38 @@ def _workers(asked: NightlyEvaluation, progress: Progress, stack: ExitStack) -> 
     return opened
 
 
-def _news(asked: NightlyEvaluation, past: History) -> list[Arrived]:
-    """The files that are not as a night looked into them last."""
-    return [each for each in look(asked.inbox, asked.pattern) if past.stamps.get(each.url) != each.stamp]
+def _news(asked: NightlyEvaluation, past: History) -> tuple[list[Arrived], list[str]]:
+    """The files that are not as a night looked into them last, and the refused ones that are there no more."""
+    arrived = look(asked.inbox, asked.pattern)
+    news = [each for each in arrived if past.stamps.get(each.url) != each.stamp]
+    return news, sorted(past.refused.keys() - {each.url for each in arrived})
 
 
-def _unread(asked: NightlyEvaluation, news: Sequence[Arrived]) -> list[Arrived]:
-    """Those of some files that the archive does not know by their stamps.
+def _known(asked: NightlyEvaluation) -> KnownSources | None:
+    """What the archive knows of files by their stamps; None without an archive.
 
     It knows what a night ingested that was cut off then, and what was only copied or touched since.
     """
-    if not news or not is_archive(asked.archive):
-        return list(news)
+    if not is_archive(asked.archive):
+        return None
+    return known_sources(Storage(asked.archive), _opened(asked).settings.evaluation, Encoding())
+
+
+def _knows_reference(asked: NightlyEvaluation, known: KnownSources | None) -> bool:
+    """Whether the archive was made of the reference as it is now; raises `InputError` for a folder that lacks a file.
+
+    A file that is given by its own name is looked for when the reference is read.
+    """
+    places = asked.reference_places
+    return known is not None and known.has_reference(
+        reference_files(places.get("reference"), places.get("ecf"), places.get("rttm"), places.get("queries"))
+    )
+
+
+def _unread(news: Sequence[Arrived], known: KnownSources | None) -> list[Arrived]:
+    """Those of some files that the archive does not know."""
     files = {RunFile(each.url, each.system): each for each in news}
-    known = known_sources(Storage(asked.archive), _opened(asked).settings.evaluation, Encoding())
-    return [files[file] for file in known.parted([*files])[0]]
+    return list(news) if known is None else [files[file] for file in known.parted([*files])[0]]
 
 
 def _explicit(asked: NightlyEvaluation) -> dict[str, Any]:
@@ -307,8 +329,7 @@ def _new_record(
     asked: NightlyEvaluation,
     evaluation: Evaluation,
     past: History,
-    reference: Mapping[str, str],
-    news: Sequence[Arrived],
+    stamps: Mapping[str, str],
     refused: Sequence[Refused],
     due: Mapping[str, str],
     today: date,
@@ -320,9 +341,10 @@ def _new_record(
     day, notes = today.isoformat(), []
     if past.last is not None and day < past.last.date:
         notes.append(f"The clock says {day}, but night {past.last.number} was {past.last.date}, which counts on.")
-        LOG.warning(notes[-1], extra={"evaluation": asked.name})
         day = past.last.date
     runs = {run.system: run for run in evaluation.archive.runs}
+    if {NEW, REPLACED} & {*due.values()} and asked.baseline not in ("previous", "best", *runs):
+        notes.append(f"The baseline {asked.baseline!r} is no system of the archive: nothing was compared with it.")
     rows: list[dict[str, Any]] = []
     verdict = Verdict((), (), ())
     if due:
@@ -333,12 +355,14 @@ def _new_record(
             for row in result.table.filter(pc.is_null(result.table["query"])).drop_columns(["query"]).to_pylist()
             if row["system"] in due
         ]
+    for said in (*notes, *verdict.gates):
+        LOG.warning(said, extra={"evaluation": asked.name})
     record = Record(
         number,
         day,
         stored(evaluation).version,
         __version__,
-        stamps={**reference, **{each.url: each.stamp for each in news}},
+        stamps=dict(stamps),
         refused=tuple(refused),
         moves=verdict.moves,
         gates=verdict.gates,

@@ -128,6 +128,7 @@ def summary(night: Record) -> str:
     told = [f"{counted(number, 'systems')}: {reason}" for reason, number in reasons.items()]
     told += [f"{counted(len(night.gates), 'gates')} failed"] if night.gates else []
     told += [f"{counted(len(night.refused), 'runs')} refused"] if night.refused else []
+    told += [f"{counted(len(night.gone), 'refused runs')} gone"] if night.gone else []
     return "; ".join(told) or "nothing was scored"
 
 
@@ -271,7 +272,11 @@ def night_lines(name: str, out: str, night: Record) -> list[str]:
     lines += [f"  {_told(move)}" for move in _by_size(night.moves)[:SHOWN_MOVES]]
     more = len(night.moves) - SHOWN_MOVES
     lines += [f"  ... and {counted(more, 'systems')} more"] if more > 0 else []
-    lines += [f"  refused {each.url}: {counted(each.total, 'problems')}, {each.problems[0]}" for each in night.refused]
+    lines += [
+        f"  refused {each.url}: {counted(each.total, 'problems')}, {_within(each.url, each.problems[0])}"
+        for each in night.refused
+    ]
+    lines += [f"  gone {url}, which was refused" for url in night.gone]
     lines += [f"  {gate}" for gate in night.gates]
     return [*lines, f"  board: {out.rstrip('/')}/index.html"]
 

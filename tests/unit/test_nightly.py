@@ -344,6 +344,60 @@ def test_a_refused_run_stays_refused_until_it_changes(three_nights: Path) -> Non
     assert code_of([str(three_nights / "nightly.toml"), "-q"]) == 5
 
 
+def test_a_refused_run_that_is_gone_goes_from_the_board_and_is_refused_again_when_it_is_back(
+    three_nights: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    broken = three_nights / "inbox/calibrated/run.kwslist.xml"
+    run_night(asked, DAY)
+    assert broken.name in (three_nights / "board/index.html").read_text()
+    broken.rename(three_nights / "aside")
+    assert plan_night(asked) == [f"demo: {broken}, which was refused, is gone"]
+    assert code_of([str(three_nights / "nightly.toml"), "-q"]) == 0
+    assert f"1 refused run gone\n  gone {broken}" in capsys.readouterr().out
+    assert broken.name not in (three_nights / "board/index.html").read_text()
+    assert json.loads((three_nights / "board/latest.json").read_text())["refused"] == []
+    assert run_night(asked, DAY).record is None
+    (three_nights / "aside").rename(broken)
+    assert plan_night(asked) == [f"demo: calibrated: {broken} is new"]
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert [each.url for each in record.refused] == [str(broken)]
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("ending", [".ecf.xml", ".rttm", ".kwlist.xml"])
+def test_a_file_of_the_reference_that_is_gone_is_told_and_changes_nothing(
+    three_nights: Path, ending: str, named: bool
+) -> None:
+    place = three_nights / "nightly.toml"
+    if named:
+        files = {key: next((three_nights / "files").glob(f"*{end}")) for key, end in ENDINGS.items()}
+        said = "\n".join(f'{key} = "{file}"' for key, file in files.items())
+        place.write_text(place.read_text().replace('reference = "files"', said))
+    (asked,) = load_nightly(place).evaluation
+    run_night(asked, DAY)
+    before = files_of(three_nights / "archive/history"), board_of(three_nights)
+    next((three_nights / "files").glob(f"*{ending}")).rename(three_nights / "aside")
+    told = rf"{ending}: .* nothing there" if named else "files: .* in the folder; found none"
+    with pytest.raises(InputError, match=told):
+        run_night(asked, DAY)
+    assert (files_of(three_nights / "archive/history"), board_of(three_nights)) == before
+
+
+ENDINGS = {"ecf": ".ecf.xml", "rttm": ".rttm", "queries": ".kwlist.xml"}
+
+
+def test_a_baseline_that_is_no_system_is_noted(three_nights: Path) -> None:
+    place = three_nights / "nightly.toml"
+    place.write_text(place.read_text().replace('"previous"', '"weka"'))
+    (asked,) = load_nightly(place).evaluation
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert "The baseline 'weka' is no system of the archive" in record.notes[1]
+
+
 def test_another_reference_stops_the_night_and_loses_nothing(three_nights: Path) -> None:
     before = files_of(three_nights / "archive/history")
     rttm = next((three_nights / "files").glob("*.rttm"))
@@ -481,10 +535,13 @@ def test_files_that_were_only_touched_are_known_from_the_night_on_that_read_them
     assert files_of(three_nights) == before
 
 
-def test_an_inbox_that_is_not_there(three_nights: Path) -> None:
+@pytest.mark.parametrize("entry", ["inbox", "inbox/*/*.xml"])
+def test_an_inbox_that_is_not_there(three_nights: Path, entry: str) -> None:
     shutil.rmtree(three_nights / "inbox")
+    place = three_nights / "nightly.toml"
+    place.write_text(place.read_text().replace('["inbox"]', f'["{entry}"]'))
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
-    with pytest.raises(InputError, match="there is no such folder"):
+    with pytest.raises(InputError, match="found nothing there"):
         run_night(asked, DAY)
 
 
@@ -680,6 +737,22 @@ def test_whose_a_file_is(tmp_path: Path) -> None:
     (before,) = (each.stamp for each in look([str(tmp_path)]) if each.system == "b")
     (tmp_path / "b.resources.toml").write_text("other")
     assert before not in {each.stamp for each in look([str(tmp_path)])}
+
+
+def test_files_of_one_system_in_several_folders_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of dates that differ the later counts without a word."""
+    for name in ("a/2020-01-01/run.xml", "b/2020-01-02/run.xml"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("")
+    monkeypatch.setattr(logging.getLogger("swsdask"), "propagate", True)
+    assert len(look([f"{tmp_path}/*/*/*.xml"], r"(?P<date>[\d-]{10})/(?P<system>\w+)")) == 1
+    assert caplog.messages == []
+    (taken,) = look([f"{tmp_path}/*/*/*.xml"])
+    assert taken.url == f"{tmp_path}/b/2020-01-02/run.xml"
+    told = f"passed over, a later file is of the system run too: {tmp_path}/a/2020-01-01/run.xml"
+    assert {*caplog.messages} == {told}
 
 
 def test_links_and_pipes_in_an_inbox_are_passed_over_with_a_warning(
