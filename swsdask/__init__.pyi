@@ -46,9 +46,9 @@ from swsdask.execution.executor import Progress as Progress
 from swsdask.execution.open import cluster as cluster
 from swsdask.formats.in_memory import Judged as Judged
 from swsdask.formats.in_memory import Table as Table
-from swsdask.measures.averages import Values as Values
 from swsdask.measures.measure import Measure as Measure
 from swsdask.measures.measure import Scored as Scored
+from swsdask.measures.measure import Values as Values
 from swsdask.model.comparison import Comparison as Comparison
 from swsdask.model.comparison import Failure as Failure
 from swsdask.model.comparison import Resampling as Resampling

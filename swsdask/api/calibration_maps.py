@@ -28,8 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from swsdask.archive.protocols import Run
 from swsdask.measures import select
-from swsdask.measures.calibration import pooled_blocks
-from swsdask.measures.isotonic import Blocks
+from swsdask.measures.calibration import Blocks, pooled_blocks
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import InputError, Problem

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from swsdask.comparison.compare import Samples
     from swsdask.comparison.gates import Gate
     from swsdask.measures.resampling import OfCondition
-    from swsdask.measures.resampling.documents import TrialCounts
+    from swsdask.measures.resampling.drawn import TrialCounts
     from swsdask.model.samples import Sample, SampleOfQueries
     from swsdask.model.trials import Reference
 else:

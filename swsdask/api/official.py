@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 def measures_of_tool(tool: str | None, names: list[str] | None) -> list[str] | None:
     """The requested measures (None: all) with those that a tool's files need; its own where none are requested."""
     if tool == "trec_eval":
-        from swsdask.render import trec_output
+        from swsdask.render.short_outputs import TREC_NEEDED, TREC_OFFICIAL
 
-        return list(trec_output.OFFICIAL if names is None else dict.fromkeys([*names, *trec_output.NEEDED, "ap"]))
+        return list(TREC_OFFICIAL if names is None else dict.fromkeys([*names, *TREC_NEEDED, "ap"]))
     if tool == "kwseval":
         from swsdask.render.kwseval_output import NEEDED, ON_REQUEST
 
@@ -38,9 +38,9 @@ def measures_of_tool(tool: str | None, names: list[str] | None) -> list[str] | N
 
         return list(dict.fromkeys([*(names or ()), *REPORTED]))
     if tool == "mediaeval" and names:
-        from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES
+        from swsdask.render.short_outputs import MEDIAEVAL_MEASURES, MEDIAEVAL_TOOL_MEASURES
 
-        return list(dict.fromkeys([*names, *MEASURES, *TOOL_MEASURES]))
+        return list(dict.fromkeys([*names, *MEDIAEVAL_MEASURES, *MEDIAEVAL_TOOL_MEASURES]))
     return names
 
 
@@ -56,7 +56,7 @@ def official_writer(tool: str, result: Result, evaluation: Evaluation | None) ->
 
 
 def _trec_eval(result: Result) -> Official:
-    from swsdask.render.trec_output import write_trec_output
+    from swsdask.render.short_outputs import write_trec_output
 
     return partial(write_trec_output, result)
 
@@ -226,12 +226,12 @@ def _require(files: str, needed: Iterable[str], result: Result) -> None:
 def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
     """The writer of the lines of MediaEval's tool, for document trials and a result with the numbers that it prints."""
     from swsdask.formats.reference.files import ReferenceFiles
-    from swsdask.render.mediaeval_output import MEASURES, TOOL_MEASURES, Loaded, write_mediaeval_output
+    from swsdask.render.short_outputs import MEDIAEVAL_MEASURES, MEDIAEVAL_TOOL_MEASURES, Loaded, write_mediaeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
     if settings.trials != "document":
         raise SettingsError("MediaEval's output is of document trials: set trials=document.")
-    needed = TOOL_MEASURES if settings.compat == "mediaeval" else MEASURES
+    needed = MEDIAEVAL_TOOL_MEASURES if settings.compat == "mediaeval" else MEDIAEVAL_MEASURES
     _require("The lines of MediaEval's tool", needed, result)
     names = evaluation.files or ReferenceFiles("(archive)", "(archive)", "(archive)")
     occurrences = archive.occurrences(FindRule.of(settings))
@@ -249,7 +249,7 @@ def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
 
 def _tde(result: Result) -> Official:
     """The writer of the challenge's files, for a result of `discover` with all measures of its definition."""
-    from swsdask.render.tde_output import write_tde_output
+    from swsdask.render.short_outputs import write_tde_output
 
     if result.manifest.get("kind") != "discovery":
         raise SettingsError("The official files of term discovery are of a result of term discovery.")

@@ -191,7 +191,7 @@ def without_signed_zeros(detections: Detections) -> Detections:
     """Rows whose order counts, with 0.0 for every score -0.0, unless they were read for that order.
 
     Scores of such rows are kept as they came: MediaEval's tool, whose list has the order of the files, tells the two
-    apart (`measures.file_order`). To everything else they are one score.
+    apart (`measures.mediaeval_tool`). To everything else they are one score.
     """
     return detections if detections.position is not None else replace(detections, score=detections.score + 0.0)
 

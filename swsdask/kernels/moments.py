@@ -90,7 +90,7 @@ def add_powers(
     `bounds` int64 [n_stretches + 1] cuts `score`; `layer` int32 [n_stretches], -1 where a stretch is not counted. A
     layer has 2 * `n_side` places in `line` int32, of which bin b has place n_side + b: one more than the row of `sums`
     that is the bin's, 0 for a bin without scores yet. `sums` int64 [>= n_places or scores, SUMS] has `n_lines` rows in
-    use, and says how many scores, and then what `statistics.bins` says. The unit is a power of two.
+    use, and says how many scores, and then what `statistics.moments` says. The unit is a power of two.
     """
     place = np.empty(_BLOCK, np.int64)
     p1, p1_low = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)

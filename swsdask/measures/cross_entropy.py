@@ -41,9 +41,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from swsdask.measures.averages import Population, Values
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
-from swsdask.measures.measure import Scored, kept
+from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.measures.rates import confusion_counts
 from swsdask.model.trials import F64, I64, given_score
 from swsdask.statistics.counts import Counts, members

@@ -1,17 +1,216 @@
-"""What a measure is: arithmetic over the merged statistics of one system. No I/O, no loops over rows, no Dask."""
+"""What a measure is: arithmetic over the merged statistics of one system; and who is averaged.
+
+A measure does no I/O, has no loop over rows, and knows nothing of Dask.
+
+Who is averaged in a condition, and the averages: Eq. 1-5 of the 2013 measures document.
+
+P_miss(q) = N_miss(q) / N_act(q), P_fa(q) = N_fa(q) / N_nt(q), N_nt(q) = N - N_act(q) (Eq. 1-3); P_miss and P_fa are
+their averages over the queries of the condition (Eq. 4-5). A query without target trials has no P_miss and one without
+non-target trials (N_act >= N) no P_fa: it is left out of the average that it has no part in, whose |Q| is one less. An
+average over no query is not defined (NaN).
+
+QUIRK, under `compat = "kwseval"` with `no_targets = "false_alarms_only"` (KWSEval -inc): a query without targets in a
+condition counts there only if the system detects it there, or nowhere at all and no document has it. So |Q| of a
+condition of some documents may differ from system to system. Those that are nowhere at all count in every condition
+that patterns of query ids make (-T), whether they match or not.
+
+Counts are added up by N_act before they are divided, in order of N_act, so that equal counts give equal bits wherever
+they come from, and rejecting everything gives P_miss = 1 exactly.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property, update_wrapper
-from typing import Any, ClassVar, Protocol, TypeVar, TypeVarTuple, cast, runtime_checkable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, update_wrapper
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, TypeVarTuple, cast, runtime_checkable
 
-from swsdask.measures.averages import Population, Values, counts_present_only, populations, populations_present
+import numpy as np
+from numpy.typing import NDArray
+
 from swsdask.model.settings import EvaluationSettings, Weights, weights
-from swsdask.model.trials import F64, Reference
+from swsdask.model.trials import F64, I64, Bool, Condition, Reference
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
+
+
+class Values(NamedTuple):
+    """Numbers of one condition, over all queries or of each of some queries. NaN where one is not defined.
+
+    `Population.overall` and `Population.by_query` make them.
+
+    Attributes
+    ----------
+    condition : str
+        The name of the condition.
+    queries : array of int64, or None
+        The numbers of the queries, ascending; None where `columns` are over all queries.
+    columns : mapping of str to array of float64
+        The numbers by measure: one for each of `queries`, or a single one over all queries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import swsdask as sws
+    >>> sws.Values("all", None, {"mtwv": np.array([0.5])}).columns["mtwv"]
+    array([0.5])
+    """
+
+    condition: str
+    queries: I64 | None
+    columns: Mapping[str, F64]
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The queries of a condition. `targets` and `nontargets`, int64 [n_queries], are N_act and N_nt.
+
+    `absent` and `added`, bool [n_queries], are queries of the condition that do not count for this system, and others
+    that do (the QUIRK above).
+    """
+
+    number: int
+    condition: Condition
+    targets: I64
+    absent: Bool | None = None
+    added: Bool | None = None
+
+    @property
+    def asked(self) -> Bool:
+        """All queries of the condition: bool [n_queries]."""
+        return self._there(self.condition.asked)
+
+    @property
+    def queries(self) -> Bool:
+        """The queries that averages count: bool [n_queries]."""
+        return self._there(self.condition.queries)
+
+    def _there(self, queries: Bool) -> Bool:
+        there = queries if self.absent is None else queries & ~self.absent
+        return there if self.added is None else there | self.added
+
+    def of_present(self, here: Bool, anywhere: Bool) -> Population:
+        """The same without queries that are absent: which are present in the condition, and which in any document."""
+        added = ~anywhere if self.condition.by_query_pattern else None
+        return replace(self, absent=anywhere & ~here, added=added)
+
+    @cached_property
+    def nontargets(self) -> I64:
+        """N_nt, 0 or less where a query has none."""
+        return self.condition.n_trials - self.targets
+
+    @cached_property
+    def levels(self) -> list[int]:
+        """The distinct N_act of the queries, ascending."""
+        return [int(level) for level in np.unique(self.targets[self.queries])]
+
+    @cached_property
+    def level_targets(self) -> list[int]:
+        """For each of `levels`, N_act of all queries that have so many."""
+        return [level * int((self.queries & (self.targets == level)).sum()) for level in self.levels]
+
+    @cached_property
+    def n_queries(self) -> int:
+        """How many queries there are."""
+        return int(self.queries.sum())
+
+    @cached_property
+    def n_target(self) -> int:
+        """N_true: target trials of all queries."""
+        return int(self.targets[self.queries].sum())
+
+    @cached_property
+    def with_targets(self) -> Bool:
+        """The queries that P_miss is averaged over: bool [n_queries]."""
+        return self.queries & (self.targets > 0)
+
+    @cached_property
+    def n_with_targets(self) -> int:
+        """Over how many queries P_miss is averaged."""
+        return int(self.with_targets.sum())
+
+    @cached_property
+    def n_with_nontargets(self) -> int:
+        """Over how many queries P_fa is averaged."""
+        return int((self.queries & (self.nontargets > 0)).sum())
+
+    def total(self, counts: I64) -> int:
+        """The sum of counts per query, int64 [n_queries], over the queries that averages count."""
+        return int(counts[self.queries].sum())
+
+    def rates_of(self, misses: I64, false_alarms: I64) -> tuple[float, float]:
+        """P_miss and P_fa averaged, from counts per query, int64 [n_queries]."""
+        p_miss = p_fa = 0.0
+        for level, missed, alarms in zip(
+            self.levels, self._by_level(misses), self._by_level(false_alarms), strict=True
+        ):
+            if level > 0:
+                p_miss += missed / level
+            if level < self.condition.n_trials:
+                p_fa += alarms / (self.condition.n_trials - level)
+        return p_miss / (self.n_with_targets or np.nan), p_fa / (self.n_with_nontargets or np.nan)
+
+    def overall(self, numbers: Mapping[str, float]) -> Values:
+        """Numbers over all queries, by measure."""
+        return Values(self.condition.name, None, {name: np.array([value], float) for name, value in numbers.items()})
+
+    def by_query(self, columns: Mapping[str, NDArray[Any]]) -> Values:
+        """Numbers of every query, by measure, from columns [n_queries]."""
+        listed = self._listed
+        numbers = {name: column[listed].astype(np.float64) for name, column in columns.items()}
+        return Values(self.condition.name, listed, numbers)
+
+    @cached_property
+    def _listed(self) -> I64:
+        return np.flatnonzero(self.queries)
+
+    @cached_property
+    def _level_of_listed(self) -> I64:
+        return np.searchsorted(self.levels, self.targets[self.queries])
+
+    def _by_level(self, counts: I64) -> list[int]:
+        """The sum of counts per query over the queries of each level."""
+        sums = np.zeros(len(self.levels), np.int64)
+        np.add.at(sums, self._level_of_listed, counts[self._listed])
+        return [int(each) for each in sums]
+
+
+@lru_cache(maxsize=2)
+def populations(reference: Reference) -> tuple[Population, ...]:
+    """The queries of every condition, in order."""
+    return tuple(
+        Population(number, condition, reference.condition_targets(condition))
+        for number, condition in enumerate(reference.conditions)
+    )
+
+
+def counts_present_only(settings: EvaluationSettings) -> bool:
+    """Whether averages leave out the queries that a system does not detect in a condition (the QUIRK above)."""
+    return settings.compat == "kwseval" and settings.no_targets == "false_alarms_only"
+
+
+def populations_present(reference: Reference, counts: Counts) -> tuple[Population, ...]:
+    """The queries of every condition without those that are absent there, from the counts of one system."""
+    there = present(reference, counts)
+    anywhere = np.logical_or.reduce(there, axis=1) | ~reference.conditions[0].asked
+    return tuple(
+        population.of_present(np.logical_or.reduce(there[:, population.condition.groups], axis=1), anywhere)
+        for population in populations(reference)
+    )
+
+
+def present(reference: Reference, counts: Counts) -> Bool:
+    """The strata that have targets or trials: bool [n_queries, n_groups]."""
+    there: Bool = (reference.targets > 0) | ((counts.mapped + counts.unmapped).sum(axis=2) > 0)
+    return there
+
+
+def ratio(counts: I64 | F64, totals: I64) -> F64:
+    """Columns of counts / totals, NaN where the total is 0 or less."""
+    quotients = np.full(len(totals), np.nan)
+    np.divide(counts, totals, out=quotients, where=totals > 0)
+    return quotients
+
 
 Kind = TypeVar("Kind", bound=Statistic)
 Arguments = TypeVarTuple("Arguments")

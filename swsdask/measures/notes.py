@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from swsdask.measures.average_precision import ranked_queries
-from swsdask.measures.averages import Population, populations
 from swsdask.measures.calibration import whole_gamma
 from swsdask.measures.cross_entropy import censored
-from swsdask.measures.measure import Scored
+from swsdask.measures.measure import Population, Scored, populations
 from swsdask.measures.twv import decision_bounds
 from swsdask.model.errors import counted, listed
 from swsdask.model.results import Note

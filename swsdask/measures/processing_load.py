@@ -27,8 +27,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from swsdask.measures.averages import Values
-from swsdask.measures.measure import Scored
+from swsdask.measures.measure import Scored, Values
 from swsdask.model.resources import ProcessingLoadSettings, Resources
 from swsdask.statistics.statistic import Statistic
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
-from swsdask.measures.averages import Population
-from swsdask.measures.measure import Scored, kept
+from swsdask.measures.measure import Population, Scored, kept
 from swsdask.model.retrieval import RELEVANT
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import class_layers, class_targets

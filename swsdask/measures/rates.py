@@ -13,7 +13,7 @@ Detections of queries that averages leave out are not counted, as in KWSEval's s
 
 Error rates by the system's decisions
 -------------------------------------
-- `p_miss`, `p_fa`: averages over queries (2013 measures document, Eq. 4-5; `measures.averages` says who is left out
+- `p_miss`, `p_fa`: averages over queries (2013 measures document, Eq. 4-5; `measures.measure` says who is left out
   where Eq. 1 or Eq. 3 would divide by 0), and per query (Eq. 1, Eq. 3).
 - `p_miss_pooled`, `p_fa_pooled`: all queries as one set of trials: N_miss / N_true and N_fa / (|Q| N - N_true), all
   counts added up over queries.
@@ -51,8 +51,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from swsdask.measures.averages import Population, Values, ratio
-from swsdask.measures.measure import Scored, kept
+from swsdask.measures.measure import Population, Scored, Values, kept, ratio
 from swsdask.model.trials import I64
 from swsdask.statistics.counts import NO, YES, Counts
 from swsdask.statistics.statistic import Statistic

@@ -78,8 +78,7 @@ import numpy as np
 
 from swsdask.kernels.sums import rounded_sums
 from swsdask.measures.average_precision import ap_of_queries, hits_at_rank, over, precisions_at_recalls, ranked_queries
-from swsdask.measures.averages import Population, Values
-from swsdask.measures.measure import Scored
+from swsdask.measures.measure import Population, Scored, Values
 from swsdask.measures.rankings import JUDGED, NEEDS, JudgedRankings, Rankings, judged_rankings, query_rankings
 from swsdask.model.measures import named_at
 from swsdask.model.retrieval import RELEVANT, WITHOUT_ORDER, AveragePrecisionSettings

@@ -25,9 +25,8 @@ import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
 from swsdask.kernels.rates import add_rates
-from swsdask.measures.averages import Population
 from swsdask.measures.cross_entropy import Censored
-from swsdask.measures.measure import Scored, kept
+from swsdask.measures.measure import Population, Scored, kept
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import Counts, class_layers, class_targets, members
 from swsdask.statistics.ladder import AtBayes, Hits, Ladder, QueryLadder

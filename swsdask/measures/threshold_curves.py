@@ -43,8 +43,7 @@ from typing import ClassVar
 import numpy as np
 
 from swsdask.measures import sweep
-from swsdask.measures.averages import Values, ratio
-from swsdask.measures.measure import Curve, Scored
+from swsdask.measures.measure import Curve, Scored, Values, ratio
 from swsdask.measures.rates import confusion_counts, pooled_rates, undefined_without
 from swsdask.measures.sweep import QuerySweep, query_sweep, threshold_sweep
 from swsdask.model.measures import TABLE, Accepted

@@ -13,8 +13,7 @@ from swsdask.archive.kept_statistics import KeptStatistics, Tally
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
-from swsdask.measures.averages import counts_present_only
-from swsdask.measures.measure import Measure
+from swsdask.measures.measure import Measure, counts_present_only
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import FEW, ArchiveError, listed
 from swsdask.model.resources import SECONDS_PER_HOUR

@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.conditions import ALL
-from swsdask.measures.averages import Population, ratio
-from swsdask.measures.measure import Scored
+from swsdask.measures.measure import Population, Scored, ratio
 from swsdask.model.errors import counted
 from swsdask.model.listening import EVENTS, WORST_QUERIES, Errors
 from swsdask.model.trials import I64, Bool, Reference, given_scores

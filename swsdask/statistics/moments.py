@@ -1,6 +1,16 @@
-"""Moments of the scores of non-targets in narrow bins: any sum of a smooth function of scores follows.
+"""Moments of scores in narrow bins: any sum of a smooth function of scores follows.
 
-Bins widen with the distance from a centre (`statistics.bins`). A few points of each bin have the same moments, and the
+Scores in bins that widen with their distance from a centre, and the points that represent a bin in a sum
+---------------------------------------------------------------------------------------------------------
+Of what is in a bin its moments are kept. Points that represent it follow from them by Gauss quadrature: three points
+with the moments up to the fifth that a bin's scores have (two, or one, where the scores are no more than that) lie
+among the scores and have weights >= 0 (Golub and Welsch 1969). So a sum over the points of weight * f(score) is that of
+a sum over scores, for any smooth f; it is convex where that is; it is exact for straight lines, and for bins of one
+distinct score.
+
+Moments of the scores of non-targets
+------------------------------------
+Bins widen with the distance from a centre. A few points of each bin have the same moments, and the
 sum of a function over these points is its sum over the scores, up to what the function's sixth derivative makes of a
 bin's width. Where hits and other trials overlap in bins that are too coarse, a second round narrows them.
 """
@@ -10,18 +20,239 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from swsdask.kernels.ladder import count_slots
+from swsdask.kernels.moments import SUMS, add_powers, merge_sums, reach
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.model.units import INFINITE
-from swsdask.statistics.bins import Bins, Points, Scores, Zoom, quadrature
 from swsdask.statistics.counts import Counts, class_layers, class_targets, groups, members, stretches
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import Statistic
+
+_SPAN = 1 << 22
+"""Keys of a layer: more than twice 1024 for each of the binades from 1 to `kernels.moments.FARTHEST`."""
+
+
+@dataclass(frozen=True)
+class Zoom:
+    """What scores are binned about: z = (score - centre) / unit. The unit is a power of two."""
+
+    centre: float
+    unit: float
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Stretches of scores: bounds[i] .. bounds[i + 1] of `score` are of `layer` [i], int32; -1: not counted."""
+
+    bounds: I64
+    layer: I32
+    score: F64
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """How many scores are in a bin, and the sums of the powers of their positions in it, layer by layer.
+
+    Every binade of |z| + 1 has 1024 equal bins on either side of the centre: a bin is a thousandth as wide as it is far
+    from the centre, or as the unit. Bin 0 begins at the centre, and bins ascend with the score. u in [-1, 1) is the
+    position in a bin, ascending with |z|.
+
+    `key` is int64, ascending: layer * 2^22 + 2^21 + bin, of bins with scores. `sums` is int64 [n_bins, 8]: the number
+    of scores; u as two integers, 2^20 times it rounded down and 2^41 times what is left; u^2 as two, 2^28 times it and
+    2^56 times what is left; u^3, u^4, u^5, 2^29 times each. All but the first are rounded to the nearest, score by
+    score, so sums do not depend on their order; they hold 2^33 scores in one bin.
+    """
+
+    key: I64
+    sums: I64
+
+    @classmethod
+    def of(cls, zoom: Zoom, scores: Scores, without: Scores, n_layers: int) -> Self:
+        """The bins of some scores, `without` those that are among them but do not count."""
+        there = np.zeros(n_layers + 1, np.bool_)
+        there[scores.layer] = True
+        there[-1] = False
+        here = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
+        n_side = reach(scores.score, zoom.centre, zoom.unit)
+        line = np.zeros(2 * n_side * np.count_nonzero(there), np.int32)
+        sums = np.empty((min(len(line), len(scores.score)), SUMS), np.int64)
+        n_lines = 0
+        for part, times in ((scores, 1), (without, -1)):
+            layer = here[part.layer]
+            n_lines = add_powers(
+                part.bounds, layer, part.score, zoom.centre, zoom.unit, times, n_side, line, sums, n_lines
+            )
+        place = np.flatnonzero(line)
+        ordered = sums[line[place] - 1]
+        filled = ordered[:, 0] > 0
+        which, at = np.divmod(place[filled], 2 * n_side)
+        return cls(np.flatnonzero(there)[which] * _SPAN + _SPAN // 2 + at - n_side, ordered[filled])
+
+    def merge(self, other: Self) -> Self:
+        """The bins of both parts together."""
+        return type(self)(*merge_sums(self.key, self.sums, other.key, other.sums))
+
+    def minus(self, other: Self) -> Self:
+        """The bins without scores that are among them."""
+        return type(self)(*merge_sums(self.key, self.sums, other.key, -other.sums))
+
+    def pooled(self, layers: I32) -> Self:
+        """Some layers as one, layer 0."""
+        ends = np.searchsorted(self.key, [[layer * _SPAN, (layer + 1) * _SPAN] for layer in layers.tolist()])
+        parts = [type(self)(self.key[a:b] % _SPAN, self.sums[a:b]) for a, b in ends.reshape(-1, 2).tolist()]
+        return reduce(type(self).merge, parts, self.none())
+
+    def weighed(self, layers: I64, times: I64) -> Self:
+        """Every bin so many times and in another layer, int64 [n_bins] both."""
+        kept = np.flatnonzero(times)
+        if not len(kept):
+            return self.none()
+        key = layers[kept] * _SPAN + self.key[kept] % _SPAN
+        order = np.argsort(key, kind="stable")
+        rows = kept[order]
+        distinct, first = np.unique(key[order], return_index=True)
+        return type(self)(distinct, np.add.reduceat(self.sums[rows] * times[rows, np.newaxis], first, axis=0))
+
+    @classmethod
+    def none(cls) -> Self:
+        """No bins."""
+        return cls(np.empty(0, np.int64), np.empty((0, SUMS), np.int64))
+
+    def raised(self, layers: int) -> Self:
+        """The same bins so many layers higher."""
+        return type(self)(self.key + layers * _SPAN, self.sums)
+
+    @property
+    def layer(self) -> I64:
+        """The layer of every bin."""
+        return self.key // _SPAN
+
+    @property
+    def bin(self) -> I64:
+        """The number of every bin, whatever its layer."""
+        return self.key % _SPAN - _SPAN // 2
+
+
+class WeighedBins:
+    """Bins of many layers, to be pooled with one weight of the layers after the other."""
+
+    def __init__(self, bins: Bins, weight_of: I64) -> None:
+        """`weight_of` says for every bin which of the weights is its own."""
+        order = np.argsort(bins.key % _SPAN, kind="stable")
+        self._weight_of = weight_of[order]
+        self._sums = np.ascontiguousarray(bins.sums[order].T)
+        self._key, self._first = np.unique((bins.key % _SPAN)[order], return_index=True)
+
+    def nodes(self) -> tuple[F64, F64, I64]:
+        """The positions z and the weights of three points of every bin, float64 [n, 3], and which weight is its own."""
+        key = np.repeat(self._key, np.diff(np.append(self._first, len(self._weight_of))))
+        return *nodes(Bins(key, np.ascontiguousarray(self._sums.T))), self._weight_of
+
+    def pooled(self, weights: I64) -> Bins:
+        """All layers as one, layer 0, every score as often as its weight says."""
+        if not len(self._key):
+            return Bins.none()
+        sums = np.add.reduceat(self._sums * weights[self._weight_of], self._first, axis=1)
+        there = sums[0] > 0
+        return Bins(self._key[there], np.ascontiguousarray(sums[:, there].T))
+
+
+_SAME_SCORE = 4e-15
+"""A variance of u below this is rounding."""
+
+_ROUNDED = 4e-9
+"""Third to fifth moments of u are known to this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Weighted scores: `z` and `weight` > 0 float64, equally long, by bins in ascending order.
+
+    z = (score - centre) / unit, `unit` a power of two. `n` is the sum of the weights, exactly.
+    """
+
+    z: F64
+    weight: F64
+    centre: float
+    unit: float
+    n: int
+
+
+def quadrature(bins: Bins, zoom: Zoom) -> Points:
+    """The points of some bins, whatever their layers."""
+    z, weight = nodes(bins)
+    used = weight > 0
+    return Points(z[used], weight[used], zoom.centre, zoom.unit, int(bins.sums[:, 0].sum()))
+
+
+def nodes(bins: Bins) -> tuple[F64, F64]:
+    """The positions z and the weights >= 0 of three points for every bin: float64 [n_bins, 3]."""
+    sums = bins.sums
+    n = sums[:, 0].astype(np.float64)
+    m1 = (sums[:, 1] * 2.0**21 + sums[:, 2]) / n * 2.0**-41
+    m2 = (sums[:, 3] + sums[:, 4] * 2.0**-28) / n * 2.0**-28
+    m3, m4, m5 = (sums[:, power] / n * 2.0**-29 for power in (5, 6, 7))
+    variance = m2 - m1 * m1
+    variance = np.where(variance > _SAME_SCORE, variance, 0.0)
+    c3 = m3 - 3 * m1 * m2 + 2 * m1**3
+    c4 = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
+    c5 = m5 - 5 * m1 * m4 + 10 * m1**2 * m3 - 10 * m1**3 * m2 + 4 * m1**5
+    t, share = _nodes(variance, c3, c4, c5, m1)
+    u = m1[:, np.newaxis] + np.sqrt(variance)[:, np.newaxis] * t
+    number = bins.bin[:, np.newaxis]
+    away = np.where(number < 0, ~number, number)
+    first = np.ldexp(1.0, away >> 10)
+    z = (first - 1.0) + first * (((2 * (away & 1023) + 1) + u) / 2048)
+    z = np.where(number < 0, -z, z)
+    return z, n[:, np.newaxis] * share
+
+
+def _nodes(variance: F64, c3: F64, c4: F64, c5: F64, mean: F64) -> tuple[F64, F64]:
+    """Three nodes of every bin in standard deviations from its mean, and their shares: float64 [n_bins, 3]."""
+    several = variance > 0
+    v = np.where(several, variance, 1.0)
+    deviation = np.sqrt(v)
+    low, high = (-1.0 - mean) / deviation, (1.0 - mean) / deviation
+    skew = np.clip(np.where(np.abs(c3) > _ROUNDED, c3, 0.0) / (v * deviation), low, high)
+    left = c4 * v - c3 * c3 - v * v * v
+    three = several & (left > _ROUNDED * (v + np.abs(c3)))
+    beta = np.where(three, np.minimum(left / v**3, (high - low) ** 2 / 4), 1.0)
+    mu4, mu5 = c4 / v**2, c5 / (v * v * deviation)
+    alpha = np.clip((mu5 - 2 * skew * mu4 + skew**3) / beta, low, high)
+    root = np.sqrt(skew * skew + 4.0)
+    two = (skew + np.copysign(root, skew)) / 2
+    two = np.stack([two, -1.0 / two, np.zeros_like(two)], axis=1)
+    t = np.where(three[:, np.newaxis], _roots(-(skew + alpha), skew * alpha - beta - 1.0, alpha), two)
+    a, b, c = t.T
+    shares = np.stack(
+        [(1 + b * c) / ((a - b) * (a - c)), (1 + a * c) / ((b - a) * (b - c)), (1 + a * b) / ((c - a) * (c - b))],
+        axis=1,
+    )
+    shares[:, 2] = np.where(three, shares[:, 2], 0.0)
+    t = np.where(several[:, np.newaxis], t, 0.0)
+    shares = np.where(several[:, np.newaxis], shares, [1.0, 0.0, 0.0])
+    return t, shares
+
+
+def _roots(p: F64, q: F64, r: F64) -> F64:
+    """The roots of t^3 + p t^2 + q t + r, all real and distinct: float64 [n, 3]."""
+    shift = p / 3
+    a = np.sqrt(np.maximum(shift * shift - q / 3, 0.0))
+    b = shift**3 - shift * q / 2 + r / 2
+    angle = np.arccos(np.clip(-b / np.where(a > 0, a**3, 1.0), -1.0, 1.0)) / 3
+    turns = np.arange(3) * (2 * np.pi / 3)
+    t = 2 * a[:, np.newaxis] * np.cos(angle[:, np.newaxis] - turns) - shift[:, np.newaxis]
+    p, q, r = p[:, np.newaxis], q[:, np.newaxis], r[:, np.newaxis]
+    for _ in range(2):
+        slope = (3 * t + 2 * p) * t + q
+        t = t - np.where(slope != 0, (((t + p) * t + q) * t + r) / np.where(slope != 0, slope, 1.0), 0.0)
+    return t
+
 
 _FINE_ENOUGH = 32.0
 """Units, or distances of the median hit from 0, per spread of the hits up to which bins about 0 are fine."""

@@ -15,10 +15,9 @@ import numpy as np
 from swsdask.kernels.resampling import find_ladder_slots
 from swsdask.model.trials import F64, I64, Reference, Trials
 from swsdask.statistics.alignment import ranked_events
-from swsdask.statistics.bins import Bins, Scores, Zoom
 from swsdask.statistics.counts import Counts, groups, stretches
 from swsdask.statistics.ladder import Hits, Ladder
-from swsdask.statistics.moments import Moments, ZoomedMoments
+from swsdask.statistics.moments import Bins, Moments, Scores, Zoom, ZoomedMoments
 from swsdask.statistics.ranks import EventHits, HitPlaces, OfEvents, OfPlaces, TieKeys, pooled_rungs, ranked
 from swsdask.statistics.statistic import Statistic
 

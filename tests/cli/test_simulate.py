@@ -13,7 +13,7 @@ import pytest
 
 from swsdask.execution.executor import SerialExecutor
 from swsdask.model.results import GapStudy
-from swsdask.render.gap_study import numbers, page
+from swsdask.render.studies import gap_numbers, gap_page
 from swsdask.simulate.gap_study import study
 from tests.cli.conftest import Outcome
 
@@ -28,7 +28,7 @@ def test_table_and_files(swsdask: Callable[..., Outcome], tmp_path: Path, made: 
     assert ended.code == 0
     rows = re.findall(r"^ *(\d+) +(\w+ .+?) +(0\.\d+) ", ended.out, re.MULTILINE)
     assert [(int(n), name, float(tau)) for n, name, tau in rows] == [
-        (row["number"], row["function"], round(row["median"], 4)) for row in numbers(made)
+        (row["number"], row["function"], round(row["median"], 4)) for row in gap_numbers(made)
     ]
     assert "Signature: swsdask" in ended.out
     assert "seed=3 replicates=2" in ended.out
@@ -47,11 +47,11 @@ def test_json_is_the_same_on_any_executor(swsdask: Callable[..., Outcome], made:
     assert alone.out == together.out
     told = json.loads(alone.out)
     assert (told["seed"], told["replicates"]) == (3, 2)
-    assert told["functions"] == numbers(made)
+    assert told["functions"] == gap_numbers(made)
 
 
 def test_the_page_shows_every_function_and_every_pair(made: GapStudy) -> None:
-    text = page(made, "swsdask <1>")
+    text = gap_page(made, "swsdask <1>")
     assert "swsdask &lt;1&gt;" in text
     assert "http" not in text.replace("http-equiv", "")
     assert text.count('class="dot"') == 28
@@ -65,7 +65,7 @@ def test_the_page_shows_every_function_and_every_pair(made: GapStudy) -> None:
 
 
 def test_a_page_of_one_replicate_tells_no_averages() -> None:
-    text = page(study(5, 1, SerialExecutor()), "s")
+    text = gap_page(study(5, 1, SerialExecutor()), "s")
     assert "averaged over replicates" not in text
     assert 'class="middling"' not in text
 

@@ -13,7 +13,7 @@ from swsdask.cli.simulate import compare
 from swsdask.comparison import interval_study
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.model.comparison import CoverageStudy
-from swsdask.render.interval_study import page, study_json
+from swsdask.render.studies import interval_json, interval_page
 from tests.cli.conftest import Outcome
 
 N = 30
@@ -66,7 +66,7 @@ def test_the_size_of_a_study_is_that_of_the_bounds() -> None:
 
 
 def test_the_page_has_a_dot_for_every_row(made: CoverageStudy) -> None:
-    text = page(made, "swsdask <1>")
+    text = interval_page(made, "swsdask <1>")
     assert text.count('class="dot"') == len(interval_study.NAMES)
     assert "swsdask &lt;1&gt;" in text
-    assert json.loads(study_json(made, "s"))["evaluations"] == N
+    assert json.loads(interval_json(made, "s"))["evaluations"] == N

@@ -14,8 +14,7 @@ import pytest
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.measures import select
-from swsdask.measures.averages import Values
-from swsdask.measures.measure import Scored
+from swsdask.measures.measure import Scored, Values
 from swsdask.model.errors import ExecutionError, InputError
 from swsdask.model.retrieval import RankRule
 from swsdask.scoring import detections, rounds

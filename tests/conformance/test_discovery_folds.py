@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from swsdask.discovery.folds import spreads, with_f_scores
-from swsdask.render.tde_output import tde_files
+from swsdask.render.short_outputs import tde_files
 
 CONDITIONS = {"cross": "all", "within": "within_talker"}
 PAIRS = {"boundary": ("boundary",), "token": ("token", "type"), "group": ("grouping",), "match": ("matching",)}

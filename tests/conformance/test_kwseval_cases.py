@@ -40,7 +40,7 @@ MORE_OF_QUERY = "otwv_p_fa otwv_p_miss otwv otwv_threshold - stwv_p_miss stwv - 
 
 def compare(values: dict[str, float], names: list[str], cells: list[str], with_inc: bool) -> None:
     for name, cell in zip(names, cells, strict=True):
-        # With -inc KWSEval has no OTWV, or that of some of the queries (QUIRK of `measures.optimum`).
+        # With -inc KWSEval has no OTWV, or that of some of the queries (QUIRK of `measures.twv`).
         if name != "-" and cell and not (with_inc and name.startswith("otwv")):
             value = values[name.rstrip("%")] * (100 if name.endswith("%") else 1)
             assert math.isnan(value) if cell in ("NA", "NaN") else as_printed(value, cell) == cell, (name, value, cell)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.kernels.entropy import pool_adjacent_violators
-from swsdask.measures.isotonic import isotonic_blocks
+from swsdask.measures.calibration import isotonic_blocks
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
 from tests.recalibration import min_max_shares
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from swsdask.kernels import logistic
-from swsdask.measures.isotonic import isotonic_blocks
+from swsdask.measures.calibration import isotonic_blocks
 from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, Shares, fit, prior_entropy, sigmoid, softplus
 from tests.recalibration import Row, exact_minimum, overlapping
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from swsdask.kernels.softplus import softplus
 from swsdask.model.trials import F64, Reference
-from swsdask.statistics.bins import Bins, Points, Scores, Zoom, quadrature
 from swsdask.statistics.counts import members
 from swsdask.statistics.ladder import Hits
-from swsdask.statistics.moments import Moments, ZoomedMoments, nontarget_points
+from swsdask.statistics.moments import Bins, Moments, Points, Scores, Zoom, ZoomedMoments, nontarget_points, quadrature
 from tests.conftest import examples
 from tests.engines import plain
 from tests.property.worlds import World, cells, worlds

@@ -15,9 +15,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import swsdask as sws
-from swsdask.measures.optimum import OptimumTwv
 from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeightedValue, Totals
-from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, SupremumTwv, ThresholdTwv
+from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, OptimumTwv, SupremumTwv, ThresholdTwv
 from tests import literal
 from tests.conftest import examples
 from tests.literal import Detection, Evaluation, Excerpt, Occurrence, Query, Rules, Turn, Word

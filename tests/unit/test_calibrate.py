@@ -20,7 +20,7 @@ from swsdask.archive.protocols import Run
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.write import write_kwslist, write_lists, write_table
 from swsdask.formats.runs.xml import DIALECTS
-from swsdask.measures.isotonic import isotonic_blocks
+from swsdask.measures.calibration import isotonic_blocks
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.trials import ScoreRange
 from tests.cli.conftest import RUN

@@ -250,7 +250,7 @@ def test_the_version_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.
             copy.write_bytes(file.read_bytes())
     monkeypatch.setattr(kept_statistics, "PACKAGE", tmp_path)
     assert {of: version.__wrapped__(of) for of in before} == before
-    (tmp_path / "measures/resampling/queries.py").write_text("other")
+    (tmp_path / "measures/resampling/drawn.py").write_text("other")
     assert [version.__wrapped__(of) == was for of, was in before.items()] == [True, False]
     (tmp_path / "statistics/ladder.py").write_text("other")
     assert [version.__wrapped__(of) == was for of, was in before.items()] == [False, False]

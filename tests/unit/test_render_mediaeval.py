@@ -11,7 +11,7 @@ import pytest
 import swsdask as sws
 from swsdask.cli import main
 from swsdask.model.errors import SettingsError
-from swsdask.render.mediaeval_output import java_float
+from swsdask.render.short_outputs import java_float
 from tests.document_trials import World
 
 WORLD = World(

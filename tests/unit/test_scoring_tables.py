@@ -11,8 +11,7 @@ import pytest
 
 from swsdask.execution.executor import SerialExecutor, Unseen
 from swsdask.measures import MEASURES, select
-from swsdask.measures.averages import Values
-from swsdask.measures.measure import Scored
+from swsdask.measures.measure import Scored, Values
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval

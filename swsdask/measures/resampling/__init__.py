@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
-from swsdask.measures.averages import Population
-from swsdask.measures.measure import Scored
+from swsdask.measures.measure import Population, Scored
 from swsdask.measures.names import family_name
 from swsdask.measures.resampling.calibration import ResampledAffine, ResampledCrossEntropy
-from swsdask.measures.resampling.documents import DocumentSample, TrialCounts, drawn_system
-from swsdask.measures.resampling.queries import drawn_queries
+from swsdask.measures.resampling.drawn import DocumentSample, TrialCounts, drawn_queries, drawn_system
 from swsdask.measures.resampling.rankings import ResampledPooledPrecision
 from swsdask.measures.resampling.thresholds import ResampledMaximum, ResampledOptimum, ResampledTwv
 from swsdask.model.samples import Sample

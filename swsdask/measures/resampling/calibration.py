@@ -32,19 +32,18 @@ import numpy as np
 
 from swsdask.kernels.resampling import weigh
 from swsdask.kernels.softplus import softplus
-from swsdask.measures.averages import Population
 from swsdask.measures.calibration import fit_pool
 from swsdask.measures.cross_entropy import Censored, mean_cost
 from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, prior_entropy, sigmoid
-from swsdask.measures.measure import Scored
-from swsdask.measures.resampling.queries import SIDE_BY_SIDE, TrialPool, drawn_queries, places
+from swsdask.measures.measure import Population, Scored
+from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_queries, places
 from swsdask.model.samples import Sample
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference
 from swsdask.model.units import INFINITE
-from swsdask.statistics.bins import Bins, WeighedBins, Zoom, quadrature
 from swsdask.statistics.counts import Counts, members
 from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.ladder import Hits
+from swsdask.statistics.moments import Bins, WeighedBins, Zoom, quadrature
 from swsdask.statistics.resampling import NontargetEnds, StratumMoments, stratum_bins
 from swsdask.statistics.statistic import Statistic
 

@@ -18,11 +18,10 @@ from typing import ClassVar
 import numpy as np
 
 from swsdask.kernels.resampling import best_twv
-from swsdask.measures.averages import Population, ratio
-from swsdask.measures.measure import Scored
-from swsdask.measures.optimum import Accepting, best_rows, highest_scores
-from swsdask.measures.resampling.queries import SIDE_BY_SIDE, TrialPool, drawn_queries, places
+from swsdask.measures.measure import Population, Scored, ratio
+from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_queries, places
 from swsdask.measures.sweep import BAYES_NEEDS, QUERY_NEEDS, errors_at_bayes, query_sweep
+from swsdask.measures.twv import Accepting, best_rows, highest_scores
 from swsdask.model.samples import Averages, AveragesByHighest, Sample
 from swsdask.model.trials import F64, I32, I64
 from swsdask.statistics.counts import Counts
@@ -262,7 +261,7 @@ def _at_threshold(scored: Scored, population: Population, threshold: float) -> A
 class ResampledOptimum:
     """otwv: under compat=kwseval its error rates of a query may be missing among the numbers by query.
 
-    There the queries that have the highest score of all that are drawn cannot reject everything (`measures.optimum`).
+    There the queries that have the highest score of all that are drawn cannot reject everything (`measures.twv`).
     """
 
     names: ClassVar[tuple[str, ...]] = ("otwv",)

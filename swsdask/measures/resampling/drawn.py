@@ -1,22 +1,22 @@
-"""Measures with weights of queries and of documents: a trial counts as its query times as its document was drawn.
+"""Which queries and documents resampling draws, and measures with weights of both.
 
-The statistics keep every document apart, as a group of its own. A replicate first makes of them those of its documents
-(`statistics.statistic.Drawable`), each as often as it was drawn, and so of the numbers of targets and of trials; what
-is left is an evaluation whose measures with weights of queries are those of `measures.resampling`. So a measure of a
-replicate is that of an evaluation in which queries and documents stand as often as they were drawn. Which queries are
-averaged follows from the targets in the documents drawn, under KWSEval's -inc from the detections there too; a query
-that counts only then, as it is nowhere at all, counts once. The operating point is that of the evaluation. Documents
-that the ECF does not have are not drawn: they stay. Where points of replay are ranked (GAP), or a rule orders equal
-scores, the copies of a point or a trial follow each other.
+A trial counts as often as its query and its document were drawn. The statistics keep every document apart, as a group
+of its own. A replicate first makes of them those of its documents (`statistics.statistic.Drawable`), each as often as
+it was drawn, and so of the numbers of targets and of trials; what is left is an evaluation whose measures with weights
+of queries are those of `measures.resampling`. So a measure of a replicate is that of an evaluation in which queries and
+documents stand as often as they were drawn. Which queries are averaged follows from the targets in the documents drawn,
+under KWSEval's -inc from the detections there too; a query that counts only then, as it is nowhere at all, counts once.
+The operating point is that of the evaluation. Documents that the ECF does not have are not drawn: they stay. Where
+points of replay are ranked (GAP), or a rule orders equal scores, the copies of a point or a trial follow each other.
 
 What it takes: counts by query and document, 80 bytes each for every system, and 8 to 24 bytes for each of them and each
 score of a hit of the query, where rankings or thresholds by query are requested.
-
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -25,9 +25,8 @@ import numpy as np
 
 from swsdask.measures import select
 from swsdask.measures.average_precision import ap_of_queries, ranked_queries
-from swsdask.measures.averages import Population, counts_present_only, present
-from swsdask.measures.measure import Scored
-from swsdask.measures.resampling.queries import drawn_queries, places
+from swsdask.measures.cross_entropy import Censored, censored
+from swsdask.measures.measure import Population, Scored, counts_present_only, present
 from swsdask.model.retrieval import RELEVANT
 from swsdask.model.samples import AVERAGED, Averages, Sample
 from swsdask.model.trials import F64, I32, I64, Bool
@@ -36,6 +35,69 @@ from swsdask.statistics.statistic import Drawable
 
 if TYPE_CHECKING:
     from swsdask.measures.resampling import Resampled
+
+
+SIDE_BY_SIDE = 64
+"""How many replicates are computed at once."""
+
+
+def drawn_queries(scored: Scored, population: Population) -> I64:
+    """The numbers of the queries that averages of a condition count, in the order of their ids."""
+    ids = scored.reference.query_ids
+    return np.array(sorted(np.flatnonzero(population.queries).tolist(), key=lambda query: ids[query]), np.int64)
+
+
+def places(queries: I64, n_queries: int) -> I64:
+    """The place of each query of the list among those that are drawn, -1 for others."""
+    place = np.full(n_queries, -1, np.int64)
+    place[queries] = np.arange(len(queries))
+    return place
+
+
+@dataclass(frozen=True, eq=False)
+class TrialPool:
+    """Given and imputed trials by query, as `cross_entropy.Censored` has them, and the score of imputed ones.
+
+    `impute` is a fixed score, NaN for the lowest: of all queries drawn, which have `lowest`, and `elsewhere`.
+    """
+
+    impute: float
+    lowest: F64
+    elsewhere: float
+    columns: I64
+
+    @classmethod
+    def of(cls, scored: Scored, population: Population, queries: I64) -> TrialPool:
+        """The trials of some queries of a condition."""
+        lowest = scored[Counts].lowest.min(axis=1, initial=np.inf)
+        others = np.ones(len(lowest), np.bool_)
+        others[queries] = False
+        fixed = scored.settings.impute
+        return cls(
+            impute=fixed + 0.0 if isinstance(fixed, float) else np.nan,
+            lowest=lowest[queries],
+            elsewhere=float(lowest[others].min(initial=np.inf)),
+            columns=np.array([column[queries] for column in censored(scored, population).columns]),
+        )
+
+    def scores(self, weights: I32) -> F64:
+        """The score of imputed trials in each replicate."""
+        if not math.isnan(self.impute):
+            return np.full(weights.shape[1], self.impute)
+        order = np.argsort(self.lowest, kind="stable")
+        ascending = np.append(np.minimum(self.lowest[order], self.elsewhere), self.elsewhere)
+        drawn = np.concatenate([weights[order] > 0, np.ones((1, weights.shape[1]), np.bool_)])
+        lowest = ascending[drawn.argmax(axis=0)]
+        return np.where(np.isfinite(lowest), lowest, 0.0)
+
+    def replicates(self, weights: I32) -> Iterator[tuple[I64, Censored]]:
+        """Those replicates that share a score, and their trials, as if each were a query."""
+        scores = self.scores(weights)
+        sums = self.columns @ weights.astype(np.int64)
+        for score in np.unique(scores).tolist():
+            chosen = np.flatnonzero(scores == score)
+            yield chosen, Censored(score, *sums[:, chosen])
+
 
 TrialCounts = Callable[[Bool | I64], int]
 """The number of trials of one query, from how often each group of documents counts."""

@@ -1,4 +1,4 @@
-"""The Monte Carlo study of GAP as a page, a table in a terminal, and files."""
+"""The two simulation studies, of intervals and tests and of GAP, as pages, tables in a terminal, and files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,116 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from swsdask.model.comparison import CoverageStudy
+from swsdask.model.measures import describe
 from swsdask.model.results import GapStudy
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
 from swsdask.render.pages import environment, style
 from swsdask.render.records import as_json
+
+_INTERVAL_WIDTH, _INTERVAL_ROW, _INTERVAL_LEFT, _INTERVAL_TOP = 760, 30, 280, 26
+_SCALES = {"interval": (0.85, 1.0, 0.05), "test": (0.0, 0.15, 0.05)}
+"""The ends of the scales of intervals and tests, and the distance of their ticks."""
+
+_WORDS = {
+    "bca interval": "BCa interval",
+    "p_bootstrap": "bootstrap test",
+    "p_randomization": "approximate randomization",
+    "p_sign": "sign test",
+    "p_wilcoxon": "Wilcoxon's test",
+}
+
+
+def print_interval_study(study: CoverageStudy, console: Console | None = None) -> None:
+    """Print the table; without `console` to stdout."""
+    if console is None:
+        console = Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False, emoji=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in ("Measure", "Interval or test", "Should be", "Is", "95 %\nfrom", "\nto"):
+        table.add_column(heading, justify="left" if not table.columns or len(table.columns) == 1 else "right")
+    for row in study.rows:
+        shares = (f"{row[name]:.1%}" for name in ("expected", "share", "low", "high"))
+        table.add_row(describe(row["measure"]).heading, _WORDS.get(row["name"], row["name"]), *shares)
+    console.print(table)
+
+
+def interval_json(study: CoverageStudy, signature: str) -> str:
+    """The table as JSON, with the signature of the study."""
+    made = {
+        "signature": signature,
+        "seed": study.seed,
+        "evaluations": len(study.found),
+        "queries": study.n_queries,
+        "replicates": study.how.replicates,
+        "truth": study.truth,
+        "rows": study.rows,
+    }
+    return as_json(made, indent=2) + "\n"
+
+
+def write_interval_study(study: CoverageStudy, directory: Location, signature: str) -> list[str]:
+    """Write `compare.html` and `compare.json`; their names. Equal studies give equal bytes.
+
+    Raises `OSError` if the directory cannot be written.
+    """
+    with together(directory) as hidden:
+        (hidden / "compare.html").write_text(interval_page(study, signature), encoding="utf-8")
+        (hidden / "compare.json").write_text(interval_json(study, signature), encoding="utf-8")
+    return ["compare.html", "compare.json"]
+
+
+def interval_page(study: CoverageStudy, signature: str) -> str:
+    """The study as one HTML file."""
+    kinds = {"interval": "Intervals that hold the true value", "test": "Tests that reject that equal systems are equal"}
+    return (
+        environment()
+        .get_template("interval_study.html.j2")
+        .render(
+            study=study,
+            evaluations=len(study.found),
+            signature=signature,
+            truth={describe(measure).heading: f"{value:.4f}" for measure, value in study.truth.items()},
+            figures=[{"title": title, **_figure(study, kind)} for kind, title in kinds.items()],
+            style=style(),
+        )
+    )
+
+
+def _figure(study: CoverageStudy, kind: str) -> dict[str, Any]:
+    """A dot and its interval for each row of one kind."""
+    low, high, step = _SCALES[kind]
+    rows = [row for row in study.rows if row["name"].endswith("interval") == (kind == "interval")]
+
+    def x(share: float) -> float:
+        return round(
+            _INTERVAL_LEFT
+            + (min(max(share, low), high) - low) / (high - low) * (_INTERVAL_WIDTH - _INTERVAL_LEFT - 24),
+            1,
+        )
+
+    return {
+        "width": _INTERVAL_WIDTH,
+        "height": _INTERVAL_TOP + _INTERVAL_ROW * len(rows) + 34,
+        "top": _INTERVAL_TOP,
+        "bottom": _INTERVAL_TOP + _INTERVAL_ROW * len(rows),
+        "expected": x(rows[0]["expected"]),
+        "ticks": [
+            {"at": x(low + k * step), "label": f"{low + k * step:.0%}"} for k in range(round((high - low) / step) + 1)
+        ],
+        "rows": [
+            {
+                "y": _INTERVAL_TOP + _INTERVAL_ROW * place + _INTERVAL_ROW / 2,
+                "text": f"{describe(row['measure']).heading}, {_WORDS.get(row['name'], row['name'])}",
+                "share": f"{row['share']:.1%}",
+                "at": x(row["share"]),
+                "low": x(row["low"]),
+                "high": x(row["high"]),
+            }
+            for place, row in enumerate(rows)
+        ],
+    }
+
 
 TAU = pa.schema(
     [
@@ -42,7 +147,7 @@ BLACK = 24
 """The grey of tau = 1; the lowest tau is white."""
 
 
-def numbers(study: GapStudy) -> list[dict[str, Any]]:
+def gap_numbers(study: GapStudy) -> list[dict[str, Any]]:
     """A row for every function: medians and ranges over the other functions, averaged over replicates.
 
     `low` and `high` are the 5th and the 95th percentile of the median over replicates, `best` the share of replicates
@@ -66,14 +171,14 @@ def numbers(study: GapStudy) -> list[dict[str, Any]]:
     ]
 
 
-def print_study(study: GapStudy, console: Console | None = None) -> None:
+def print_gap_study(study: GapStudy, console: Console | None = None) -> None:
     """Print the table of functions; without `console` to stdout."""
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False, emoji=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in ("", "Penalty function", "Median tau", "Lowest", "Highest", "Range", "Best in"):
         table.add_column(heading, justify="left" if heading == "Penalty function" else "right")
-    for _, rows in groupby(numbers(study), key=lambda row: row["family"]):
+    for _, rows in groupby(gap_numbers(study), key=lambda row: row["family"]):
         if table.row_count:
             table.add_section()
         for row in rows:
@@ -82,27 +187,27 @@ def print_study(study: GapStudy, console: Console | None = None) -> None:
     console.print(table)
 
 
-def write_study(study: GapStudy, directory: Location, signature: str) -> list[str]:
+def write_gap_study(study: GapStudy, directory: Location, signature: str) -> list[str]:
     """Write `gap.html`, `gap.json` (the table of functions) and `gap.parquet` (rows of `TAU`); their names.
 
     Equal studies give equal bytes. Raises `OSError` if the directory cannot be written.
     """
     with together(directory) as hidden:
-        (hidden / "gap.html").write_text(page(study, signature), encoding="utf-8")
-        (hidden / "gap.json").write_text(study_json(study, signature), encoding="utf-8")
+        (hidden / "gap.html").write_text(gap_page(study, signature), encoding="utf-8")
+        (hidden / "gap.json").write_text(gap_json(study, signature), encoding="utf-8")
         pq.write_table(_rows(study), hidden / "gap.parquet", compression="zstd")
     return ["gap.html", "gap.json", "gap.parquet"]
 
 
-def study_json(study: GapStudy, signature: str) -> str:
+def gap_json(study: GapStudy, signature: str) -> str:
     """The table of functions as JSON, with the signature of the study."""
-    made = {"signature": signature, "seed": study.seed, "replicates": len(study.tau), "functions": numbers(study)}
+    made = {"signature": signature, "seed": study.seed, "replicates": len(study.tau), "functions": gap_numbers(study)}
     return as_json(made, indent=2) + "\n"
 
 
-def page(study: GapStudy, signature: str) -> str:
+def gap_page(study: GapStudy, signature: str) -> str:
     """The study as one HTML file."""
-    rows = numbers(study)
+    rows = gap_numbers(study)
     template = environment().get_template("gap_study.html.j2")
     return template.render(
         seed=study.seed,
