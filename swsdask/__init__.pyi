@@ -6,7 +6,7 @@ from swsdask.api.archives import vacuum as vacuum
 from swsdask.api.archives import verify as verify
 from swsdask.api.benchmarking import Benchmark as Benchmark
 from swsdask.api.benchmarking import benchmark as benchmark
-from swsdask.api.calibrated_runs import Applied as Applied
+from swsdask.api.calibrating import Applied as Applied
 from swsdask.api.calibrating import apply_calibration as apply_calibration
 from swsdask.api.calibrating import calibrate as calibrate
 from swsdask.api.calibration_maps import Calibration as Calibration

@@ -14,9 +14,8 @@ from random import Random
 import hypothesis.strategies as st
 import pyarrow as pa
 
-from swsdask.discovery.corpus import build_corpus
-from swsdask.discovery.fragments import build_fragments
-from swsdask.formats.discovery.corpus import ClassFile, CorpusFiles, CorpusTables
+from swsdask.discovery.corpus import build_corpus, build_fragments
+from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables
 from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES, Corpus, Definition, Fragments
 
 Token = tuple[str, int, int, str]

@@ -20,8 +20,7 @@ from swsdask.archive.store import StoredArchive
 from swsdask.execution.executor import Executor, Progress, Unseen
 from swsdask.execution.open import working
 from swsdask.model.errors import SettingsError
-from swsdask.model.late_import import LateImport
-from swsdask.model.tables import Tables
+from swsdask.model.tables import LateImport, Tables
 from swsdask.places.reading import Location
 from swsdask.places.writing import temporary_folder
 from swsdask.statistics.alignment import trial_columns

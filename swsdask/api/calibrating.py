@@ -1,29 +1,239 @@
-"""Fitting a map from scores to log-likelihood ratios, and applying it to runs."""
+"""Fitting a map from scores to log-likelihood ratios, and applying it to runs.
+
+Application of a calibration to runs: read, mapped and written piece by piece, in flat memory.
+
+The result is written in the form of the run that it comes from.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
-from swsdask.api.calibrated_runs import Applied, apply_to_runs
-from swsdask.api.calibration_maps import MEASURES, Calibration, CalibrationMethod, fit
+import numpy as np
+
+from swsdask.api.calibration_maps import MEASURES, AffineMap, Calibration, CalibrationMethod, StepMap, fit
 from swsdask.api.manifest import manifest_of
 from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import given_runs, rows_to_score, with_runs
 from swsdask.archive.check_runs import check_runs
 from swsdask.archive.reference import build_references
-from swsdask.execution.executor import Executor, Progress, Unseen
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import working
 from swsdask.formats.find import find_runs
-from swsdask.formats.runs.encoding import read_encoding
+from swsdask.formats.runs.encoding import Encoding, read_encoding
+from swsdask.formats.runs.read import read_run
+from swsdask.formats.runs.write import rewrite_table, stays_table, system_to_add, write_lists, writer_of
+from swsdask.formats.runs.xml import DIALECTS, Dialect
+from swsdask.formats.sniff import RUNS, AnyFormat, Format, expect
+from swsdask.formats.xml_stream import read_elements
 from swsdask.measures import select
 from swsdask.measures.measure import Scored
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import InputError, Problem, Problems, SettingsError, without_secrets
+from swsdask.model.schemas import RunPiece
 from swsdask.model.settings import build_settings, load_preset
-from swsdask.places.reading import Location, locations
+from swsdask.model.trials import F64
+from swsdask.places.reading import Location, Pipe, is_folder, is_local, joined, locations, parted
+from swsdask.places.writing import together
 from swsdask.scoring.score import count_archive
+
+_FILE = re.compile(r"\.(xml|tsv|csv)(\.gz|\.zst)?$|\.parquet$", re.IGNORECASE)
+_ENDINGS: dict[AnyFormat, tuple[str, str]] = {
+    Format.RUN_XML: (r"\.xml(\.gz|\.zst)?$", ".xml"),
+    Format.PARQUET: (r"\.parquet$", ".parquet"),
+}
+_OF_TABLES = r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"
+"""The pattern that the name of a run of each format must match, and the ending that is appended if it does not. Runs of
+other formats become tables in text."""
+
+
+def target_files(sources: Sequence[str], out: str) -> list[str]:
+    """The target file of each run. `out` is a folder unless its name ends like that of a run.
+
+    In a folder a run keeps its name; an ending is appended if its own does not show its format. A run that is neither
+    XML nor Parquet becomes a table in text. Raises `InputError` if a target is one of the runs that are read, if two
+    runs have the same target, if `out` is a file and there are several runs, and as `expect` does.
+    """
+    if _FILE.search(out) and not is_folder(out):
+        if len(sources) > 1:
+            raise InputError(Problem(out, None, "a folder for several runs", "a file", "Name a folder."))
+        targets = [out]
+    else:
+        targets = [joined(out, _name(source)) for source in sources]
+    for source, target in zip(sources, targets, strict=True):
+        if targets.count(target) > 1:
+            found = "runs of several folders with the same name"
+            raise InputError(Problem(target, None, "one run for each file", found, "Apply it folder by folder."))
+        if any(_are_same(each, target) for each in sources):
+            raise InputError(Problem(target, None, "a new file", f"the run {source}", "Name another folder."))
+    return targets
+
+
+def _are_same(source: str, target: str) -> bool:
+    if is_local(source) and is_local(target):
+        return os.path.exists(source) and os.path.exists(target) and os.path.samefile(source, target)
+    return source == target
+
+
+def write_like(source: str, pieces: Iterable[RunPiece], target: str) -> None:
+    """Write what was read from one run, in the format of the target's name.
+
+    Lists of detections are written piece by piece, in their own dialect unless the name has another ending; so memory
+    is bounded by the largest piece, unless a table becomes lists.
+    """
+    dialect = _dialect(source, target)
+    if dialect is None:
+        writer_of(target)(pieces, target)
+    else:
+        write_lists(pieces, dialect, target)
+
+
+def _dialect(source: str, target: str) -> Dialect | None:
+    """The dialect in which a list of detections is written; None for a table, as source or target."""
+    if expect(source, *RUNS) is not Format.RUN_XML or not re.search(_ENDINGS[Format.RUN_XML][0], target, re.IGNORECASE):
+        return None
+    said = re.search(r"\.(kws|std)list\.", target, re.IGNORECASE)
+    return DIALECTS[f"{said[1].lower()}list" if said else next(read_elements(source)).path[0]]
+
+
+def _name(source: str) -> str:
+    name = source.rstrip("/").rsplit("/", 1)[-1]
+    known, ending = _ENDINGS.get(expect(source, *RUNS), _OF_TABLES)
+    return name if re.search(known, name, re.IGNORECASE) else name + ending
+
+
+@dataclass
+class Applied:
+    """What was written of one run: `rows` with scores from `lowest` to `highest`, of which `accepted` are decided YES.
+
+    `systems` are the systems of the rows. `rounded` counts times finer than 0.1 ms; `ignored` names the columns of a
+    table that are not part of a run, which are dropped unless the run stays a table in text.
+    """
+
+    source: str
+    target: str
+    rows: int = 0
+    accepted: int = 0
+    lowest: float = np.inf
+    highest: float = -np.inf
+    rounded: int = 0
+    ignored: str = ""
+    systems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Application:
+    """How runs are mapped: see `apply_to_runs`."""
+
+    score_map: AffineMap | StepMap
+    threshold: float | None
+    encoding: Encoding | None
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run, its target, and the file beside the target that is written first."""
+
+    source: str
+    target: str
+    beside: str
+
+    def __str__(self) -> str:
+        return without_secrets(self.source)
+
+
+def apply_to_runs(
+    score_map: AffineMap | StepMap,
+    sources: Sequence[str],
+    out: str,
+    threshold: float | None,
+    encoding: Encoding | None = None,
+    executor: Executor | None = None,
+) -> list[Applied]:
+    """Write runs with mapped scores and new decisions: YES at or above `threshold`.
+
+    A threshold of None keeps the decisions. Declared minimum and maximum scores are mapped too. For `out` see
+    `target_files`. `encoding` is that of the tables that are read; the written ones have seconds and scores that rise
+    with confidence. Each run is a task of the `executor`; None: they are written here. Either all files are written or
+    none. Raises `InputError` with every problem of the runs, and for targets that cannot be written.
+    """
+    targets = target_files(sources, out)
+    problems = Problems()
+    done = []
+    folder = parted(targets[0])[0] if targets else ""
+    where = executor or SerialExecutor()
+    with together(folder or ".") as hidden:
+        place = hidden.resolve()
+        probe = place / "probe"
+        probe.touch()
+        where.check([str(probe), *(source for source in sources if not isinstance(source, Pipe))])
+        probe.unlink()
+        both = zip(sources, targets, strict=True)
+        runs = [_Run(source, target, str(place / parted(target)[1])) for source, target in both]
+        shared = where.share(_Application(score_map, threshold, encoding))
+        for applied, own in where.map(_applied, runs, shared, name="apply"):
+            done.append(applied)
+            problems.extend(own)
+        problems.raise_if_any()
+    return done
+
+
+def _applied(run: _Run, how: _Application) -> tuple[Applied, Problems]:
+    """Write a run beside its target, and return its problems too."""
+    applied, problems = Applied(run.source, run.target), Problems()
+    read = read_run(run.source, problems, encoding=how.encoding)
+    pieces = (_mapped(piece, how.score_map, how.threshold, applied) for piece in read)
+    if not how.encoding and stays_table(run.source, run.target):
+        deque(pieces, 0)
+        applied.ignored = ""
+        if not len(problems):
+            _rewrite(run, how)
+    for first in pieces:
+        write_like(run.source, chain([first], pieces), run.beside)
+    return applied, problems
+
+
+def _rewrite(run: _Run, how: _Application) -> None:
+    """Write a table that stays a table beside its target: it keeps its columns and digits."""
+    system = system_to_add(run.source, run.target)
+
+    def anew(scores: F64) -> dict[str, list[str]]:
+        mapped = how.score_map(scores)
+        values = {"score": [repr(score) for score in mapped.tolist()]}
+        if how.threshold is not None:
+            values["decision"] = ["YES" if accepted else "NO" for accepted in (mapped >= how.threshold).tolist()]
+        return values if system is None else {**values, "system": [system] * len(scores)}
+
+    rewrite_table(run.source, run.beside, anew)
+
+
+def _mapped(piece: RunPiece, score_map: AffineMap | StepMap, threshold: float | None, applied: Applied) -> RunPiece:
+    header = piece.header
+    if header.declared_scores:
+        low, high = score_map(np.array(header.declared_scores)).tolist()
+        header = replace(header, declared_scores=(low, high))
+    score = score_map(piece.score)
+    beyond = np.isfinite(piece.score) & ~np.isfinite(score)
+    if beyond.any():
+        found = repr(float(piece.score[beyond][0]))
+        expected = "scores with finite log-likelihood ratios"
+        raise InputError(Problem(piece.file, None, expected, found, "Was the calibration fitted on such scores?"))
+    decision = piece.decision if threshold is None else (score >= threshold).astype(np.int8)
+    applied.rows += len(piece)
+    applied.accepted += int((decision == 1).sum())
+    applied.lowest = min(applied.lowest, score.min(initial=np.inf))
+    applied.highest = max(applied.highest, score.max(initial=-np.inf))
+    applied.rounded += piece.rounded
+    applied.ignored = piece.header.attributes.get("ignored_columns", "")
+    if header.system not in applied.systems:
+        applied.systems.append(header.system)
+    return replace(piece, header=header, score=score, decision=decision)
 
 
 def calibrate(

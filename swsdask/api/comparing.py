@@ -16,10 +16,10 @@ from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures.names import as_names
 from swsdask.model.comparison import Comparison, Resampling
 from swsdask.model.errors import SettingsError
-from swsdask.model.late_import import LateImport
 from swsdask.model.listening import Errors
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings, Settings
+from swsdask.model.tables import LateImport
 from swsdask.places.reading import Location
 
 if TYPE_CHECKING:

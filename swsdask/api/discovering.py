@@ -17,7 +17,7 @@ from swsdask.discovery.score import CountedDiscovery, FragmentSource, fragment_n
 from swsdask.discovery.statistic import Measure
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import working
-from swsdask.formats.discovery.corpus import CorpusTables
+from swsdask.formats.discovery import CorpusTables
 from swsdask.measures.names import as_names
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.discovery import DiscoverySettings

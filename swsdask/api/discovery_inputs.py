@@ -19,10 +19,9 @@ from swsdask.archive.discovery import ingest_discovery as ingest_tables
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import Verification
 from swsdask.archive.versions import manifest_name
-from swsdask.discovery.corpus import build_corpus
-from swsdask.discovery.fragments import build_fragments, read_fragments, system_of
+from swsdask.discovery.corpus import build_corpus, build_fragments, read_fragments, system_of
 from swsdask.execution.executor import Progress
-from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_corpus_files
+from swsdask.formats.discovery import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
 from swsdask.model.corpus import Corpus, Definition, Fragments

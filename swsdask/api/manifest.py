@@ -20,10 +20,10 @@ from swsdask.archive.protocols import Archive, Run
 from swsdask.execution.executor import Executor
 from swsdask.model.corpus import Corpus, Discovered, Fragments, Stretches, Tokens
 from swsdask.model.discovery import DiscoverySettings
+from swsdask.model.errors import without_secrets
 from swsdask.model.layers import Override
 from swsdask.model.results import Note
 from swsdask.model.settings import Settings
-from swsdask.model.shown_text import without_secrets
 from swsdask.model.trials import given_score
 
 PER_QUERY = ("search_time.", "oov_count.")

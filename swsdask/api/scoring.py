@@ -19,7 +19,7 @@ from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor
 from swsdask.execution.open import working
-from swsdask.formats.reference.queries import texts_of
+from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
 from swsdask.measures.measure import Measure

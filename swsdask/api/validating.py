@@ -12,7 +12,7 @@ from swsdask.archive.validate import MOST_PROBLEMS, Report
 from swsdask.archive.validate import validate as validate_files
 from swsdask.execution.executor import Executor
 from swsdask.execution.open import working
-from swsdask.formats.discovery.corpus import CorpusFiles, roles
+from swsdask.formats.discovery import CorpusFiles, roles
 from swsdask.formats.reference.files import find_reference
 from swsdask.formats.sniff import Format
 from swsdask.model.corpus import Definition
@@ -98,7 +98,7 @@ def validate(
 
 def _together(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
     """Add the problems between well-formed files, and the counts of what a definition drops, to a report."""
-    from swsdask.discovery.fragments import check_together
+    from swsdask.discovery.corpus import check_together
 
     problems = Problems(MOST_PROBLEMS)
     dropped = check_together(corpus, classes, definition, problems)

@@ -1,7 +1,7 @@
 """Removal of files that no version of an archive names, beside writers at work, and of versions no longer needed.
 
 Files stay behind where a writer was killed, and where tasks were run twice. Their writers distinguish them from those
-of writers at work (`archive.lease`); of files without a writer (unfinished files of manifests, histories and leases,
+of writers at work (`archive.change`); of files without a writer (unfinished files of manifests, histories and leases,
 what earlier releases left, what is kept of runs that no version holds) their age does.
 
 Over years an archive has many versions: what each changed is listed, and those that are no longer needed are removed.
@@ -15,10 +15,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from swsdask.archive.change import Kind
+from swsdask.archive.change import Kind, held_by
 from swsdask.archive.discovery import DISCOVERY
 from swsdask.archive.kept_statistics import kept_for
-from swsdask.archive.lease import held_by
 from swsdask.archive.local import PART
 from swsdask.archive.storage import PROBE, Storage
 from swsdask.archive.store import EVALUATION

@@ -41,7 +41,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.reference_tables import document_ids
-from swsdask.formats.reference.queries import texts_of
+from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.trials import F64, I16, I32, I64, Bool

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from swsdask.archive.protocols import Archive, Cell, FindRule, Run
 from swsdask.archive.reference_tables import document_ids, spoken_elsewhere
-from swsdask.formats.reference.queries import texts_of
+from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.model.trials import I64, Detections, given_scores
 from swsdask.model.units import TICKS_PER_SECOND, id_hash
 

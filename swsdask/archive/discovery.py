@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdask.archive.change import Change, Kind
-from swsdask.archive.lease import leased
+from swsdask.archive.change import Change, Kind, leased
 from swsdask.archive.reference_tables import table_hash
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import (
@@ -28,11 +27,10 @@ from swsdask.archive.tables import (
     write_table,
 )
 from swsdask.archive.versions import DiscoveryManifest, kind_of, opened, table_name
-from swsdask.formats.discovery.corpus import ClassFile, CorpusFiles, CorpusTables, read_classes
+from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read_classes
 from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
-from swsdask.model.errors import ArchiveError, Problems, counted
+from swsdask.model.errors import ArchiveError, Problems, counted, without_secrets
 from swsdask.model.layers import Layers
-from swsdask.model.shown_text import without_secrets
 from swsdask.model.units import id_fault
 
 
@@ -176,7 +174,7 @@ class StoredDiscovery:
         return tuple(DISCOVERY.entries(self.storage, self.manifest, verify=self.verify).values())
 
     def read_classes(self, system: str) -> ClassFile:
-        """Read what a system found, for `discovery.fragments.build_fragments`. Raises `ArchiveError` if it has none."""
+        """Read what a system found, for `discovery.corpus.build_fragments`. Raises `ArchiveError` if it has none."""
         stored = {each.system: each for each in self.systems}
         if system not in stored:
             there = ", ".join(stored) or "none"
@@ -235,7 +233,7 @@ def ingest_discovery(
 ) -> StoredDiscovery:
     """Write what systems found into the archive at a URL, made of `corpus` if there is none; open it as it then is.
 
-    `corpus` are tables that were read (`formats.discovery.corpus.read_corpus_files`), None for those of the archive,
+    `corpus` are tables that were read (`formats.discovery.read_corpus_files`), None for those of the archive,
     which must then be there; if it is, they must be its. `class_files` are paths or URLs by system. A system that is
     there already with the same content is left as it is; another one of the same name is replaced only if `replace`. A
     new archive keeps the layers `keep` of the settings; one that is there must keep settings that are equal, or takes

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from swsdask.archive.cells import hash_parts
+from swsdask.archive.encode import FileOrder
 from swsdask.archive.rows import cut, in_order, joined, pair_starts
 from swsdask.archive.run_table import Fragment
-from swsdask.archive.sources import FileOrder
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import StoredFile
 from swsdask.archive.versions import Layout, fragment_name, new_token

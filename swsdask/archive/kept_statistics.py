@@ -45,7 +45,7 @@ OF_READING = ("archive", "formats", "kernels", "model", "places")
 OF_STATISTICS = ("model", "kernels", "statistics", "archive")
 OF_RESULTS = (*OF_STATISTICS, "measures", "scoring")
 SOURCES = f"{KEPT}/sources.json"
-"""The file of `archive.sources`."""
+"""The file of `archive.encode`."""
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 

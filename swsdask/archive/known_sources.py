@@ -22,9 +22,9 @@ from typing import Any
 
 import xxhash
 
+from swsdask.archive.encode import counts
 from swsdask.archive.kept_statistics import OF_READING, SOURCES, digest_of, version
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
-from swsdask.archive.sources import counts
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION
 from swsdask.archive.versions import EvaluationManifest, latest, own_hash

@@ -10,17 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.cells import without_signed_zeros
-from swsdask.archive.encode import Codes, Tally, encode
+from swsdask.archive.encode import Codes, Tally, encode, file_order, note_claims
 from swsdask.archive.occurrences import find_detections, find_occurrences
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables, read_judged
 from swsdask.archive.rows import cut, in_order, joined, pair_starts
-from swsdask.archive.sources import file_order, note_claims
 from swsdask.formats.files import noted
 from swsdask.formats.in_memory import Table
-from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import ReferenceFiles
-from swsdask.formats.reference.queries import described, read_queries, spoken_encoding, texts_of
+from swsdask.formats.reference.nist_xml import described, read_ecf, read_queries, spoken_encoding, texts_of
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.tables import read_documents, read_occurrences
 from swsdask.formats.runs.lines.blanks import CTM
@@ -120,7 +118,7 @@ class MemoryArchive:
 
 class RunsInMemory:
     """Runs in an archive's codes, read source after source. Any order of the sources gives the same archive, but where
-    the order in files counts (`archive.sources`). Picklable.
+    the order in files counts (`archive.encode`). Picklable.
     """
 
     def __init__(self, tables: ReferenceTables, settings: EvaluationSettings) -> None:

@@ -35,8 +35,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from swsdask.archive.protocols import Archive
-from swsdask.formats.reference.judgments import read_judgments
 from swsdask.formats.reference.rttm import GENDERS
+from swsdask.formats.reference.tables import read_judgments
 from swsdask.kernels.rows import AT_END, IN, TRACK_BITS, place_rows
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, SEGMENTS, WORDS, RunSource

@@ -9,7 +9,7 @@ of 64 bits): so the hash depends neither on the order of rows nor on how the inp
 formatted, and the hashes of parts add up. Rows count as they were read, with queries and documents that the evaluation
 does not know. It guards against accidents, not against an adversary.
 
-Where rows have positions (see `archive.sources`), numbers depend on the order of the rows and on the sign of zeros, so
+Where rows have positions (see `archive.encode`), numbers depend on the order of the rows and on the sign of zeros, so
 both are hashed: the hashes are the coefficients of a polynomial. Its value for two parts follows from those for each,
 so this hash does not depend on how the input was cut either. A run read with positions is another content than the same
 run without.

@@ -21,8 +21,7 @@ import pyarrow as pa
 from fsspec import AbstractFileSystem
 
 from swsdask.archive import local
-from swsdask.model.errors import ArchiveError
-from swsdask.model.shown_text import without_secrets
+from swsdask.model.errors import ArchiveError, without_secrets
 from swsdask.places.reading import file_system
 
 _LOCAL = ("file", "local")

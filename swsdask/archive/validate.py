@@ -10,15 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.encode import Codes, Tally, encode
+from swsdask.archive.encode import Codes, FileOrder, Tally, encode
 from swsdask.archive.memory import read_reference
 from swsdask.archive.rows import in_order, joined
-from swsdask.archive.sources import FileOrder
 from swsdask.execution.executor import Executor, SerialExecutor
-from swsdask.formats.discovery.corpus import CHECKS, CorpusFiles, roles
+from swsdask.formats.discovery import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted
 from swsdask.formats.find import is_glob, matching, runs_in
-from swsdask.formats.reference.ecf import read_ecf
 from swsdask.formats.reference.files import (
     ReferenceFiles,
     files_in,
@@ -27,10 +25,9 @@ from swsdask.formats.reference.files import (
     reference_candidates,
     tables_in,
 )
-from swsdask.formats.reference.judgments import read_judgments
-from swsdask.formats.reference.queries import read_queries, spoken_encoding
+from swsdask.formats.reference.nist_xml import read_ecf, read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
-from swsdask.formats.reference.tables import read_documents, read_occurrences, read_query_table
+from swsdask.formats.reference.tables import read_documents, read_judgments, read_occurrences, read_query_table
 from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.formats.runs.resources import find_resources, read_resources
 from swsdask.formats.sniff import RUNS, AnyFormat, Format, sniff

@@ -12,9 +12,8 @@ from itertools import chain
 from typing import Any
 
 from swsdask.archive.cells import StoredCell, hash_parts
-from swsdask.archive.change import Change, Kind
+from swsdask.archive.change import Change, Kind, leased
 from swsdask.archive.discovery import DISCOVERY, StoredDiscovery, StoredSystem, content_of
-from swsdask.archive.lease import leased
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.run_table import StoredRun
 from swsdask.archive.storage import Storage

@@ -13,7 +13,7 @@ highest manifest.
     detections/CONTENT/FIRST-LAST-PART-WRITERTOKEN.parquet
                                    rows of the run with that content hash, of the buckets FIRST to LAST
     kept/...                       merged statistics and results (`archive.kept_statistics`), which no manifest names
-    temporary/WRITER/              the lease of a writer (`archive.lease`), and rows on their way into their buckets;
+    temporary/WRITER/              the lease of a writer (`archive.change`), and rows on their way into their buckets;
                                    gone when the writer ends
 
 A query's bucket is a hash of its id modulo the number of buckets. No id is part of a path; WRITER and TOKEN are 16

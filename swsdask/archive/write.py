@@ -14,29 +14,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from swsdask.archive.change import Change
-from swsdask.archive.encode import Codes, Tally, encode
+from swsdask.archive.change import Change, Lease, leased
+from swsdask.archive.encode import Codes, Tally, encode, file_order, note_claims
 from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, shares, spill
 from swsdask.archive.known_sources import KnownSources
-from swsdask.archive.lease import Lease, leased
 from swsdask.archive.memory import read_reference
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
 from swsdask.archive.rows import joined
 from swsdask.archive.run_table import Fragment, StoredRun
-from swsdask.archive.sources import file_order, note_claims
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.versions import BUCKETS, EvaluationManifest, Layout, buckets_of
 from swsdask.execution.executor import Executor, run_tasks
 from swsdask.formats.files import noted
 from swsdask.formats.reference.files import ReferenceFiles
-from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted
+from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted, without_secrets
 from swsdask.model.layers import Layers
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
-from swsdask.model.shown_text import without_secrets
 from swsdask.model.trials import Detections
 from swsdask.places.reading import Pipe, is_local, parted
 

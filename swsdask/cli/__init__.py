@@ -20,8 +20,7 @@ import click
 from swsdask import __version__
 from swsdask.cli.options import progress_options, storage_option
 from swsdask.ending import Ended, ended_by, has_arrived
-from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError
-from swsdask.model.shown_text import styled, visible, without_secrets
+from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError, styled, visible, without_secrets
 
 COMMANDS = {
     "demo": ("simulate", "Make a synthetic evaluation, score it, write a report."),

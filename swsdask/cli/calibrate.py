@@ -17,11 +17,10 @@ from swsdask.cli.options import (
     reference_options,
     settings_options,
 )
-from swsdask.model.errors import counted
-from swsdask.model.shown_text import one_line
+from swsdask.model.errors import counted, one_line
 
 if TYPE_CHECKING:
-    from swsdask.api.calibrated_runs import Applied
+    from swsdask.api.calibrating import Applied
     from swsdask.api.calibration_maps import Calibration
 
 

@@ -25,7 +25,7 @@ from swsdask.cli.options import (
     records_format_option,
     settings_options,
 )
-from swsdask.model.shown_text import one_line
+from swsdask.model.errors import one_line
 
 if TYPE_CHECKING:
     from swsdask.model.errors import Problems
@@ -126,7 +126,7 @@ def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Pr
     from swsdask.archive.memory import search_transcript
     from swsdask.archive.protocols import FindRule
     from swsdask.formats.in_memory import TableRun
-    from swsdask.formats.reference.queries import read_queries
+    from swsdask.formats.reference.nist_xml import read_queries
     from swsdask.formats.values import system_of_file
     from swsdask.model.errors import Problems
     from swsdask.model.settings import EvaluationSettings

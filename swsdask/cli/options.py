@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from swsdask.model.errors import SettingsError, cut
-from swsdask.model.shown_text import one_line
+from swsdask.model.errors import SettingsError, cut, one_line
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation

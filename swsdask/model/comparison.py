@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pyarrow as pa
 
 from swsdask.model.errors import SettingsError, counted, listed
-from swsdask.model.late_import import LateImport
 from swsdask.model.measures import better, distinct_headings, written
-from swsdask.model.tables import HTML, LATEX, MARKDOWN, Markup, Tables
+from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Tables
 from swsdask.model.trials import Bool
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from swsdask.model.errors import counted
-from swsdask.model.late_import import LateImport
-from swsdask.model.tables import Tables
+from swsdask.model.tables import LateImport, Tables
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.late_import import LateImport
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, describe, named
+from swsdask.model.tables import LateImport
 from swsdask.model.trials import F64
 
 if TYPE_CHECKING:

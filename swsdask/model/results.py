@@ -14,11 +14,10 @@ import pyarrow as pa
 
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError, counted, listed
-from swsdask.model.late_import import LateImport
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, distinct_headings, named, written
 from swsdask.model.plots import Figures
-from swsdask.model.tables import HTML, LATEX, MARKDOWN, Markup, Tables
+from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Tables
 from swsdask.model.trials import F64, I64
 
 if TYPE_CHECKING:

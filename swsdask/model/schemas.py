@@ -116,7 +116,7 @@ DETECTION_COLUMNS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=
     pa.field("unknown_document", pa.int64(), nullable=False)
 )
 """With the columns that only some detections have. `position` is there where the order in a run's files counts
-(`archive.sources`), in which it ascends. `unknown_document` is there where documents are -1: the hash of the id
+(`archive.encode`), in which it ascends. `unknown_document` is there where documents are -1: the hash of the id
 (`model.units.id_hash`), by which such a document is named, 0 for the others. No number depends on it."""
 
 
@@ -146,7 +146,7 @@ class RunPiece:
     `query`, `document` int32 codes, `channel` int8, `start`, `duration` int32 ticks, `score` float64 finite, `decision`
     int8 (1 YES, 0 NO, -1 absent). `rounded` counts times finer than a tick. `listed` are the queries the file lists,
     with or without rows; all of them are among `queries`. `position` int64, where it counts, ascends with the rows of
-    all pieces (see `archive.sources`).
+    all pieces (see `archive.encode`).
     """
 
     header: RunHeader

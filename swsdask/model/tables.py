@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.late_import import LateImport
 from swsdask.model.trials import I64, Bool
 
 if TYPE_CHECKING:
     import pandas as pd
-else:
-    pd = LateImport("pandas")
+
+
+class LateImport:
+    """A proxy of the module `name`, which is imported when an attribute is read."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
 
 
 NAMES = pa.dictionary(pa.int32(), pa.string())

@@ -24,9 +24,9 @@ from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import digest
 from swsdask.model.errors import ArchiveError
-from swsdask.model.late_import import LateImport
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.nights import Record, Refused
+from swsdask.model.tables import LateImport
 from swsdask.places.reading import Location
 
 if TYPE_CHECKING:

@@ -34,8 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import IO, Any, Self
 
-from swsdask.model.errors import InputError, Problem, SettingsError
-from swsdask.model.shown_text import remember, without_secrets
+from swsdask.model.errors import InputError, Problem, SettingsError, remember, without_secrets
 
 Location = str | os.PathLike[str]
 """A path or a URL."""

@@ -25,14 +25,12 @@ from swsdask.model.settings import matching_presets
 from swsdask.model.tables import rows_with
 from swsdask.places.reading import Location
 from swsdask.places.writing import replacing
-from swsdask.render.calibration import KINDS, calibration
 from swsdask.render.comparison import differences, interval_text, tied_with_best
+from swsdask.render.det import figures
 from swsdask.render.discovery import page as discovery_page
-from swsdask.render.figures import figures
 from swsdask.render.pages import environment, provenance, runs, script, style
 from swsdask.render.rank_correlation import compared
-from swsdask.render.retrieval import CURVES as PRECISION_RECALL
-from swsdask.render.retrieval import processing_load, retrieval
+from swsdask.render.sections import KINDS, RETRIEVAL_CURVES, calibration, processing_load, retrieval
 from swsdask.render.tables import by_condition, by_query, cell, drawn, mark
 
 BARS = ("stwv", "otwv", "mtwv", "atwv")
@@ -94,7 +92,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
             for condition in found.conditions
         ],
         ece_kinds=KINDS,
-        retrieval_curves=PRECISION_RECALL,
+        retrieval_curves=RETRIEVAL_CURVES,
         bar_width=_BAR_WIDTH,
         worst=None if queries is None else worst_queries(result.table, found, queries["systems"]),
         by_query=queries is not None,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from swsdask.model.errors import counted
-from swsdask.model.shown_text import visible
+from swsdask.model.errors import counted, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdask.model.shown_text import without_formula
+from swsdask.model.errors import without_formula
 
 Records = Sequence[Mapping[str, Any]]
 

@@ -19,18 +19,24 @@ from numpy.typing import NDArray
 
 from swsdask.model import schemas
 from swsdask.model.trials import I64
-from swsdask.simulate.speech import FILLED_PAUSE, LANGUAGES, Recordings, Words, lexicon, record, talk
-from swsdask.simulate.systems import (
+from swsdask.simulate.speech import (
+    FILLED_PAUSE,
+    LANGUAGES,
     SCORE_UNIT,
     SYSTEMS,
     TICKS_PER_MS,
     Occurrences,
     Queries,
+    Recordings,
     SystemModel,
     Task,
+    Words,
     choose,
     detect,
     find,
+    lexicon,
+    record,
+    talk,
 )
 
 

@@ -1,16 +1,33 @@
-"""Synthetic speech: recordings, who speaks when, and the words they say, with Zipf's law for how often.
+"""Synthetic speech, queries of what is said in it, and the detections of synthetic systems.
+
+Recordings: who speaks when, and the words they say, with Zipf's law for how often.
 
 Words are made up: a lexicon per language, spelled from the language's own syllables. Speech is laid on one long tape
 that is then cut into the channels of the recordings. All times are whole milliseconds.
+
+Queries of one to three words, where they were spoken, and the detections of systems: which occurrences a system finds,
+what else it takes for one, with which scores and decisions: scores start as log-likelihood ratios that mean what they
+say. A system finds the share `found` of the occurrences, and their scores are normal with mean `mean` and standard
+deviation `spread`; then false alarms have to have the density found * exp(-score) * normal(score), whose integral over
+a stretch of scores, times the number of non-target trials, is how many there are. Only what scores at least `pruning`
+is put out. What the system reports is scale * score + shift, plus a number that differs from query to query, which the
+system knows when it decides.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from swsdask.model.trials import I8, I32, I64, Bool
+from swsdask.model.schemas import DETECTIONS
+from swsdask.model.trials import F64, I8, I32, I64, Bool
+from swsdask.model.units import TICKS_PER_SECOND
 
 _SOUNDS = {
     "albanian": ("b d dh gj k l ll m nj p q r sh t th v xh z zh", "a e ë i o u y"),
@@ -163,3 +180,255 @@ def talk(recordings: Recordings, syllables: I64, rng: np.random.Generator) -> Wo
         end=end - offset,
         word=word,
     )
+
+
+FIND_GAP_MS = 500
+"""The longest pause between two words of one occurrence."""
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """The query list: the codes of each query's words, its language, and whether it is out of vocabulary."""
+
+    words: tuple[tuple[int, ...], ...]
+    language: I64
+    oov: Bool
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrences:
+    """Where queries were spoken, sorted by (query, document, channel, start, end)."""
+
+    query: I32
+    document: I32
+    channel: I8
+    start: I64
+    end: I64
+    first_word_end: I64
+    last_word_start: I64
+
+
+def choose(n_queries: int, words: Words, rng: np.random.Generator) -> tuple[Queries, Words]:
+    """Choose queries, and the speech with the longer ones said in it more often than chance would have them.
+
+    About 55 % have one word, 30 % two, 15 % three; one in twelve is never said. Words nobody says are out of
+    vocabulary, others the more often the rarer they are.
+    """
+    spoken = _spoken_by_frequency(words)
+    said = words.word.copy()
+    chosen: dict[tuple[int, ...], None] = {}
+    language, oov = [], []
+    while len(chosen) < n_queries:
+        k = int(rng.integers(len(LANGUAGES)))
+        length = int(rng.choice(3, p=(0.55, 0.3, 0.15))) + 1
+        absent = rng.random() < 1 / 12
+        depth = rng.random(length) ** 0.8
+        ranks = np.exp(np.log(12) + depth * np.log(len(spoken[k]) / 12 * 0.8)).astype(np.int64)
+        query = tuple(int(spoken[k][min(rank, len(spoken[k]) - 1)]) for rank in ranks)
+        if absent and length == 1:
+            query = (int(2 * VOCABULARY * k + rng.integers(VOCABULARY, 2 * VOCABULARY)),)
+        if query in chosen:
+            continue
+        chosen[query] = None
+        language.append(k)
+        oov.append((absent and length == 1) or bool(rng.random() < 0.25 * depth.max()))
+        if length > 1 and not absent:
+            _say(query, k, 1 + int(rng.lognormal(1.5, 0.9)), said, words, rng)
+    return Queries(tuple(chosen), np.array(language), np.array(oov)), replace(words, word=said)
+
+
+def find(queries: Queries, words: Words) -> Occurrences:
+    """Every place where a query was spoken: its words in a row, of one speaker, at most `FIND_GAP_MS` apart."""
+    rows = np.lexsort((words.start, words.speaker, words.channel, words.document))
+    by = Words(**{name: column[rows] for name, column in vars(words).items()})
+    same = (np.diff(by.document) == 0) & (np.diff(by.channel) == 0) & (np.diff(by.speaker) == 0)
+    follows = np.append(same & (by.start[1:] - by.end[:-1] <= FIND_GAP_MS), False)
+    order = np.argsort(by.word, kind="stable")
+    code = by.word[order]
+    found = []
+    for number, query in enumerate(queries.words):
+        first = order[slice(*np.searchsorted(code, (query[0], query[0] + 1)))]
+        last = first
+        for word in query[1:]:
+            going = follows[last]
+            first, last = first[going], last[going] + 1
+            right = by.word[last] == word
+            first, last = first[right], last[right]
+        found.append((np.full(len(first), number), first, last))
+    query_number, first, last = (np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True))
+    sort = np.lexsort((by.end[last], by.start[first], by.channel[first], by.document[first], query_number))
+    query_number, first, last = query_number[sort], first[sort], last[sort]
+    return Occurrences(
+        query=query_number.astype(np.int32),
+        document=by.document[first],
+        channel=by.channel[first],
+        start=by.start[first],
+        end=by.end[last],
+        first_word_end=by.end[first],
+        last_word_start=by.start[last],
+    )
+
+
+def _spoken_by_frequency(words: Words) -> list[I64]:
+    """The codes of the words of each language, the most frequent first. Every language has some, said or not."""
+    counts = np.bincount(words.word[words.word >= 0], minlength=2 * VOCABULARY * len(LANGUAGES))
+    by_language = counts.reshape(len(LANGUAGES), 2 * VOCABULARY)[:, :VOCABULARY]
+    return [
+        2 * VOCABULARY * k + np.argsort(-row, kind="stable")[: max(int((row > 0).sum()), 60)]
+        for k, row in enumerate(by_language)
+    ]
+
+
+def _say(query: tuple[int, ...], language: int, times: int, said: I64, words: Words, rng: np.random.Generator) -> None:
+    """Put a query in place of what was said, at up to so many random places inside turns of its language."""
+    starts = rng.integers(0, len(said) - len(query), 40 * times + 20)
+    span = starts[:, None] + np.arange(len(query))
+    fits = (said[span] // (2 * VOCABULARY) == language).all(axis=1)
+    fits &= words.turn[starts] == words.turn[starts + len(query) - 1]
+    for start in starts[fits][:times].tolist():
+        said[start : start + len(query)] = query
+
+
+TICKS_PER_MS = TICKS_PER_SECOND // 1000
+_NORMAL = NormalDist()
+_PLACE = ("duration", "start", "channel", "document", "query")
+SCORE_UNIT = 1e-4
+"""Scores have four decimals."""
+
+
+@dataclass(frozen=True)
+class SystemModel:
+    """One made-up system; see the module's text. `threshold` is on reported scores less the query's own number."""
+
+    name: str
+    found: float
+    mean: float
+    spread: float
+    pruning: float
+    scale: float = 1.0
+    shift: float = 0.0
+    query_spread: float = 0.0
+    threshold: float = 4.2
+
+
+SYSTEMS = (
+    SystemModel("calibrated", found=0.62, mean=7.6, spread=2.0, pruning=-0.8),
+    SystemModel("overconfident", found=0.60, mean=7.5, spread=2.0, pruning=1.8, scale=1.4, shift=1.5),
+    SystemModel("keyword-specific", found=0.52, mean=7.3, spread=2.0, pruning=2.2, query_spread=2.0),
+    SystemModel("middling", found=0.45, mean=7.0, spread=2.2, pruning=2.0, scale=0.5, threshold=2.1),
+    SystemModel("weak", found=0.30, mean=6.5, spread=2.5, pruning=2.8, threshold=3.4),
+)
+"""Five systems: a good one whose threshold is right, and whose scores go down to about the log-likelihood ratio of what
+it leaves out, so that imputed trials cost little; one as good that accepts too much, one that decides by thresholds of
+each query, a middling and a weak one. The right threshold is SWS 2013's, log(66.66) = 4.2."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What all systems face: the speech, how hard each occurrence is, and how hard each query is."""
+
+    recordings: Recordings
+    occurrences: Occurrences
+    hardness: F64
+    query_ease: F64
+    query_duration: F64
+    n_nontargets: float
+
+
+def detect(task: Task, model: SystemModel, rng: np.random.Generator) -> pa.Table:
+    """The detections of one system: a table of `model.schemas.DETECTIONS`, in its canonical order."""
+    n_queries = len(task.query_ease)
+    found = np.clip(model.found * (1 + 0.35 * task.query_ease), 0.02, 0.97)
+    mean = model.mean + 0.6 * task.query_ease + rng.normal(0.0, 0.3, n_queries)
+    query_number = rng.normal(0.0, model.query_spread, n_queries) if model.query_spread else np.zeros(n_queries)
+
+    hits = _hits(task, model, found, mean, rng)
+    false_alarms = _false_alarms(task, model, found, mean, rng)
+    again = _beside(hits, 0.07, rng), _beside(false_alarms, 0.05, rng)
+    query, track, start, duration, score = (np.concatenate(c) for c in zip(hits, false_alarms, *again, strict=True))
+    kept = score >= model.pruning
+    query, track, start, duration, score = (column[kept] for column in (query, track, start, duration, score))
+
+    document = task.recordings.track_document[track]
+    length = task.recordings.length[document]
+    start = np.clip(start, 0, length - 100)
+    duration = np.clip(duration, 60, length - start)
+    own = query_number[query]
+    reported = np.round((model.scale * score + model.shift + own) / SCORE_UNIT) / round(1 / SCORE_UNIT)
+    decision = (reported - own >= model.threshold).astype(np.int8)
+    columns: dict[str, NDArray[Any]] = {
+        "query": query,
+        "document": document,
+        "channel": task.recordings.track_channel[track],
+        "start": start * TICKS_PER_MS,
+        "duration": duration * TICKS_PER_MS,
+        "score": reported,
+        "decision": decision,
+        "inside": start >= task.recordings.lead_in[document],
+    }
+    keys: list[NDArray[Any]] = [decision, -reported, *(columns[name] for name in _PLACE)]
+    order = np.lexsort(keys)
+    return pa.table({f.name: pa.array(columns[f.name][order]).cast(f.type) for f in DETECTIONS}, schema=DETECTIONS)
+
+
+class _Rows(NamedTuple):
+    """Detections in the making; times in ms."""
+
+    query: I64
+    track: I64
+    start: I64
+    duration: I64
+    score: F64
+
+
+def _hits(task: Task, model: SystemModel, found: F64, mean: F64, rng: np.random.Generator) -> _Rows:
+    """Detections of occurrences: hard ones are hard for every system. A few are badly placed."""
+    occurrences = task.occurrences
+    n = len(occurrences.query)
+    luck = 0.75 * task.hardness + np.sqrt(1 - 0.75**2) * rng.normal(size=n)
+    there = np.flatnonzero(_each(_NORMAL.cdf, luck) < found[occurrences.query])
+    query = occurrences.query[there].astype(np.int64)
+    score = mean[query] + model.spread * (rng.normal(size=len(there)) - 0.5 * task.hardness[there]) / np.sqrt(1.25)
+    wide = np.where(rng.random(len(there)) < 0.03, 6.0, 1.0)
+    start = occurrences.start[there] + np.round(rng.normal(0.0, 45.0, len(there)) * wide).astype(np.int64)
+    end = occurrences.end[there] + np.round(rng.normal(0.0, 60.0, len(there)) * wide).astype(np.int64)
+    return _Rows(query, _track_of(task, there), start, np.maximum(end - start, 60), score)
+
+
+def _false_alarms(task: Task, model: SystemModel, found: F64, mean: F64, rng: np.random.Generator) -> _Rows:
+    """Detections anywhere, as many and with such scores that score is a log-likelihood ratio."""
+    centre = mean - model.spread**2
+    below = _each(_NORMAL.cdf, (model.pruning - centre) / model.spread)
+    density = found * np.exp(model.spread**2 / 2 - mean) * (1 - below)
+    counts = rng.poisson(density * task.n_nontargets)
+    query = np.repeat(np.arange(len(counts)), counts)
+    uniform = rng.random(len(query))
+    share = below[query] + (1 - below[query]) * uniform
+    score = centre[query] + model.spread * _each(_NORMAL.inv_cdf, share)
+    track_length = task.recordings.length[task.recordings.track_document]
+    tape = np.cumsum(track_length)
+    place = rng.integers(0, int(tape[-1]), len(query))
+    track = np.searchsorted(tape, place, "right")
+    duration = task.query_duration[query] * rng.lognormal(0.0, 0.2, len(query))
+    return _Rows(query, track, place - (tape - track_length)[track], duration.astype(np.int64), score)
+
+
+def _beside(rows: _Rows, share: float, rng: np.random.Generator) -> _Rows:
+    """Second detections that overlap a share of the given ones, nearly as good."""
+    again = np.flatnonzero(rng.random(len(rows.query)) < share)
+    n = len(again)
+    duration = rows.duration[again]
+    start = rows.start[again] + np.round(duration * rng.normal(0.0, 0.25, n)).astype(np.int64)
+    duration = np.maximum(np.round(duration * rng.lognormal(0.0, 0.15, n)).astype(np.int64), 60)
+    return _Rows(rows.query[again], rows.track[again], start, duration, rows.score[again] - rng.exponential(1.0, n))
+
+
+def _track_of(task: Task, occurrence: I64) -> I64:
+    """The track in which each of the given occurrences lies."""
+    tracks = task.recordings.track_document.astype(np.int64) * 8 + task.recordings.track_channel
+    wanted = task.occurrences.document[occurrence].astype(np.int64) * 8 + task.occurrences.channel[occurrence]
+    return np.searchsorted(tracks, wanted)
+
+
+def _each(function: Callable[[float], float], column: F64) -> F64:
+    return np.fromiter(map(function, column.tolist()), np.float64, len(column))

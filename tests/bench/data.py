@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from swsdask.archive.cells import hash_parts
+from swsdask.archive.change import Lease, leased
 from swsdask.archive.fragments import write_fragment
-from swsdask.archive.lease import Lease, leased
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.run_table import Fragment, StoredRun

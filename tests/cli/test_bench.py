@@ -12,7 +12,7 @@ import pytest
 import swsdask as sws
 from swsdask.api.benchmarking import PHASES
 from swsdask.simulate.evaluation import simulate, write
-from swsdask.simulate.systems import SYSTEMS
+from swsdask.simulate.speech import SYSTEMS
 from tests.cli.conftest import Outcome
 
 Call = Callable[..., Outcome]

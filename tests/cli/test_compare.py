@@ -13,7 +13,7 @@ import pytest
 
 from swsdask.model.comparison import DIFFERENCES, INTERVALS
 from swsdask.simulate.evaluation import simulate, write
-from swsdask.simulate.systems import SYSTEMS
+from swsdask.simulate.speech import SYSTEMS
 from tests.cli.conftest import Outcome
 
 FEW = ("--replicates", "200")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from swsdask.simulate.evaluation import simulate, write
-from swsdask.simulate.systems import SYSTEMS
+from swsdask.simulate.speech import SYSTEMS
 from tests.cli.conftest import Outcome
 
 

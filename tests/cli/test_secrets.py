@@ -16,9 +16,8 @@ import pytest
 import swsdask as sws
 from swsdask.archive.storage import Storage
 from swsdask.cli import main
-from swsdask.model import shown_text
-from swsdask.model.errors import Problem
-from swsdask.model.shown_text import remember, without_secrets
+from swsdask.model import errors
+from swsdask.model.errors import Problem, remember, without_secrets
 from tests.cli.conftest import Files
 
 SIGNATURE = "0f5cab77e1"
@@ -43,7 +42,7 @@ def test_urls_in_text(text: str, shown: str) -> None:
 
 
 def test_options_of_stores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shown_text, "_known", set())
+    monkeypatch.setattr(errors, "_known", set())
     remember(
         {"s3": {"secret": "correct horse", "key": "AKIA0123456789", "anon": "a word of no weight"}, "token": "anon"}
     )

@@ -17,7 +17,7 @@ from swsdask.execution.dask import DaskExecutor
 from swsdask.model.comparison import Resampling
 from swsdask.scoring import detections
 from swsdask.simulate.evaluation import simulate, write
-from swsdask.simulate.systems import SYSTEMS
+from swsdask.simulate.speech import SYSTEMS
 from tests.cluster.cells import NotedAverages, NotedSystems
 from tests.replicates import write_turned
 

@@ -10,7 +10,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.simulate.evaluation import simulate, write
-from swsdask.simulate.systems import SYSTEMS
+from swsdask.simulate.speech import SYSTEMS
 from tests.cluster.cells import Noting
 
 pytestmark = pytest.mark.cluster

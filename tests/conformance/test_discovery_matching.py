@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdask.discovery.corpus import read_corpus
+from swsdask.discovery.corpus import read_corpus, read_fragments
 from swsdask.discovery.counting.gold import gold
-from swsdask.discovery.fragments import read_fragments
 from swsdask.discovery.measures.matching import MatchedWindows, Matching, PairedWindows, WeightedMatching, counted
 from swsdask.discovery.placing import locate
 from swsdask.kernels.matching import pair_up

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdask.discovery.corpus import read_corpus
-from swsdask.discovery.fragments import read_fragments
+from swsdask.discovery.corpus import read_corpus, read_fragments
 from swsdask.discovery.measures.grouping import Grouping, GroupingTde, PairSets
 from swsdask.discovery.measures.ned import EditDistances, Ned
 from swsdask.discovery.placing import locate

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from swsdask.discovery.corpus import read_corpus
+from swsdask.discovery.corpus import read_corpus, read_fragments
 from swsdask.discovery.counting.per_fold import things_counted
-from swsdask.discovery.fragments import read_fragments
 from swsdask.discovery.measures import select
 from swsdask.discovery.measures.coverage import gold_ticks
 from swsdask.discovery.measures.types import spellings

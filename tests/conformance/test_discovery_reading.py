@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.discovery.corpus import read_corpus
-from swsdask.discovery.fragments import read_fragments
+from swsdask.discovery.corpus import read_corpus, read_fragments
 
 SAMPLE_CLASSES = {
     "sample.classes": (13_785, 56_193),

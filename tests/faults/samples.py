@@ -14,7 +14,7 @@ from swsdask.archive.discovery import ingest_discovery
 from swsdask.archive.storage import Storage
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import write_runs
-from swsdask.formats.discovery.corpus import read_corpus_files
+from swsdask.formats.discovery import read_corpus_files
 from swsdask.model.errors import SwsdaskError
 from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings

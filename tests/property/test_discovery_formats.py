@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.formats.discovery import timed_text
-from swsdask.formats.discovery.corpus import read_classes, read_folds
+from swsdask.formats import discovery
+from swsdask.formats.discovery import read_classes, read_folds
 from swsdask.formats.files import Lines, tidy
 from swsdask.formats.runs import text as run_text
 from swsdask.formats.values import FormatError
@@ -60,7 +60,7 @@ def literal_row(text: str) -> tuple[str, int, int, int, list[str]]:
 def test_right_lines_are_read_as_the_format_says(texts: list[str]) -> None:
     problems = Problems()
     data = tidy("".join(f"{text}\n\n" for text in texts).encode())
-    table = timed_text.read_timed(Lines(5, data), "x", problems, label="label")
+    table = discovery.read_timed(Lines(5, data), "x", problems, label="label")
     assert not list(problems)
     for number, (text, row) in enumerate(zip(texts, table.to_pylist(), strict=True)):
         assert [row[name] for name in ("file", "start", "end", "rounded")] == list(literal_row(text)[:4])
@@ -71,9 +71,9 @@ def test_right_lines_are_read_as_the_format_says(texts: list[str]) -> None:
 @given(st.lists(line(True, True), min_size=1, max_size=8))
 def test_lines_are_read_the_same_together_and_singly(texts: list[str]) -> None:
     lines, problems = Lines(3, tidy("".join(f"{text}\n" for text in texts).encode())), Problems()
-    singly = timed_text._read_singly(lines, NAMES_OF_COLUMNS, "label", "x", problems)
+    singly = discovery._read_singly(lines, NAMES_OF_COLUMNS, "label", "x", problems)
     try:
-        together = timed_text._read_together(lines, NAMES_OF_COLUMNS)
+        together = discovery._read_together(lines, NAMES_OF_COLUMNS)
     except (ValueError, FormatError):
         return
     assert not list(problems)
@@ -85,7 +85,7 @@ def test_lines_are_read_the_same_together_and_singly(texts: list[str]) -> None:
 def test_most_files_are_read_all_at_once(fields: list[list[str]]) -> None:
     plain = [[name, *(time[:12].removeprefix("+") for time in times)] for name, *times in fields]
     text = "".join(" ".join(row) + "\n" for row in plain)
-    assert len(timed_text._read_together(Lines(1, text.encode()), NAMES_OF_COLUMNS[:3])) == len(fields)
+    assert len(discovery._read_together(Lines(1, text.encode()), NAMES_OF_COLUMNS[:3])) == len(fields)
 
 
 @st.composite

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.corpus import build_corpus
-from swsdask.discovery.fragments import read_fragments
-from swsdask.formats.discovery.corpus import read_corpus_files
+from swsdask.discovery.corpus import build_corpus, read_fragments
+from swsdask.formats.discovery import read_corpus_files
 from tests.conftest import examples
 from tests.discovery_worlds import World, worlds
 

@@ -14,8 +14,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.formats.reference.ecf import read_ecf
-from swsdask.formats.reference.queries import read_queries
+from swsdask.formats.reference.nist_xml import read_ecf, read_queries
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.model.errors import Problems
 

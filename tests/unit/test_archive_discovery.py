@@ -14,9 +14,8 @@ from swsdask.archive import change
 from swsdask.archive.cleaning import vacuum
 from swsdask.archive.discovery import content_of, ingest_discovery, open_discovery
 from swsdask.archive.store import open_archive
-from swsdask.discovery.corpus import build_corpus
-from swsdask.discovery.fragments import build_fragments, read_fragments
-from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_corpus_files
+from swsdask.discovery.corpus import build_corpus, build_fragments, read_fragments
+from swsdask.formats.discovery import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.model.errors import ArchiveError, InputError
 from tests.archives import rewritten
 from tests.discovery_worlds import random_world

@@ -13,7 +13,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive import local
-from swsdask.archive.lease import leased
+from swsdask.archive.change import leased
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.archive.versions import table_name

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from swsdask.api.calibrated_runs import apply_to_runs
+from swsdask.api.calibrating import apply_to_runs
 from swsdask.api.calibration_maps import AffineMap, Calibration, FittedOn, StepMap, step_map
 from swsdask.archive.protocols import Run
 from swsdask.formats.runs.read import read_run

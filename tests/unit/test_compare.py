@@ -30,7 +30,7 @@ from swsdask.comparison.significance import (
 from swsdask.model.comparison import Resampling
 from swsdask.model.results import SCORES, Result
 from swsdask.simulate.evaluation import simulate, write
-from swsdask.simulate.systems import SYSTEMS
+from swsdask.simulate.speech import SYSTEMS
 from tests.replicates import write_drawn_documents, write_replicate, write_turned
 from tests.results import MANIFEST
 

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.corpus import read_corpus
+from swsdask.discovery.corpus import read_corpus, read_fragments, system_of
 from swsdask.discovery.folds import equal_parts
-from swsdask.discovery.fragments import read_fragments, system_of
 from swsdask.model.corpus import Corpus
 from swsdask.model.errors import InputError, SettingsError
 from swsdask.model.units import MAX_TICKS

@@ -17,7 +17,7 @@ import swsdask as sws
 from swsdask.model.listening import EVENTS, WORST_QUERIES
 from swsdask.render.listening import audacity_labels, textgrid, write_errors
 from swsdask.simulate.evaluation import simulate, write
-from swsdask.simulate.systems import SYSTEMS
+from swsdask.simulate.speech import SYSTEMS
 from swsdask.statistics.errors import KEPT, HighestFalseAlarms
 
 K = 3

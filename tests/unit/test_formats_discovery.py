@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from swsdask.formats.discovery.corpus import (
+from swsdask.formats.discovery import (
     CorpusFiles,
     read_alignment,
     read_classes,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.formats.reference.ecf import read_ecf
+from swsdask.formats.reference.nist_xml import read_ecf
 from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import DOCUMENTS
 

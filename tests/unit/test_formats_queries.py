@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.formats.reference.queries import read_queries
+from swsdask.formats.reference.nist_xml import read_queries
 from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import QUERIES
 

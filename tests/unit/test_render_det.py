@@ -13,10 +13,10 @@ from scipy.stats import norm
 from swsdask.model.leaderboard import board
 from swsdask.model.results import CURVES, SCORES
 from swsdask.render import det
-from swsdask.render.figures import figures
+from swsdask.render.det import figures
 from tests.results import table, three_systems
 
-FRAME = det.frame(1.0)
+FRAME = det.frame_down_to(1.0)
 
 
 def test_a_probability_stands_at_its_normal_deviate() -> None:
@@ -31,8 +31,8 @@ def test_the_frame_is_that_of_nist_with_room_for_what_is_better() -> None:
     assert (FRAME.x.ticks[0], FRAME.x.ticks[-1]) == (1e-6, 0.4)
     assert (FRAME.y.ticks[0], FRAME.y.ticks[-1]) == (0.05, 0.98)
     assert FRAME.y.position(0.98) < FRAME.y.position(0.05), "misses fall downwards"
-    assert det.frame(0.03).y.ticks[0] == 0.02
-    assert det.frame(0.0).y.ticks[0] == 0.001
+    assert det.frame_down_to(0.03).y.ticks[0] == 0.02
+    assert det.frame_down_to(0.0).y.ticks[0] == 0.001
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0])
@@ -128,7 +128,7 @@ def test_a_plot_holds_every_system_and_its_operating_points_where_they_belong() 
     found = board(result.table)
     plots = figures(result.curve_table, found)
     assert list(plots) == ["all", "oov=true", "oov=false"]
-    frame = det.frame(
+    frame = det.frame_down_to(
         min(
             found.value(condition, system, measure)
             for condition in found.conditions

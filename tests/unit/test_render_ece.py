@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import swsdask.render.calibration as rendered
+import swsdask.render.sections as rendered
 from swsdask.model.leaderboard import board
 from swsdask.model.measures import describe, written
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render import tables
-from swsdask.render.calibration import COLUMNS, KINDS, _ticks, calibration, plots
 from swsdask.render.html import page
+from swsdask.render.sections import COLUMNS, KINDS, _ticks, calibration, plots
 from tests.results import table, three_systems
 
 GRID = np.linspace(-10.0, 10.0, 81).tolist()

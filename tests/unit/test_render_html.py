@@ -17,11 +17,11 @@ import pytest
 
 import swsdask.render.html as html
 import swsdask.render.tables as cubes
+from swsdask.model.errors import visible
 from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import written
 from swsdask.model.results import CURVES, QUERY_TEXTS, SCORES, Result
-from swsdask.model.shown_text import visible
-from swsdask.render.figures import figures
+from swsdask.render.det import figures
 from swsdask.render.html import page, write_report
 from tests.results import MANIFEST, made_up, made_up_result, table, three_systems
 

@@ -9,9 +9,9 @@ import pytest
 
 from swsdask.model.leaderboard import board
 from swsdask.model.results import CURVES, SCORES, Result
-from swsdask.render import calibration
+from swsdask.render import sections
 from swsdask.render.html import page
-from swsdask.render.retrieval import retrieval
+from swsdask.render.sections import retrieval
 from tests.rankings import Event, tables_of
 from tests.results import table, three_systems
 from tests.unit.test_average_precision import with_options
@@ -54,15 +54,13 @@ def test_curves_stand_where_they_should() -> None:
     assert [row["cells"][1]["text"] for row in section["rows"] if row["system"] == "good"] == ["0.2500"]
     (picture,) = section["open"]
     across, down = (
-        calibration.WIDTH - calibration.RIGHT - calibration.LEFT,
-        calibration.HEIGHT - calibration.BOTTOM - calibration.TOP,
+        sections.WIDTH - sections.RIGHT - sections.LEFT,
+        sections.HEIGHT - sections.BOTTOM - sections.TOP,
     )
 
     def unscaled(path: str) -> list[tuple[float, float]]:
         places = [[float(number) for number in place.split()] for place in path[1:].split("L")]
-        return [
-            ((x - calibration.LEFT) / across, (calibration.HEIGHT - calibration.BOTTOM - y) / down) for x, y in places
-        ]
+        return [((x - sections.LEFT) / across, (sections.HEIGHT - sections.BOTTOM - y) / down) for x, y in places]
 
     raw, stairs = (unscaled(curve["path"]) for curve in picture["plots"][0]["curves"])
     assert raw == [pytest.approx(point, abs=1e-3) for point in [(1 / 3, 1), (2 / 3, 2 / 3), (2 / 3, 1 / 2)]]

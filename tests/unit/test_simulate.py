@@ -14,7 +14,7 @@ import swsdask as sws
 from swsdask.model import schemas
 from swsdask.model.units import ticks
 from swsdask.simulate.evaluation import SimulatedEvaluation, simulate, write
-from swsdask.simulate.systems import SYSTEMS
+from swsdask.simulate.speech import SYSTEMS
 from tests.detections import DetectionBlocks, detections
 
 HOURS, QUERIES = 1.0, 60

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from swsdask.discovery.corpus import build_corpus
-from swsdask.formats.discovery.corpus import CorpusFiles, CorpusTables, read_classes, read_corpus_files
+from swsdask.formats.discovery import CorpusFiles, CorpusTables, read_classes, read_corpus_files
 from swsdask.model.errors import Problems
 from swsdask.simulate.discovery import (
     DISCOVERERS,

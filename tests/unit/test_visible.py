@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from swsdask.cli import main
-from swsdask.model.errors import LONGEST, Problem
-from swsdask.model.shown_text import styled, visible, without_formula
+from swsdask.model.errors import LONGEST, Problem, styled, visible, without_formula
 from swsdask.render.html import page
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 from tests.results import three_systems

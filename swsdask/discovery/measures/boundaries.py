@@ -24,8 +24,16 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from swsdask.discovery.counting.per_fold import Agreement, by_fold, common, distinct
-from swsdask.discovery.counting.words import ByFiles, FileRange, rows_of, words_of
+from swsdask.discovery.counting.per_fold import (
+    Agreement,
+    ByFiles,
+    FileRange,
+    by_fold,
+    common,
+    distinct,
+    rows_of,
+    words_of,
+)
 from swsdask.model.corpus import Corpus, Definition, Discovered
 from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND

@@ -27,8 +27,16 @@ from numpy.typing import NDArray
 from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.gold import gold_cover
 from swsdask.discovery.counting.pairs import ranges
-from swsdask.discovery.counting.per_fold import distinct_things, most_folds, ratio, rows_counted, things_counted
-from swsdask.discovery.counting.words import ByFiles, FileRange, rows_of
+from swsdask.discovery.counting.per_fold import (
+    ByFiles,
+    FileRange,
+    distinct_things,
+    most_folds,
+    ratio,
+    rows_counted,
+    rows_of,
+    things_counted,
+)
 from swsdask.discovery.placing import folds_of
 from swsdask.kernels.pairs import have_partner
 from swsdask.kernels.placing import add_union, mark_phones

@@ -48,9 +48,8 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.discovery.counting.gold import gold
+from swsdask.discovery.counting.gold import LONGEST, gold, laid_out, windows
 from swsdask.discovery.counting.per_fold import Tile, changes, completable, most_folds, ratio, tiles
-from swsdask.discovery.counting.rows import LONGEST, laid_out, windows
 from swsdask.kernels.matching import U32, count_pairs, match_rows, maximal, number_starts, pair_up, tally_types
 from swsdask.kernels.ngrams import SHORTEST, refine
 from swsdask.model.corpus import Corpus, Discovered

@@ -26,12 +26,16 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from swsdask.discovery.counting.per_fold import Agreement, by_fold, common, distinct, rows_counted
-from swsdask.discovery.counting.words import (
+from swsdask.discovery.counting.per_fold import (
     NO_WORD,
+    Agreement,
     ByFiles,
     FileRange,
     Words,
+    by_fold,
+    common,
+    distinct,
+    rows_counted,
     rows_of,
     words_matched,
     words_near,

@@ -22,12 +22,17 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from swsdask.discovery.corpus import per_corpus
-from swsdask.discovery.counting.per_fold import are_in, distinct, distinct_things, ratio, things, things_counted
-from swsdask.discovery.counting.words import (
+from swsdask.discovery.counting.per_fold import (
     NO_WORD,
     ByFiles,
     FileRange,
+    are_in,
+    distinct,
+    distinct_things,
+    ratio,
     rows_of,
+    things,
+    things_counted,
     words_matched,
     words_near,
     words_of,

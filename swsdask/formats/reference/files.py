@@ -25,7 +25,7 @@ class ReferenceFiles:
 
     They are NIST's files, or `tables` of documents, of occurrences and, if need be, of queries
     (`formats.reference.tables`). A `lexicon` and a `vocabulary` say more of the queries
-    (`formats.reference.queries`).
+    (`formats.reference.nist_xml`).
     """
 
     ecf: str

@@ -1,1 +1,0 @@
-"""Files of term discovery: alignments, classes, folds, speakers."""
