@@ -202,7 +202,7 @@ class Tally:
             content=self.content,
             has_decisions=False not in self.decisions,
             scores=ScoreRange(self.header.declared_scores, self.scores if self.rows else (0.0, 0.0)),
-            files=self.files,
+            files=tuple(dict.fromkeys(map(without_secrets, self.files))),
             attributes=self.header.attributes,
             resources=self.header.resources,
             unknown_documents={name: seen.rows for name, seen in sorted(self.unknown_documents.items())},
@@ -254,7 +254,7 @@ def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
     assert rows.inside is not None
     return rows, Tally(
         header=piece.header,
-        files=(without_secrets(piece.file),),
+        files=(piece.file,),
         read=RowSum.of(piece),
         rows=len(rows),
         outside=int(np.count_nonzero(rows.inside == 0)),

@@ -158,7 +158,7 @@ def find_resources(runs: Iterable[str], problems: Problems) -> dict[str, str]:
     """
     folders: dict[str, dict[str, str]] = {}
     for run in runs:
-        for own, common in [resource_places(run)] if "::" not in run else []:
+        for own, common in filter(None, [resource_places(run)]):
             folders.setdefault(common, {})[run] = own
     found: dict[str, str] = {}
     for common, inside in folders.items():
