@@ -233,7 +233,7 @@ def ingest_discovery(
 ) -> StoredDiscovery:
     """Write what systems found into the archive at a URL, made of `corpus` if there is none; open it as it then is.
 
-    `corpus` are tables that were read (`formats.discovery.read_corpus_files`), None for those of the archive,
+    `corpus` are tables that were read (`read_corpus_files` of `formats.discovery`), None for those of the archive,
     which must then be there; if it is, they must be its. `class_files` are paths or URLs by system. A system that is
     there already with the same content is left as it is; another one of the same name is replaced only if `replace`. A
     new archive keeps the layers `keep` of the settings; one that is there must keep settings that are equal, or takes

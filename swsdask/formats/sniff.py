@@ -8,6 +8,8 @@ from enum import Enum
 
 from swsdask.formats.files import COMPRESSED_NAME, open_bytes
 from swsdask.formats.runs.lines import LineFormat, line_formats
+from swsdask.formats.runs.table import names_columns
+from swsdask.formats.runs.xml import DIALECTS
 from swsdask.formats.values import is_number, shown
 from swsdask.formats.xml_stream import read_elements
 from swsdask.model.errors import InputError, Problem
@@ -54,8 +56,7 @@ ROOTS = {
     "ecf": Format.ECF,
     "kwlist": Format.QUERIES,
     "termlist": Format.QUERIES,
-    "kwslist": Format.RUN_XML,
-    "stdlist": Format.RUN_XML,
+    **dict.fromkeys(DIALECTS, Format.RUN_XML),
 }
 """Formats in XML, by the name of their root element."""
 
@@ -81,8 +82,7 @@ _NAMES: dict[str, AnyFormat] = {
     ".kwlist.xml": Format.QUERIES,
     ".tlist.xml": Format.QUERIES,
     ".termlist.xml": Format.QUERIES,
-    ".kwslist.xml": Format.RUN_XML,
-    ".stdlist.xml": Format.RUN_XML,
+    **{f".{root}.xml": Format.RUN_XML for root in DIALECTS},
     ".resources.toml": Format.RESOURCES,
     ".phn": Format.ALIGNMENT,
     ".wrd": Format.ALIGNMENT,
@@ -168,8 +168,7 @@ def _text_format(text: str) -> AnyFormat | None:
         return Format.JSON_LINES
     if RTTM_TYPE.fullmatch(fields[0]):
         return Format.RTTM
-    names = {name.strip(' "').lower() for name in re.split(r"[\t,]", first)}
-    if "query" in names and not names.isdisjoint(("score", "relevance")):
+    if names_columns(first):
         return Format.TABLE
     run = next((kind for kind in LINE_FORMATS if kind.recognises(first)), None)
     if run is not None:

@@ -79,6 +79,44 @@ def test_a_class_of_another_family_is_found(copy: Path) -> None:
     assert float(run(copy, "-c", USE)) == 2.0
 
 
+FOUND = """
+import swsdask as sws
+evaluation = sws.open(
+    documents=[dict(document="d", duration=100.0)],
+    occurrences=[dict(query="q", document="d", start=5.0, duration=1.0)],
+)
+print(sws.score(evaluation, "stwv", runs="run.FORM").table["value"][0])
+"""
+SPOTS = """<spots system="s"><phrase id="q">
+<spot file="d" channel="1" tbeg="5" dur="1" score="2" decision="YES"/></phrase></spots>"""
+ROWS = {
+    "dialect": (
+        "formats/runs/xml.py",
+        '        Dialect("kwslist", ',
+        '        Dialect("spots", "phrase", "spot", "id", "seconds", "unknown_words"),\n',
+        SPOTS,
+        "xml",
+    ),
+    "names of columns": (
+        "formats/runs/table.py",
+        '    "kwid": "query",\n',
+        '    "phrase": "query",\n    "recording": "document",\n',
+        "phrase,recording,tbeg,dur,score\nq,d,5,1,2\n",
+        "csv",
+    ),
+}
+
+
+@pytest.mark.parametrize(("file", "place", "row", "text", "form"), ROWS.values(), ids=ROWS)
+def test_a_row_makes_another_form_readable(copy: Path, file: str, place: str, row: str, text: str, form: str) -> None:
+    (copy / f"run.{form}").write_text(text)
+    module = copy / "swsdask" / file
+    source = module.read_text()
+    assert place in source
+    module.write_text(source.replace(place, row + place, 1))
+    assert run(copy, "-c", FOUND.replace("FORM", form)).strip() == "1.0"
+
+
 def test_families_are_in_the_order_of_the_table() -> None:
     order = [row.name for row in TABLE]
     ends = [max(map(order.index, family.names)) for family in MEASURES]

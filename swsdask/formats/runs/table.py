@@ -4,7 +4,8 @@ The first line of a table names its columns, in any order: `query`, `document`, 
 `system` (default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times
 are in seconds; where there are both, `duration` counts and `end` is ignored. A table without times is of document
 trials, and its documents keep their names; so do those of a table with a column `relevance`, of judged documents (see
-`formats.reference.tables`). Other columns are ignored; the header's attribute `ignored_columns` names them.
+`formats.reference.tables`). A column may have the name of NIST's XML instead, such as `kwid` or `tbeg` (`OTHER_NAMES`).
+Other columns are ignored; the header's attribute `ignored_columns` names them.
 
 A line of JSON lines is an object with the same names; the keys of the first line are the columns, and a later line has
 no other one of these names. A decision may also be true or false.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
@@ -44,6 +46,15 @@ TIMES = ("start", "duration", "end")
 OPTIONAL = ("system", "channel", "decision")
 IDS = ("system", "query", "document", "channel", "decision")
 """The columns with few distinct values."""
+
+OTHER_NAMES = {
+    "kwid": "query",
+    "termid": "query",
+    "file": "document",
+    "tbeg": "start",
+    "dur": "duration",
+}
+"""Other names of columns, those of the attributes in NIST's XML; they count where no column has the proper name."""
 
 _JSON_WORDS: Mapping[Any, Any] = {None: "", True: "YES", False: "NO"}
 
@@ -190,19 +201,38 @@ def first_line(block: Lines) -> tuple[str, list[str], Lines]:
     return delimiter, names, Lines(block.first + 1, rest)
 
 
+def proper_names(names: Sequence[str]) -> list[str]:
+    """The names of columns without case and blanks, and proper ones for those of `OTHER_NAMES`.
+
+    Examples
+    --------
+    >>> proper_names(["kwid", " File", "tbeg", "start"])
+    ['query', 'document', 'tbeg', 'start']
+    """
+    plain = [name.strip().lower() for name in names]
+    proper = (OTHER_NAMES.get(name, name) for name in plain)
+    return [name if one in plain else one for name, one in zip(plain, proper, strict=True)]
+
+
+def names_columns(line: str) -> bool:
+    """Whether the first line of a text names the columns of a run or of judgments."""
+    names = proper_names([name.strip(' "') for name in re.split(r"[\t,]", line)])
+    return "query" in names and not {"score", "relevance"}.isdisjoint(names)
+
+
 def are_judged(names: Sequence[str]) -> bool:
     """Whether the rows of a table are documents by their whole names: it has a column `relevance`, or no times."""
-    plain = [name.strip().lower() for name in names]
+    plain = proper_names(names)
     return "relevance" in plain or not any(name in plain for name in TIMES)
 
 
 def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[str, int], dict[str, str]]:
     """The indices of the columns of detections, and the attributes that say which others there are, or that no times.
 
-    Case and blanks around a name are ignored. Judged documents need no times. Raises `FormatError` for a missing or
-    repeated column.
+    Case and blanks around a name are ignored; it may be one of `OTHER_NAMES`. Judged documents need no times. Raises
+    `FormatError` for a missing or repeated column.
     """
-    plain = [name.strip().lower() for name in names]
+    plain = proper_names(names)
     columns = (
         NEEDED
         if "duration" in plain
@@ -210,7 +240,7 @@ def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[
     )
     known = {name: plain.index(name) for name in (*columns, *OPTIONAL) if name in plain}
     no_times = judged or are_judged(names)
-    check_columns(names, [name for name in columns if not (no_times and name in TIMES)], list(known))
+    check_columns(plain, [name for name in columns if not (no_times and name in TIMES)], list(known))
     ignored = [name.strip() for name, simple in zip(names, plain, strict=True) if simple not in known]
     attributes = {"ignored_columns": ", ".join(ignored)} if ignored else {}
     return known, attributes if any(name in known for name in TIMES) else {**attributes, WITHOUT_TIMES: "true"}
