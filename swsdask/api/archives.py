@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from swsdask.api.opening import check_place, given_tables, judged_files, layers_of, reference_files
 from swsdask.api.runs import Runs, given_runs
@@ -41,7 +40,7 @@ def ingest(
     runs: Runs = None,
     preset: str | None = None,
     compat: str | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     frame_shift: float | None = None,
     negate_scores: bool = False,
     segments: Location | None = None,

@@ -163,7 +163,7 @@ class Calibration(Checked):
     map: ScoreMap
     fitted_on: FittedOn
 
-    def __call__(self, scores: Any) -> F64:
+    def __call__(self, scores: object) -> F64:
         """The log-likelihood ratios of scores, float64 of the same shape."""
         return self.map(np.asarray(scores, np.float64))
 
@@ -212,12 +212,12 @@ def _explained(file: str, error: Any) -> Problem:
     return Problem(file, None, "a calibration's values", found, "Fit it again.")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
-def _lines(table: Mapping[str, Any], name: str = "") -> Iterator[str]:
+def _lines(table: Mapping[str, object], name: str = "") -> Iterator[str]:
     """A table in TOML: its values, then the tables in it."""
     if name:
         yield f"\n[{name}]"
@@ -229,7 +229,7 @@ def _lines(table: Mapping[str, Any], name: str = "") -> Iterator[str]:
             yield from _lines(value, f"{name}.{key}" if name else key)
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """A value in TOML. Numbers keep every digit."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

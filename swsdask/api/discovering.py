@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from swsdask.api.discovery_inputs import Classes, UnreadSystem, discovery_inputs, discovery_layers
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
@@ -40,7 +40,7 @@ def discover(
     n_folds: int | None = None,
     definition: Definition | None = None,
     measures: str | Iterable[str] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     executor: Executor | str | None = None,
     verify: bool = True,
     progress: Progress | None = None,
@@ -162,7 +162,7 @@ class _Placed(NamedTuple):
     """What the placing of a system's fragments left to be said: notes, and its entry in the manifest."""
 
     notes: tuple[str, ...]
-    run: dict[str, Any]
+    run: dict[str, object]
 
 
 def _score(
@@ -222,7 +222,7 @@ def plan_discovery(
     n_folds: int | None = None,
     definition: Definition | None = None,
     measures: str | Iterable[str] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> str:
     """Check everything that `discover` would read, and report what it would do. Scores nothing.
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from swsdask.archive.discovery import (
     StoredDiscovery,
@@ -191,7 +191,9 @@ def discovery_inputs(
     return FromFiles(corpus_files(named), files)
 
 
-def discovery_layers(definition: Definition | None, n_folds: int | None, settings: Mapping[str, Any] | None) -> Layers:
+def discovery_layers(
+    definition: Definition | None, n_folds: int | None, settings: Mapping[str, object] | None
+) -> Layers:
     """The given layers of settings; `definition` and `n_folds` override `settings`."""
     arguments = {"definition": definition, "n_folds": n_folds}
     chosen = {name: value for name, value in arguments.items() if value is not None}
@@ -251,7 +253,7 @@ def ingest_discovery(
     speakers: Location | None = None,
     n_folds: int | None = None,
     definition: Definition | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     replace_systems: bool = False,
     change_settings: bool = False,
     progress: Progress | None = None,

@@ -36,7 +36,7 @@ def circumstances(
     verification: str | None,
     overridden: Iterable[Override],
     notes: Mapping[str, Sequence[Note]],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the entries beside the meaning: overridden settings, the notes of systems, when and where they ran."""
     return {
         "overridden": {each.setting: {"kept": each.kept, "used": each.used} for each in overridden},
@@ -82,7 +82,7 @@ def _meaning(
     settings: Settings,
     measures: Sequence[str] | None,
     by: Sequence[str],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return everything that the numbers of runs with these contents depend on."""
     return {
         "swsdask": __version__,
@@ -93,11 +93,11 @@ def _meaning(
     }
 
 
-def _signature(meaning: Mapping[str, Any], chosen: str) -> str:
+def _signature(meaning: Mapping[str, object], chosen: str) -> str:
     return f"swsdask {__version__} {chosen} {_digest(meaning)}"
 
 
-def _provenance(run: Run) -> dict[str, Any]:
+def _provenance(run: Run) -> dict[str, object]:
     """Describe a run and what was counted of it, without the attributes of each query."""
     attributes = {name: text for name, text in run.attributes.items() if not name.startswith(PER_QUERY)}
     resources = None if run.resources is None else run.resources.model_dump(mode="json", exclude_defaults=True)
@@ -114,17 +114,17 @@ def differences(settings: Settings) -> str:
     return " ".join(f"{key}={value}" for key, value in pairs) or "defaults"
 
 
-def _flat(key: str, value: Any) -> list[tuple[str, Any]]:
+def _flat(key: str, value: object) -> list[tuple[str, object]]:
     """A setting, or those of a table of settings, named as `--set` takes them."""
     return [(f"{key}.{name}", each) for name, each in value.items()] if isinstance(value, dict) else [(key, value)]
 
 
-def _digest(meaning: Mapping[str, Any]) -> str:
+def _digest(meaning: Mapping[str, object]) -> str:
     """The hash that ends a signature: equal for results that mean the same."""
     return xxhash.xxh3_64_hexdigest(json.dumps(meaning, sort_keys=True, allow_nan=False).encode())
 
 
-def discovery_provenance(url: str, fragments: Fragments, discovered: Discovered, corpus: Corpus) -> dict[str, Any]:
+def discovery_provenance(url: str, fragments: Fragments, discovered: Discovered, corpus: Corpus) -> dict[str, object]:
     """The file of a system, the hash of its content, and the counts of its fragments."""
     return {
         "files": [without_secrets(url)],
@@ -142,9 +142,9 @@ def discovery_manifest(
     corpus: Corpus,
     settings: DiscoverySettings,
     measures: list[str] | None,
-    runs: Mapping[str, Mapping[str, Any]],
+    runs: Mapping[str, Mapping[str, object]],
     phones: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The manifest of a result of term discovery; `phones` is the name of the file of phones."""
     meaning = {
         "kind": "discovery",

@@ -224,7 +224,7 @@ def open(  # noqa: A001
     collection: Runs = None,
     preset: str | None = None,
     compat: str | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     version: int | None = None,
     verify: bool = True,
 ) -> Evaluation:
@@ -332,7 +332,7 @@ def as_evaluation(given: Evaluation | Location) -> Evaluation:
 
 
 def layers_of(
-    preset: str | None, compat: str | None, explicit: Mapping[str, Any] | None, *, judged: bool = False
+    preset: str | None, compat: str | None, explicit: Mapping[str, object] | None, *, judged: bool = False
 ) -> Layers:
     """The given layers of settings. Raises `SettingsError` for an unknown preset."""
     return Layers(load_preset(preset) if preset else None, compat, explicit or {}, judged)
@@ -347,7 +347,7 @@ def check_place(source: object) -> None:
         )
 
 
-def judged_files(qrels: Location | Judged, runs: Iterable[RunSource], others: Iterable[Any]) -> JudgedFiles:
+def judged_files(qrels: Location | Judged, runs: Iterable[RunSource], others: Iterable[object]) -> JudgedFiles:
     """Judgments as a reference, with the runs of its collection. Raises `SettingsError` where `others` are given."""
     if any(other is not None for other in others):
         raise SettingsError("qrels are a complete reference: do not give another one.")
@@ -356,7 +356,7 @@ def judged_files(qrels: Location | Judged, runs: Iterable[RunSource], others: It
 
 
 def given_tables(
-    documents: Any, occurrences: Any, queries: Any, others: Iterable[Any]
+    documents: Any, occurrences: Any, queries: object, others: Iterable[object]
 ) -> ReferenceFiles | ReferenceTables:
     """A reference in tables: their files, or what they hold where one of them is in memory.
 
@@ -374,7 +374,7 @@ def given_tables(
     return ReferenceFiles(readable(documents), readable(occurrences), _place_or_table(queries), tables=True)
 
 
-def _place_or_table(given: Any) -> Any:
+def _place_or_table(given: object) -> Any:
     """A path or URL as text, a table as it is."""
     return readable(given) if isinstance(given, str | os.PathLike) else given
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from swsdask.api.discovery_inputs import corpus_files
 from swsdask.archive.validate import MOST_PROBLEMS, Report
@@ -35,7 +34,7 @@ def validate(
     definition: Definition = "document",
     preset: str | None = None,
     compat: str | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     executor: Executor | str | None = None,
 ) -> Report:
     """Check files of any supported format and report everything that is wrong with them.

@@ -211,7 +211,7 @@ class _Reader:
         self.ordered = False
         self.stated: dict[tuple[int, str], tuple[float, float] | None] = {}
 
-    def read(self) -> Iterable[Mapping[str, NDArray[Any]]]:
+    def read(self) -> Iterable[Mapping[str, NDArray[np.generic]]]:
         """The columns, group by group. Raises `ArchiveError`."""
         try:
             with self.storage.open_parts(self.part.file, self.part.size) as parts:
@@ -277,7 +277,7 @@ class _Reader:
 
     def _group(
         self, file: pq.ParquetFile, place: Mapping[str, int], number: int, rows: int, hashes: bytes | None
-    ) -> Mapping[str, NDArray[Any]]:
+    ) -> Mapping[str, NDArray[np.generic]]:
         """The columns of a row group, checked.
 
         A column of integers whose statistics say that all values of the group are one is not read but filled; one that
@@ -298,7 +298,7 @@ class _Reader:
             found[name] = np.full(rows, value, _DTYPES[name])
         return {name: found[name] for name in self.wanted}
 
-    def _array(self, table: pa.Table, name: str, rows: int, where: str) -> NDArray[Any]:
+    def _array(self, table: pa.Table, name: str, rows: int, where: str) -> NDArray[np.generic]:
         """A column's values, without a copy where they are in one piece."""
         column = table[name]
         if column.type != DETECTION_COLUMNS.field(name).type:

@@ -50,7 +50,7 @@ def vacuum(
     older_than_s: float = DAY_S,
     dry_run: bool = False,
     without: Collection[int] = (),
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> list[str]:
     """Remove the files that no version needs, and empty folders. Writers may be at work.
 
@@ -157,7 +157,7 @@ def expire(
     keep: int | None = None,
     older_than_s: float | None = None,
     dry_run: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Expired:
     """Remove old versions, and then the files that no version names. Writers may be at work.
 
@@ -206,7 +206,7 @@ def expire(
     return Expired(expired, tuple(files))
 
 
-def list_versions(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[Version]:
+def list_versions(url: str, storage_options: Mapping[str, object] | None = None) -> Iterator[Version]:
     """Every version of an archive, from the first on. Raises `ArchiveError` for one that cannot be read."""
     storage = Storage(url, storage_options or {})
     kind = archive_kind(storage)
@@ -218,7 +218,7 @@ def list_versions(url: str, storage_options: Mapping[str, Any] | None = None) ->
         before = now
 
 
-def difference(url: str, one: int, other: int, storage_options: Mapping[str, Any] | None = None) -> Difference:
+def difference(url: str, one: int, other: int, storage_options: Mapping[str, object] | None = None) -> Difference:
     """Compare two versions: what `other` has and `one` has not. Raises `ArchiveError` for a missing version."""
     storage = Storage(url, storage_options or {})
     kind = archive_kind(storage)

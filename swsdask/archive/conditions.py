@@ -67,7 +67,7 @@ class Evaluated:
     documents: pa.Table
     queries: pa.Table
     segments: pa.Table
-    occurrences: Mapping[str, Any] | None
+    occurrences: Mapping[str, object] | None
     n_true: I64
     document_ids: tuple[str, ...]
     counts_empty: bool = False
@@ -138,7 +138,7 @@ def _of_documents(key: str, column: str) -> Callable[[Evaluated], list[str]]:
     return values
 
 
-def _of_occurrences(column: Callable[[Evaluated, Mapping[str, Any]], list[str]]) -> Callable[[Evaluated], list[str]]:
+def _of_occurrences(column: Callable[[Evaluated, Mapping[str, object]], list[str]]) -> Callable[[Evaluated], list[str]]:
     return lambda of: [] if of.occurrences is None else column(of, of.occurrences)
 
 

@@ -200,7 +200,7 @@ def read_stored_classes(storage: Storage, stored: StoredSystem, *, verify: bool)
 def open_discovery(
     url: str,
     version: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     *,
     verify: bool = True,
 ) -> StoredDiscovery:
@@ -215,7 +215,7 @@ def open_discovery(
     return StoredDiscovery(storage, opened(storage, version, DiscoveryManifest), verify)
 
 
-def is_discovery(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
+def is_discovery(url: str, storage_options: Mapping[str, object] | None = None) -> bool:
     """Whether what can be seen at a URL is an archive of term discovery, by its highest manifest."""
     return kind_of(Storage(url, storage_options or {})) is DiscoveryManifest
 
@@ -228,7 +228,7 @@ def ingest_discovery(
     replace: bool = False,
     keep: Layers | None = None,
     change_settings: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> StoredDiscovery:
     """Write what systems found into the archive at a URL, made of `corpus` if there is none; open it as it then is.

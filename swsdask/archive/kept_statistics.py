@@ -83,7 +83,7 @@ class KeptFiles:
         files.tally = Tally()
         return files
 
-    def place(self, run: StoredRun, name: str, key: Any) -> str:
+    def place(self, run: StoredRun, name: str, key: object) -> str:
         """The name, without the hash, of what depends on the rows of a run and on a key."""
         of_run = (run.run.scores, tuple(each.file.hash for each in run.fragments))
         return f"{KEPT}/{self.version}/{run.run.content}/{name}-{digest_of((of_run, key))}"
@@ -155,14 +155,14 @@ def version(packages: tuple[str, ...]) -> str:
     return state.hexdigest()
 
 
-def digest_of(value: Any) -> str:
+def digest_of(value: object) -> str:
     """The hash of arrays, texts, numbers, and of what is made of them: equal for equal values and types."""
     state = xxhash.xxh3_128()
     _update(state, value)
     return state.hexdigest()
 
 
-def _update(state: xxhash.xxh3_128, value: Any) -> None:
+def _update(state: xxhash.xxh3_128, value: object) -> None:
     if isinstance(value, np.ndarray):
         state.update(f"{value.dtype.str}{value.shape};".encode() + np.ascontiguousarray(value).tobytes())
     elif is_dataclass(value):
@@ -208,10 +208,10 @@ class KeptStatistics:
         kept.files = self.files.anew()
         return kept
 
-    def read(self, prepared: Mapping[str, Found]) -> dict[str, dict[type[Statistic], Any]]:
+    def read(self, prepared: Mapping[str, Found]) -> dict[str, dict[type[Statistic], object]]:
         """The statistics that are kept, of those that are prepared for some systems."""
         wanted = {place: (system, kind) for system, kind, place in self._places(prepared)}
-        found: dict[str, dict[type[Statistic], Any]] = {system: {} for system in prepared}
+        found: dict[str, dict[type[Statistic], object]] = {system: {} for system in prepared}
         for place, row in self.files.read(wanted).items():
             system, kind = wanted[place]
             with suppress(ValueError):  # no row of this statistic

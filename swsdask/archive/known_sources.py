@@ -64,7 +64,7 @@ class KnownSources:
     encoding: Encoding
     contents: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
-    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    records: dict[str, dict[str, object]] = field(default_factory=dict)
     _stamps: dict[str, str] = field(default_factory=dict)
     _reference: str | None = None
 
@@ -112,7 +112,9 @@ class KnownSources:
 
         Nothing is kept where the archive cannot be written.
         """
-        found: dict[str, dict[str, Any]] = {self._name(*file): {"systems": systems} for file, systems in read.items()}
+        found: dict[str, dict[str, object]] = {
+            self._name(*file): {"systems": systems} for file, systems in read.items()
+        }
         if self._reference is not None:
             found[self._reference] = {"inputs": inputs}
         news = {
@@ -159,10 +161,10 @@ def known_sources(
     return KnownSources(storage, settings, encoding, contents, manifest.inputs, _read(storage))
 
 
-def _read(storage: Storage) -> dict[str, dict[str, Any]]:
+def _read(storage: Storage) -> dict[str, dict[str, object]]:
     with suppress(OSError, ArchiveError, InputError, ValueError, TypeError, KeyError, RecursionError):
         said = json.loads(storage.read(SOURCES))
-        records: dict[str, dict[str, Any]] = said["sources"]
+        records: dict[str, dict[str, object]] = said["sources"]
         if own_hash(records) == said[_HASH]:
             return records
     return {}

@@ -153,7 +153,7 @@ def read_runs_table(storage: Storage, stored: StoredFile) -> dict[str, StoredRun
     return runs
 
 
-def _record(stored: StoredRun) -> dict[str, Any]:
+def _record(stored: StoredRun) -> dict[str, object]:
     run = stored.run
     return {
         **{name: getattr(run, name) for name in _AS_THEY_ARE},
@@ -175,7 +175,7 @@ def _record(stored: StoredRun) -> dict[str, Any]:
     }
 
 
-def _stored_run(record: dict[str, Any]) -> StoredRun:
+def _stored_run(record: dict[str, object]) -> StoredRun:
     said = _Record.model_validate(record)
     (low, high), declared = said.scores, said.declared_scores
     if low > high:

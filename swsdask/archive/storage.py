@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import IO, Any
+from typing import IO
 
 import pyarrow as pa
 from fsspec import AbstractFileSystem
@@ -46,7 +46,7 @@ class Storage:
     """A folder and its files, by paths relative to it. Picklable."""
 
     url: str
-    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    options: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     @cached_property
     def _opened(self) -> tuple[AbstractFileSystem, str]:
@@ -59,7 +59,7 @@ class Storage:
     def __repr__(self) -> str:
         return f"Storage({without_secrets(self.url)!r})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """A folder of this machine travels by its full path: who gets it may stand elsewhere."""
         return {"url": self._opened[1] if self.is_local else self.url, "options": dict(self.options)}
 
@@ -364,7 +364,7 @@ class Remote:
 Parts = local.OpenFile | Whole | Remote
 
 
-def _time_of(info: Mapping[str, Any]) -> float:
+def _time_of(info: Mapping[str, object]) -> float:
     """When a file was changed last, as the stores report it: local, memory, S3, others."""
     for name in ("mtime", "LastModified", "last_modified", "created", "updated"):
         told = info.get(name)

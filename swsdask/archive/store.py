@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 
@@ -179,7 +178,7 @@ class StoredArchive:
 def open_archive(
     url: str,
     version: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     *,
     verify: bool = True,
 ) -> StoredArchive:
@@ -194,7 +193,7 @@ def open_archive(
     return StoredArchive(storage, opened(storage, version, EvaluationManifest), verify)
 
 
-def is_archive(url: str, storage_options: Mapping[str, Any] | None = None) -> bool:
+def is_archive(url: str, storage_options: Mapping[str, object] | None = None) -> bool:
     """Whether an archive can be seen at a URL."""
     try:
         return bool(versions(Storage(url, storage_options or {})))

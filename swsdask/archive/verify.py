@@ -59,7 +59,7 @@ def verify(
     repair: str | None = None,
     adopt: bool = False,
     executor: Executor | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Verified:
     """Verify all files of all versions of an archive.
@@ -135,7 +135,7 @@ class _Verification:
                     return DISCOVERY if found is DISCOVERY.manifest else EVALUATION
         raise error
 
-    def manifests(self, kind: Kind[Any, Any]) -> list[Manifest]:
+    def manifests(self, kind: Kind[Any, object]) -> list[Manifest]:
         """The manifests that can be read, ascending, repaired where possible."""
         found: list[Manifest] = []
         for version in versions(self.storage):
@@ -182,7 +182,7 @@ class _Verification:
             if fault is not None:
                 self.damaged[_file_of(fault, self.storage)] = str(fault)
 
-    def _repaired_manifest(self, version: int, kind: Kind[Any, Any]) -> bool:
+    def _repaired_manifest(self, version: int, kind: Kind[Any, object]) -> bool:
         if self.copy is None:
             return False
         try:
@@ -216,7 +216,7 @@ def _fault(stored: StoredFile, storage: Storage) -> str | None:
 
 
 def _entry_files(
-    storage: Storage, kind: Kind[Any, Any], manifest: Manifest, run: _Verification
+    storage: Storage, kind: Kind[Any, object], manifest: Manifest, run: _Verification
 ) -> Iterator[StoredFile]:
     for part in kind.parts_of(manifest):
         if part.file not in run.damaged:
@@ -229,7 +229,7 @@ def _entry_files(
                     yield from kind.files(entry)
 
 
-def _opened(storage: Storage, kind: Kind[Any, Any], manifest: Any) -> StoredArchive | StoredDiscovery:
+def _opened(storage: Storage, kind: Kind[Any, object], manifest: Any) -> StoredArchive | StoredDiscovery:
     return StoredArchive(storage, manifest) if kind is EVALUATION else StoredDiscovery(storage, manifest)
 
 

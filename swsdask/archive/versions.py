@@ -242,7 +242,7 @@ def own_hash(said: Mapping[str, Any]) -> str:
     return digest(json.dumps(said, sort_keys=True).encode()).hex()
 
 
-def checked_json(content: bytes, where: str) -> dict[str, Any]:
+def checked_json(content: bytes, where: str) -> dict[str, object]:
     """Parse a manifest's file, its tables converted to the present format; its own hash is verified and left out.
 
     Raises `ArchiveError` for a damaged manifest and for a version of the format that is not known here.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from swsdask.archive.change import Change, Lease, leased
 from swsdask.archive.encode import Codes, Tally, encode, file_order, note_claims
@@ -366,7 +366,7 @@ def ingest(
     change_settings: bool = False,
     layout: Layout | None = None,
     executor: Executor | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     progress: Callable[[str], None] | None = None,
     known: KnownSources | None = None,
     unread: Sequence[RunSource] = (),

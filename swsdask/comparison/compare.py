@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -108,7 +108,7 @@ def compare(
         measures = {measure for by_measure in samples.values() for measure in by_measure}
         report(f"comparing {counted(len(pairs), 'pairs')} by {counted(len(measures), 'measures')}")
     intervals: list[tuple[str, str, str, float, float, float, float]] = []
-    differences: list[tuple[Any, ...]] = []
+    differences: list[tuple[object, ...]] = []
     notes: dict[tuple[str, str], list[str]] = {}
     values: dict[tuple[str, str], dict[str, float]] = {}
     tested: dict[tuple[str, str], dict[tuple[str, str], tuple[float, float]]] = {}
@@ -251,6 +251,6 @@ def _ties(found: Comparison, condition: str, measure: str) -> list[str]:
     return [f"{condition}, {measure}: best is {tied.best}; tied with it at level {found.how.level:g}: {others}."]
 
 
-def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [() for _ in schema]
     return pa.table([pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)], schema=schema)

@@ -54,7 +54,7 @@ class Draws:
     n_queries: int
     n_documents: int = 0
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
@@ -227,7 +227,7 @@ class Tasks:
             adjusted[defined] = reduce(MaxT.merge, t).p
         return list(zip(rows, adjusted.tolist(), strict=True))
 
-    def _known(self, value: Any) -> Any:
+    def _known(self, value: object) -> object:
         return value if self._executor is None else self._executor.share(value)
 
     def _map(

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
 from math import lcm
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -92,7 +92,7 @@ class Exemplars:
         """The best and the worst of both parts."""
         return type(self)(_best([*self.best, *other.best]), _worst([*self.worst, *other.worst]))
 
-    def report(self, corpus: Corpus, discovered: Discovered) -> dict[str, list[dict[str, Any]]]:
+    def report(self, corpus: Corpus, discovered: Discovered) -> dict[str, list[dict[str, object]]]:
         """The classes with their most frequent transcriptions, for the manifest."""
         return {
             "best": [_report(each, corpus, discovered) for each in self.best],
@@ -129,7 +129,7 @@ def _mean_distances(member: I64, sizes: I64, corpus: Corpus, discovered: Discove
     return np.where(pairs == 0, np.nan, sums / (np.maximum(pairs, 1) * _UNIT))
 
 
-def _report(each: Exemplar, corpus: Corpus, discovered: Discovered) -> dict[str, Any]:
+def _report(each: Exemplar, corpus: Corpus, discovered: Discovered) -> dict[str, object]:
     low, high = np.searchsorted(discovered.member_cluster, (each.cluster, each.cluster + 1)).tolist()
     fragments = discovered.member_fragment[low:high]
     types, example, counts = np.unique(discovered.type[fragments], return_index=True, return_counts=True)

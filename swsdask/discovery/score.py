@@ -41,7 +41,7 @@ class FragmentTask:
     measures: str
     statistic: type[Statistic]
     number: int
-    cell: Any
+    cell: object
     rows: int = 1
 
     def count(self, shared: tuple[Any, ...]) -> dict[str, Found]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 from swsdask.model.corpus import Corpus, Discovered
 from swsdask.model.trials import F64
@@ -13,7 +13,7 @@ class Statistic(Protocol):
     """A mergeable count over one system's fragments. `merge` is associative, commutative and exact (law 1)."""
 
     @classmethod
-    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Any]:
+    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[object]:
         """Parts of the work, at least one, small and picklable, of about `work` elementary steps each.
 
         Their merged statistics are the statistic of the whole, for any partition.
@@ -21,7 +21,7 @@ class Statistic(Protocol):
         ...
 
     @classmethod
-    def from_cell(cls, cell: Any, corpus: Corpus, discovered: Discovered) -> Self:
+    def from_cell(cls, cell: object, corpus: Corpus, discovered: Discovered) -> Self:
         """The statistic of one part."""
         ...
 
@@ -40,6 +40,6 @@ class Measure(Protocol):
     names: ClassVar[tuple[str, ...]]
     statistic: ClassVar[type[Statistic]]
 
-    def values(self, statistic: Any, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
+    def values(self, statistic: object, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
         """The numbers of the folds of one set by name, float64 [n_folds]."""
         ...

@@ -67,15 +67,15 @@ def check_expansion(url: str, stored: int, expanded: int) -> None:
         raise InputError(Problem(url, None, expected, found, remedy))
 
 
-def _gzip(plain: BinaryIO) -> Any:
+def _gzip(plain: BinaryIO) -> object:
     return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "gzip")
 
 
-def _zstd(plain: BinaryIO) -> Any:
+def _zstd(plain: BinaryIO) -> object:
     return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "zstd")
 
 
-def _only_member(plain: BinaryIO) -> Any:
+def _only_member(plain: BinaryIO) -> object:
     """The one file in a zip archive."""
     try:
         archive = zipfile.ZipFile(plain)
@@ -186,7 +186,7 @@ class Opened(str):
 
     file: _Repeated | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return str, (str(self),)
 
 

@@ -40,7 +40,7 @@ class ArrowStream(Protocol):
 Table: TypeAlias = ArrowStream | Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
 """A DataFrame, an Arrow table, rows as dictionaries or named tuples, or columns by name."""
 
-Judged: TypeAlias = Table | Mapping[str, Mapping[str, Any]]
+Judged: TypeAlias = Table | Mapping[str, Mapping[str, object]]
 """A table, or numbers by query and document: judgments, or scores."""
 
 
@@ -77,7 +77,7 @@ def _is_column(value: object) -> bool:
     return hasattr(type(value), "dtype") and getattr(value, "ndim", 1) == 1
 
 
-def _row(value: Any) -> dict[str, Any]:
+def _row(value: Any) -> dict[str, object]:
     return dict(value) if isinstance(value, Mapping) else value._asdict()
 
 
@@ -114,7 +114,7 @@ def _check_once(columns: Iterable[str], name: str) -> None:
         raise InputError(Problem(name, None, "each column once", f"{shown(twice[0])} twice", "Leave one out."))
 
 
-def _mixed(rows: Sequence[Mapping[str, Any]]) -> str:
+def _mixed(rows: Sequence[Mapping[str, object]]) -> str:
     """The first value of another type than those before it in its column; "" where there is none."""
     first: dict[str, type] = {}
     for number, row in enumerate(rows, 1):

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from swsdask.model.settings import EvaluationSettings, Weights, weights
 from swsdask.model.trials import F64, I64, Bool, Condition, Reference
 from swsdask.statistics.counts import Counts
-from swsdask.statistics.statistic import Statistic
+from swsdask.statistics.statistic import Found, Statistic
 
 
 class Values(NamedTuple):
@@ -248,30 +248,28 @@ class Scored:
     ...     return sum(scored[Counts].dropped.values())
     """
 
-    def __init__(
-        self, statistics: Mapping[type[Statistic], Any], reference: Reference, settings: EvaluationSettings
-    ) -> None:
+    def __init__(self, statistics: Found, reference: Reference, settings: EvaluationSettings) -> None:
         self.reference = reference
         self.settings = settings
         self._statistics = statistics
-        self._derived: dict[Hashable, Any] = {}
+        self._derived: dict[Hashable, object] = {}
 
     def __getitem__(self, kind: type[Kind]) -> Kind:
-        return cast(Kind, self._statistics[kind])
+        return self._statistics[kind]
 
     def __contains__(self, kind: type[Statistic]) -> bool:
         return kind in self._statistics
 
     def get(self, kind: type[Kind]) -> Kind | None:
         """A statistic of the system, or None."""
-        return cast(Kind, self._statistics[kind]) if kind in self._statistics else None
+        return self._statistics.get(kind)
 
     def has(self, kinds: Iterable[type[Statistic]]) -> bool:
         """Whether the system has all of these statistics."""
         return all(kind in self._statistics for kind in kinds)
 
     @property
-    def statistics(self) -> Mapping[type[Statistic], Any]:
+    def statistics(self) -> Found:
         """All statistics, by their type."""
         return self._statistics
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from operator import attrgetter
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
 from swsdask.measures.retrieval import JudgedRetrieval, RankedRetrieval
@@ -188,9 +188,9 @@ def with_points(
     return written, _with(settings, {**chosen, "average_precision.levels": tuple(levels)})
 
 
-def _with(settings: EvaluationSettings, values: Mapping[str, Any]) -> EvaluationSettings:
+def _with(settings: EvaluationSettings, values: Mapping[str, object]) -> EvaluationSettings:
     """The same settings but for some, named by their path."""
-    tables: dict[str, dict[str, Any]] = {}
+    tables: dict[str, dict[str, object]] = {}
     for path, value in values.items():
         table, _, key = path.rpartition(".")
         tables.setdefault(table, {})[key] = value

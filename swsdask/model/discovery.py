@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -131,7 +131,7 @@ class DiscoverySettings(BaseModel):
         defaults = {name: DiscoverySettings.model_fields[name].default for name in ("fold_by", "n_folds")}
         return [name for name, default in defaults.items() if getattr(self, name) != default]
 
-    def listed(self) -> dict[str, Any]:
+    def listed(self) -> dict[str, object]:
         """The settings that a manifest lists: readings only where there is a choice, `n_folds` where it was chosen."""
         without = set() if self.definition == "document" else {field.name for field in fields(Readings)}
         without |= {"n_folds"} - set(self.chosen_folds)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 STRUCK = "***"
 """What a secret is replaced by."""
@@ -54,7 +54,7 @@ def without_secrets(text: str) -> str:
     return text
 
 
-def remember(options: Mapping[str, Any]) -> None:
+def remember(options: Mapping[str, object]) -> None:
     """Remember the secrets among options of a store, by their names; options may be nested."""
     for name, value in options.items():
         if isinstance(value, Mapping):

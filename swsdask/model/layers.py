@@ -20,14 +20,14 @@ class Layers:
     Of `judged` documents, trials are documents unless a layer says otherwise.
     """
 
-    preset: Mapping[str, Any] | None = None
+    preset: Mapping[str, object] | None = None
     compat: str | None = None
     explicit: Mapping[str, Any] = field(default_factory=dict)
     judged: bool = False
 
     def settings(self) -> Settings:
         """The settings. Raises `SettingsError` for what is wrong with them, or for judged documents as other trials."""
-        below: dict[str, Any] = {"evaluation": {"trials": "document"}} if self.judged else {}
+        below: dict[str, object] = {"evaluation": {"trials": "document"}} if self.judged else {}
         resolved = build_settings(merge_layers(below, self.preset or {}), self.compat, self.explicit)
         if self.judged and resolved.evaluation.trials != "document":
             raise SettingsError(
@@ -44,18 +44,18 @@ class Layers:
         compat = self.compat or evaluation.get("compat") or kept.compat
         return Layers(kept.preset, compat, merge_layers(kept.explicit, self.explicit), judged)
 
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> dict[str, object]:
         """Return the settings that an archive keeps: all but those of execution."""
         layers = {
             **asdict(self),
             "preset": None if self.preset is None else _without_engine(self.preset),
             "explicit": _without_engine(self.explicit),
         }
-        plain: dict[str, Any] = json.loads(json.dumps(layers, default=float))
+        plain: dict[str, object] = json.loads(json.dumps(layers, default=float))
         return plain
 
 
-def _without_engine(layer: Mapping[str, Any]) -> dict[str, Any]:
+def _without_engine(layer: Mapping[str, object]) -> dict[str, object]:
     return {name: table for name, table in layer.items() if name != "engine"}
 
 
@@ -109,12 +109,12 @@ class Settled:
         return cls(settings, changes, (*settings.notes, *(f"Setting {each}" for each in changes)), layers.judged)
 
 
-def _values(settings: Settings) -> Iterator[tuple[str, Any]]:
+def _values(settings: Settings) -> Iterator[tuple[str, object]]:
     yield from _flat(settings.evaluation.model_dump(mode="json"))
     yield from _flat(settings.discovery.model_dump(mode="json"), "discovery.")
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Every setting by its dotted name."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
@@ -123,7 +123,7 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{name}", value
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A value as it is given to `--set`."""
     if value is None:
         return "not set"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from statistics import NormalDist
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,7 @@ class Figures:
 
     table: pa.Table
     curve_table: pa.Table
-    manifest: dict[str, Any]
+    manifest: dict[str, object]
 
     @property
     def asked(self) -> list[str] | None:
@@ -353,7 +353,7 @@ def _needed() -> Iterator[None]:
         raise SettingsError("figures need matplotlib, which is not installed: pip install 'swsdask[plot]'") from error
 
 
-def _probability_axis(ax: axes.Axes, name: str, functions: tuple[Any, Any], values: F64) -> None:
+def _probability_axis(ax: axes.Axes, name: str, functions: tuple[object, object], values: F64) -> None:
     """Give an axis the normal-deviate scale, and the ticks from just below to just above the values."""
     inside = values[(values > 0.0) & (values < 1.0)]
     low, high = (float(inside.min()), float(inside.max())) if len(inside) else (_TICKS[0], _TICKS[-1])

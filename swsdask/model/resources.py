@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 SECONDS_PER_HOUR = 3600
 
 
-def _listed(given: Any) -> Any:
+def _listed(given: object) -> Any:
     return (given,) if isinstance(given, int | float) else given
 
 

@@ -38,7 +38,7 @@ from swsdask.model.trials import Reference
 TextFilter = Literal["charsplit", "notascii", "deletehyphens"]
 Compat = Literal["none", "kwseval", "stdeval", "mediaeval"]
 
-COMPAT_IMPLIES: dict[str, dict[str, Any]] = {
+COMPAT_IMPLIES: dict[str, dict[str, object]] = {
     "none": {},
     "kwseval": {
         "outside": "drop",
@@ -262,7 +262,7 @@ class EvaluationSettings(_Settings):
 
     @field_validator("impute", mode="wrap")
     @classmethod
-    def _a_word_or_a_number(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    def _a_word_or_a_number(cls, value: object, check: ValidatorFunctionWrapHandler) -> object:
         try:
             return check(value)
         except ValidationError:
@@ -314,14 +314,14 @@ class Settings(_Settings):
 
 
 def build_settings(
-    preset: Mapping[str, Any] | None = None, compat: str | None = None, explicit: Mapping[str, Any] | None = None
+    preset: Mapping[str, object] | None = None, compat: str | None = None, explicit: Mapping[str, object] | None = None
 ) -> Settings:
     """Settings from their layers: defaults, `preset`, what `compat` implies, `explicit` (both shaped as a TOML file).
 
     Raises `SettingsError` naming every wrong key or value, with the nearest valid key.
     """
     explicit = explicit or {}
-    layers: list[Mapping[str, Any]] = [preset or {}]
+    layers: list[Mapping[str, object]] = [preset or {}]
     chosen = compat or _at(explicit, "compat") or _at(preset or {}, "compat") or "none"
     if chosen in COMPAT_IMPLIES:
         layers.append({"evaluation": COMPAT_IMPLIES[chosen]})
@@ -330,7 +330,7 @@ def build_settings(
         layers.append({"evaluation": _KWSEVAL_INC})
     layers.append(explicit)
     layers.append({"evaluation": {"compat": chosen}})
-    merged: dict[str, Any] = {}
+    merged: dict[str, object] = {}
     for layer in layers:
         merged = merge_layers(merged, layer)
     try:
@@ -341,7 +341,7 @@ def build_settings(
         raise SettingsError("\n".join([*map(_explain, found[:_MOST]), *more])) from None
 
 
-def matching_presets(evaluation: Mapping[str, Any]) -> list[str]:
+def matching_presets(evaluation: Mapping[str, object]) -> list[str]:
     """The presets whose every value the settings of an evaluation have, those with the most values."""
     values = dict(_leaves(evaluation)).items()
     wanted = {name: dict(_leaves(load_preset(name).get("evaluation", {}))).items() for name in preset_names()}
@@ -349,7 +349,7 @@ def matching_presets(evaluation: Mapping[str, Any]) -> list[str]:
     return [name for name, number in found.items() if number == max(found.values())]
 
 
-def _leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(table: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:
     for name, value in table.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{path}{name}.")
@@ -357,12 +357,12 @@ def _leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any
             yield f"{path}{name}", str(value)
 
 
-def _at(layer: Mapping[str, Any], key: str) -> Any:
+def _at(layer: Mapping[str, object], key: str) -> object:
     evaluation = layer.get("evaluation", {})
     return evaluation.get(key) if isinstance(evaluation, Mapping) else None
 
 
-def merge_layers(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merge_layers(below: Mapping[str, Any], above: Mapping[str, object]) -> dict[str, object]:
     """Two layers, shaped as a TOML file, as one: what `above` says wins, key by key; notes are those of both.
 
     Raises `SettingsError` for a value in `below` where `above` has a table.
@@ -382,7 +382,7 @@ def merge_layers(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str
     return merged
 
 
-def _merge_point(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_point(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
     """Costs refine costs; another way of giving the operating point replaces what was there.
 
     Raises `SettingsError` for some of the costs where there are none to refine.
@@ -482,7 +482,7 @@ def load_preset(name: str) -> dict[str, Any]:
     return reduce(merge_layers, map(_load_one, name.split(",")))
 
 
-def _load_one(name: str) -> dict[str, Any]:
+def _load_one(name: str) -> dict[str, object]:
     names = preset_names()
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
@@ -491,7 +491,7 @@ def _load_one(name: str) -> dict[str, Any]:
     return settings_of(path.read_bytes(), str(path))
 
 
-def settings_of(content: bytes, file: str) -> dict[str, Any]:
+def settings_of(content: bytes, file: str) -> dict[str, object]:
     """The content of a settings file as a dictionary. Raises `SettingsError` if it is not TOML."""
     try:
         return tomllib.loads(content.decode("utf-8-sig"))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +30,7 @@ class LateImport:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(import_module(self._name), name)
 
 
@@ -167,7 +167,7 @@ class Tables(ABC):
             raise SettingsError(f"there is no table {name!r} here. There are: {', '.join(held)}.")
         return decoded(held[name])
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _frame(self, name: str) -> pd.DataFrame:

@@ -77,7 +77,7 @@ class Trials:
     occurrence: I32 | None
     dropped: dict[str, int]
     detections: Detections | None = None
-    _derived: dict[Callable[[Trials], Any], Any] = field(default_factory=dict, init=False, repr=False)
+    _derived: dict[Callable[[Trials], object], object] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.query)

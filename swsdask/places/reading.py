@@ -53,7 +53,7 @@ def local_path(place: Location) -> str | None:
     return path.removeprefix(_LOCAL) if is_local(path.removeprefix(_LOCAL)) else None
 
 
-def file_system(url: str, **options: Any) -> tuple[Any, str]:
+def file_system(url: str, **options: object) -> tuple[Any, str]:
     """The file system of a URL, with these options and those that fsspec is configured with, and the path in it."""
     from fsspec.core import url_to_fs
 
@@ -178,7 +178,7 @@ class Pipe(str):
         if self._held is not None:
             os.close(self._held)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Pipe, (str(self), self.copy, self.same)
 
 
@@ -316,13 +316,13 @@ def _in_store(folder: str, files: list[str]) -> Iterator[tuple[str, str]]:
             yield file, stamp_of({} if "::" in file else info)
 
 
-def stamp_of(info: Mapping[str, Any]) -> str:
+def stamp_of(info: Mapping[str, object]) -> str:
     """Return the stamp of a file by what its fsspec file system says of it."""
     said = _tag(info) or " ".join(map(str, _changed(info)))
     return f"{info.get('size')} {said}" + (f" at {time.time_ns()}" if settles_in(info) else "")
 
 
-def settles_in(info: Mapping[str, Any]) -> float:
+def settles_in(info: Mapping[str, object]) -> float:
     """In how many seconds the stamp of a file that does not change begins to be repeated: 0 if it is, inf if never.
 
     A time that is to come, by more than the clocks of two hosts differ, is not waited for.
@@ -333,12 +333,12 @@ def settles_in(info: Mapping[str, Any]) -> float:
     return max(left, 0.0) if left <= 2 * SETTLED_S else math.inf
 
 
-def _tag(info: Mapping[str, Any]) -> str | None:
+def _tag(info: Mapping[str, object]) -> str | None:
     tag = next((f"{info[name]}" for name in _TAGS if info.get(name)), None)
     return None if tag is None or tag.startswith("W/") else tag
 
 
-def _changed(info: Mapping[str, Any]) -> list[float]:
+def _changed(info: Mapping[str, object]) -> list[float]:
     """When a file was changed, in seconds since 1970, and when the state of a local one was; empty if nothing says."""
     said = [next((info[name] for name in _TIMES if info.get(name) is not None), None)]
     if "ino" in info:  # Of local files fsspec calls so the time at which their state changed.
@@ -351,7 +351,7 @@ OBJECT_STORES = ("s3", "gs", "abfs")
 """The protocols of whose stores an option is that names none: Amazon's, Google's, Azure's, under any name."""
 
 
-def set_option(key: str, value: Any) -> None:
+def set_option(key: str, value: object) -> None:
     """Set an option of all object stores, or, where the key begins with a protocol and a dot, of that one's.
 
     Further dots lead into dictionaries, as in `s3.client_kwargs.region_name`. Raises `SettingsError` where a value is
@@ -380,14 +380,14 @@ def remember_all() -> None:
     remember(conf)
 
 
-def options() -> dict[str, dict[str, Any]]:
+def options() -> dict[str, dict[str, object]]:
     """The options of all stores, to set them in another process."""
     from fsspec.config import conf
 
     return {name: dict(each) for name, each in conf.items() if isinstance(each, Mapping)}
 
 
-def set_options(given: Mapping[str, Mapping[str, Any]]) -> None:
+def set_options(given: Mapping[str, Mapping[str, object]]) -> None:
     """Set what `options` gave in another process; options that are here stay where they are not in it."""
     if given:
         from fsspec.config import conf

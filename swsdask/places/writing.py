@@ -179,17 +179,17 @@ def _send(made: Path, url: str) -> None:
         filesystem.invalidate_cache()
 
 
-def fingerprint(content: bytes) -> dict[str, Any]:
+def fingerprint(content: bytes) -> dict[str, object]:
     """Return the size and the hash (xxh3, 128 bits) of the content of a file."""
     return {"bytes": len(content), "xxh3_128": xxhash.xxh3_128_hexdigest(content)}
 
 
-def fingerprints(folder: Path) -> dict[str, dict[str, Any]]:
+def fingerprints(folder: Path) -> dict[str, dict[str, object]]:
     """Return the fingerprint of every file in a folder and its subfolders, by its path from there, sorted."""
     return {name: _fingerprint_of(folder / name) for name in _files(folder)}
 
 
-def _fingerprint_of(path: Path) -> dict[str, Any]:
+def _fingerprint_of(path: Path) -> dict[str, object]:
     state, size = xxhash.xxh3_128(), 0
     with path.open("rb") as file:
         while block := file.read(1 << 20):

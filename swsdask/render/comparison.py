@@ -151,7 +151,7 @@ def read_comparison(content: bytes) -> Comparison:
     return Comparison(intervals, differences, how, notes, found["signature"])
 
 
-def _read(value: Any, kind: pa.DataType) -> Any:
+def _read(value: Any, kind: pa.DataType) -> object:
     """A value of a row as it was before `as_json`."""
     return float("nan" if value is None else value) if pa.types.is_floating(kind) else value
 
@@ -179,7 +179,7 @@ def tied_with_best(found: Comparison | None, condition: str, measure: str) -> Se
     return () if tied is None else tied.others
 
 
-def differences(found: Comparison | None, board: Board, condition: str) -> dict[str, Any] | None:
+def differences(found: Comparison | None, board: Board, condition: str) -> dict[str, object] | None:
     """The matrix of every measure that was compared in a condition; None if none was."""
     measures = [measure for where, measure in found.measures if where == condition] if found is not None else []
     if found is None or not measures:
@@ -194,9 +194,9 @@ def differences(found: Comparison | None, board: Board, condition: str) -> dict[
     }
 
 
-def _matrix(found: Comparison, board: Board, condition: str, measure: str) -> dict[str, Any]:
+def _matrix(found: Comparison, board: Board, condition: str, measure: str) -> dict[str, object]:
     """Differences row - column of the best systems; rows and columns without any are left out."""
-    pairs: dict[tuple[str, str], Mapping[str, Any]] = {}
+    pairs: dict[tuple[str, str], Mapping[str, object]] = {}
     for row in found.differences_of(condition, measure):
         pairs[row["a"], row["b"]] = row
         turned = {"difference": 0.0 - row["difference"], "low": -row["high"], "high": -row["low"]}
@@ -222,7 +222,7 @@ def _matrix(found: Comparison, board: Board, condition: str, measure: str) -> di
     }
 
 
-def _cell(measure: str, pair: Mapping[str, Any] | None) -> dict[str, Any]:
+def _cell(measure: str, pair: Mapping[str, Any] | None) -> dict[str, object]:
     if pair is None or math.isnan(pair["difference"]):
         return {"text": "", "sort": "", "title": "", "colour": "", "share": 0}
     difference, p = pair["difference"], pair["p_adjusted"]

@@ -169,12 +169,12 @@ DRAWN = 12
 """The number of systems that a plot shows at first; others can be selected."""
 
 
-def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, Any]]]:
+def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, object]]]:
     """The plots of every condition, in the order of `KINDS`."""
     with_curves = {condition: drawn(found, condition) for condition in found.conditions}
     n_curves = 2 * len(KINDS) * sum(map(len, with_curves.values()))
     limit = min(1200, max(100, MOST_POINTS // max(1, n_curves)))
-    plots: dict[str, list[dict[str, Any]]] = {}
+    plots: dict[str, list[dict[str, object]]] = {}
     for kind in KINDS:
         points = {
             condition: rows_with(curves, curve=[kind], condition=[condition], system=systems)
@@ -211,10 +211,10 @@ def _frames(points: Mapping[str, pa.Table], found: Board, kind: str) -> dict[str
     return frames
 
 
-def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Frame, limit: int) -> dict[str, Any]:
+def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Frame, limit: int) -> dict[str, object]:
     marks = {system: _marks(found, condition, system, kind) for system in drawn(found, condition)}
     beta = found.beta(condition) if kind == "det" else None
-    systems: list[dict[str, Any]] = []
+    systems: list[dict[str, object]] = []
     data = []
     for system in marks:
         own = rows_with(points, system=[system])
@@ -285,7 +285,7 @@ def _marks(found: Board, condition: str, system: str, kind: str) -> dict[str, di
     return marks
 
 
-def _ticks(axis: Axis, bare: Set[float] = frozenset(), minor: Set[float] = frozenset()) -> list[dict[str, Any]]:
+def _ticks(axis: Axis, bare: Set[float] = frozenset(), minor: Set[float] = frozenset()) -> list[dict[str, object]]:
     """Ticks with their labels; bare ones have none, and minor ones are hidden on narrow screens."""
     return [
         {
@@ -297,7 +297,7 @@ def _ticks(axis: Axis, bare: Set[float] = frozenset(), minor: Set[float] = froze
     ]
 
 
-def _lines(frame: Frame, beta: float) -> list[dict[str, Any]]:
+def _lines(frame: Frame, beta: float) -> list[dict[str, object]]:
     """Lines of equal TWV, each labelled where it starts."""
     lines = []
     for level in TWV_LEVELS:

@@ -53,7 +53,7 @@ class Numbers(Protocol):
 
 def spread_panels(
     found: Numbers, condition: str, marks: Marks, measures: Sequence[tuple[str, str]]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """A panel per measure: each system's folds as ticks, their range, mean and standard deviation.
 
     Empty if there are no spreads. The axis begins at 0 and ends at the first tick beyond the largest number.
@@ -65,7 +65,7 @@ def spread_panels(
     ]
 
 
-def _panel(found: Numbers, condition: str, marks: Marks, measure: str, heading: str) -> dict[str, Any]:
+def _panel(found: Numbers, condition: str, marks: Marks, measure: str, heading: str) -> dict[str, object]:
     systems = found.systems[:MOST_SYSTEMS]
     folds: dict[str, list[float]] = {system: [] for system in systems}
     for (where, system, name), value in found.values.items():
@@ -82,7 +82,7 @@ def _panel(found: Numbers, condition: str, marks: Marks, measure: str, heading: 
         mean, std, least, high = (
             found.values.get((condition, system, measure + part), math.nan) for part in ("", "_std", "_min", "_max")
         )
-        row: dict[str, Any] = {"system": system, **marks[system], "y": TOP + ROW * place + ROW / 2, "mean": None}
+        row: dict[str, object] = {"system": system, **marks[system], "y": TOP + ROW * place + ROW / 2, "mean": None}
         if not math.isnan(mean):
             row |= {
                 "mean": x(mean),
@@ -146,7 +146,7 @@ def _single(x: float) -> tuple[int, str]:
     return bar, f"{bar}+" if bar == _LONGEST else str(bar)
 
 
-def _histogram(own: pa.Table, curve: str, bar_of: Any, across: str, things: str) -> dict[str, Any] | None:
+def _histogram(own: pa.Table, curve: str, bar_of: Any, across: str, things: str) -> dict[str, object] | None:
     rows = own.filter(pc.equal(own["curve"], curve))
     heights: dict[int, float] = {}
     for x, y in zip(rows["x"].to_pylist(), rows["y"].to_pylist(), strict=True):
@@ -297,7 +297,7 @@ def _rows(found: Scores, condition: str, marks: Mapping[str, Mapping[str, int]])
     return rows
 
 
-def _read(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _read(manifest: Mapping[str, Any]) -> dict[str, object]:
     """The counts of each system's input, and of what was dropped or clipped."""
     runs: Mapping[str, Any] = manifest.get("runs", {})
     reasons = list(dict.fromkeys(reason for run in runs.values() for reason in run["dropped"]))

@@ -167,7 +167,7 @@ def stdeval_alignment(
         )
 
 
-def _label_of_stdeval(row: Mapping[str, Any]) -> str:
+def _label_of_stdeval(row: Mapping[str, object]) -> str:
     if row["score"] is None:
         return "MISS"
     return "CORR" if row["outcome"] in ("hit", "miss") else "FA"

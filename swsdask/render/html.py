@@ -136,8 +136,8 @@ def _verdict(found: Board, comparison: Comparison | None) -> str:
 
 
 def _section(
-    found: Board, condition: str, plots: list[dict[str, Any]], comparison: Comparison | None
-) -> dict[str, Any]:
+    found: Board, condition: str, plots: list[dict[str, object]], comparison: Comparison | None
+) -> dict[str, object]:
     systems = found.ranked(condition)
     columns = found.columns
     bars = [measure for measure in BARS if measure in found.measures]
@@ -202,7 +202,7 @@ def _best(found: Board, condition: str, measure: str) -> float:
     return sign * max(sign * value for value in known) if sign and len(known) > 1 else math.nan
 
 
-def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, object]]:
     """Return the formats by which the page's script writes each measure; `digits` None: six significant ones."""
     measures = list(dict.fromkeys([*found.measures, *(queries["measures"] if queries else ())]))
     return [
@@ -233,7 +233,7 @@ CNXE = ("cnxe_min", "calibration_loss")
 """The parts of C_nxe."""
 
 
-def losses(found: Board, condition: str) -> dict[str, Any] | None:
+def losses(found: Board, condition: str) -> dict[str, object] | None:
     """The bars and numbers of each system; None if the result has none of the parts."""
     stacks = [parts for parts in (TWV, CNXE) if set(parts) <= set(found.measures)]
     systems = found.ranked(condition)
@@ -281,7 +281,7 @@ def _ends(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
     return max(-1.0, min(0.0, math.floor(2 * low) / 2)), min(2.0, max(1.0, math.ceil(2 * high - 1e-9) / 2))
 
 
-def _boxes(parts: Sequence[str], values: Sequence[float], low: float, high: float) -> list[dict[str, Any]]:
+def _boxes(parts: Sequence[str], values: Sequence[float], low: float, high: float) -> list[dict[str, object]]:
     """The parts side by side; a negative one has no width, and the next begins where it ends."""
     boxes, begin = [], 0.0
     for part, value in zip(parts, values, strict=True):
@@ -294,7 +294,7 @@ def _boxes(parts: Sequence[str], values: Sequence[float], low: float, high: floa
     return boxes
 
 
-def worst_queries(table: pa.Table, found: Board, systems: Sequence[str]) -> dict[str, Any] | None:
+def worst_queries(table: pa.Table, found: Board, systems: Sequence[str]) -> dict[str, object] | None:
     """List the queries of each system with the lowest ATWV in the first condition, ascending, equal ones by id.
 
     Queries of 1 cost nothing and are not listed. None without ATWV by query.

@@ -213,7 +213,7 @@ def _by_size(moves: Sequence[Move]) -> list[Move]:
     return sorted(moves, key=lambda m: (math.isnan(m.value - m.was), better(m.measure) * (m.value - m.was), m.system))
 
 
-def _move(move: Move) -> dict[str, Any]:
+def _move(move: Move) -> dict[str, object]:
     difference = move.value - move.was
     shown = _signed(move.measure, difference)
     gain = better(move.measure) * difference if shown.startswith(("+", "-")) else 0.0
@@ -246,7 +246,7 @@ def _finite(trend: Trend) -> list[float]:
     return [value for _, value in trend.points if math.isfinite(value)]
 
 
-def _line(trend: Trend | None, last: int, span: float) -> dict[str, Any] | None:
+def _line(trend: Trend | None, last: int, span: float) -> dict[str, object] | None:
     """The path of a trend about its middle: a number stands until the night that has the next one."""
     points = [] if trend is None else [point for point in trend.points if math.isfinite(point[1])]
     if trend is None or not points:

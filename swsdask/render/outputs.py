@@ -148,7 +148,7 @@ def read_outputs(directory: Location) -> Result:
 
 
 @contextmanager
-def _listed(directory: Location, file: str, files: Mapping[str, Any]) -> Iterator[bytes]:
+def _listed(directory: Location, file: str, files: Mapping[str, object]) -> Iterator[bytes]:
     """The content of a file that the manifest lists. Raises `InputError` for another, and if it cannot be read."""
     place = joined(directory, file)
     if file not in files:
@@ -185,7 +185,7 @@ def renew_report(directory: Location, result: Result, correlations: Sequence[Ran
     return [*written, "report.html"]
 
 
-def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
+def _write_manifest(directory: Path, manifest: Mapping[str, object]) -> None:
     (directory / MANIFEST).write_text(as_json(manifest, indent=2) + "\n", encoding="utf-8")
 
 

@@ -37,16 +37,16 @@ def environment() -> Environment:
     return made
 
 
-def _made_visible(value: Any) -> Any:
+def _made_visible(value: object) -> object:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _dumps(value: Any, **how: Any) -> str:
+def _dumps(value: object, **how: Any) -> str:
     """JSON whose texts are visible to the reader of the page, not only of its source."""
     return json.dumps(_all_visible(value), **how)
 
 
-def _all_visible(value: Any) -> Any:
+def _all_visible(value: Any) -> object:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
@@ -91,7 +91,7 @@ COUNTS = {
 """The counts of a run in a manifest. Detections in unknown documents count as outside the excerpts too."""
 
 
-def provenance(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+def provenance(manifest: Mapping[str, object]) -> list[dict[str, object]]:
     """Make one table per nested entry of the manifest, and one of the other entries."""
     entries = {name: value for name, value in manifest.items() if name not in _ELSEWHERE}
     alone = {name: value for name, value in entries.items() if not isinstance(value, Mapping)}
@@ -106,7 +106,7 @@ def provenance(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def runs(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def runs(manifest: Mapping[str, Any]) -> dict[str, object]:
     """The counts of what was read, dropped or rounded: a row per system and a column per entry of `COUNTS`."""
     return {
         "outside": OUTSIDE.get(manifest.get("settings", {}).get("outside"), ""),
@@ -127,7 +127,7 @@ def _total(count: int | Mapping[str, int]) -> int:
     return sum(count.values()) if isinstance(count, Mapping) else count
 
 
-def _flat(entries: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _flat(entries: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Every value with its path; lists on one line. Unset and empty values are left out."""
     for name, value in entries.items():
         if isinstance(value, Mapping):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow.parquet as pq
 from rich import box
@@ -88,7 +87,7 @@ def page(found: RankCorrelation, scores: Board, signature: str) -> str:
     )
 
 
-def compared(found: RankCorrelation, scores: Board) -> dict[str, Any]:
+def compared(found: RankCorrelation, scores: Board) -> dict[str, object]:
     """The template's data: the winner under each measure, and the matrix."""
     return {
         "summary": _summary(found),
@@ -118,7 +117,7 @@ def _summary(found: RankCorrelation) -> str:
     return f"The winner depends on the measure; first under at least one of {n}: {counted(len(first), 'systems')}."
 
 
-def _winners(found: RankCorrelation, scores: Board) -> Iterator[dict[str, Any]]:
+def _winners(found: RankCorrelation, scores: Board) -> Iterator[dict[str, object]]:
     for measure, heading, winners in zip(found.measures, distinct_headings(found.measures), found.winners, strict=True):
         yield {
             "heading": heading,
@@ -153,7 +152,7 @@ def _number(tau: float) -> str:
     return "-" if math.isnan(tau) else f"{tau:z.2f}"
 
 
-def _matrix(found: RankCorrelation, scores: Board) -> dict[str, Any]:
+def _matrix(found: RankCorrelation, scores: Board) -> dict[str, object]:
     headings = distinct_headings(found.measures)
     n, lengths = len(headings), [LETTER * len(heading) for heading in headings]
     left, top = round(max(lengths) + 14), round(max(lengths) * math.sqrt(0.5) + 26)
@@ -177,7 +176,9 @@ def _matrix(found: RankCorrelation, scores: Board) -> dict[str, Any]:
     }
 
 
-def _box(found: RankCorrelation, headings: Sequence[str], row: int, column: int, left: int, top: int) -> dict[str, Any]:
+def _box(
+    found: RankCorrelation, headings: Sequence[str], row: int, column: int, left: int, top: int
+) -> dict[str, object]:
     tau = _tau(found, row, column)
     name = "tau-b" if row > column else "tau_AP, mean of both directions"
     return {
@@ -192,13 +193,13 @@ def _box(found: RankCorrelation, headings: Sequence[str], row: int, column: int,
     }
 
 
-def _colour(tau: float) -> dict[str, Any]:
+def _colour(tau: float) -> dict[str, object]:
     """The colour and opacity of a box; none for NaN."""
     share = 0 if math.isnan(tau) else round(STRONGEST * abs(tau))
     return {"colour": "unlike" if tau < 0 else "alike", "share": share}
 
 
-def _firsts(found: RankCorrelation, scores: Board, place: int, left: int, top: int) -> dict[str, Any]:
+def _firsts(found: RankCorrelation, scores: Board, place: int, left: int, top: int) -> dict[str, object]:
     """The discs of the winners in a box of the diagonal."""
     winners = found.winners[place]
     x, y = left + WIDTH * (place + 0.5), top + HEIGHT * (place + 0.5)

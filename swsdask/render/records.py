@@ -12,16 +12,15 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from io import StringIO
-from typing import Any
 
 import pyarrow as pa
 
 from swsdask.model.errors import without_formula
 
-Records = Sequence[Mapping[str, Any]]
+Records = Sequence[Mapping[str, object]]
 
 
-def as_json(value: Any, indent: int | None = None) -> str:
+def as_json(value: object, indent: int | None = None) -> str:
     """A value of lists, mappings, text and numbers as JSON.
 
     Examples
@@ -64,7 +63,7 @@ def tables_as(form: str, tables: Mapping[str, pa.Table], of_csv: str) -> str:
     return records_as(form, tables[of_csv].to_pylist()) + "\n"
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, Mapping):
         return {name: _finite(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -74,7 +73,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _in_csv(value: Any) -> Any:
+def _in_csv(value: object) -> object:
     if isinstance(value, list):
         return ";".join(map(str, value))
     return "" if isinstance(value, float) and math.isnan(value) else value

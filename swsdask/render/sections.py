@@ -47,7 +47,7 @@ _MOST_X_TICKS = 8
 Points = Sequence[tuple[float, float]]
 
 
-def plots(curves: Mapping[str, Points], prior_log_odds: float) -> list[dict[str, Any]]:
+def plots(curves: Mapping[str, Points], prior_log_odds: float) -> list[dict[str, object]]:
     """The plots, each with its curves as the data of SVG paths; those of a cost need its curve "default".
 
     A curve is its points (prior log-odds, cost) by ascending x, clipped at the top of the frame.
@@ -83,7 +83,7 @@ def _entropy(prior_log_odds: float) -> float:
 
 def _plot(
     title: str, curves: Mapping[str, Points], ends: tuple[float, float], prior: float, y_ticks: Sequence[float]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     across = (WIDTH - RIGHT - LEFT) / (ends[1] - ends[0])
     down = (HEIGHT - BOTTOM - TOP) / y_ticks[-1]
 
@@ -180,7 +180,7 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
     return sections
 
 
-def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, Any]]:
+def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, object]]:
     """The plots of a system; none if its result has no curves."""
     own = rows_with(points, system=[system])
     kinds = own["curve"].to_pylist()
@@ -213,7 +213,7 @@ _TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 Position = TypeVar("Position", float, F64)
 
 
-def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
+def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, object]]:
     """The section of each condition that has average precision."""
     at_ranks = [measure for measure in found.measures if measure.startswith("precision_at_rank@")]
     columns = [measure for measure in (*RETRIEVAL_COLUMNS, *at_ranks) if measure in found.measures]
@@ -251,7 +251,7 @@ def _heading(measure: str) -> str:
     return f"P@{point}" if family == "precision_at_rank" else describe(measure).heading
 
 
-def _precision_recall(points: pa.Table) -> dict[str, Any] | None:
+def _precision_recall(points: pa.Table) -> dict[str, object] | None:
     """Both curves of a system; None if it has none."""
     raw, steps = (rows_with(points, curve=[name]) for name in RETRIEVAL_CURVES)
     if not raw.num_rows:
@@ -310,7 +310,7 @@ _WORDS = ("brand", "cpu", "os")
 _PHASES = {"both": "indexing and searching", "indexing": "indexing", "searching": "searching"}
 
 
-def processing_load(found: Board, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def processing_load(found: Board, manifest: Mapping[str, Any]) -> dict[str, object]:
     """The tables of processing load, a row per system that reports it, and of hardware, a row per type of node."""
     columns = [measure for measure in MEASURES if measure in found.measures]
     condition = found.conditions[0] if found.conditions else ""

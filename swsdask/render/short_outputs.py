@@ -268,7 +268,7 @@ def output_files(result: Result, system: str) -> dict[str, str]:
     return {**tde_files(values, result.manifest["folds"]), f"VERSION_{version}": ""}
 
 
-def tde_files(values: Values, folds: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def tde_files(values: Values, folds: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
     """The files of tde; `folds` has the names of the folds and the number of `stretches` of each condition."""
     return {
         name: "\n".join(

@@ -90,7 +90,7 @@ def interval_page(study: CoverageStudy, signature: str) -> str:
     )
 
 
-def _figure(study: CoverageStudy, kind: str) -> dict[str, Any]:
+def _figure(study: CoverageStudy, kind: str) -> dict[str, object]:
     """A dot and its interval for each row of one kind."""
     low, high, step = _SCALES[kind]
     rows = [row for row in study.rows if row["name"].endswith("interval") == (kind == "interval")]
@@ -239,7 +239,7 @@ def _families(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _medians(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _medians(rows: list[dict[str, Any]]) -> dict[str, object]:
     """The first figure: a dot and a line per function."""
     families = _families(rows)
     low: float = min(0.0, *(row["lowest"] for row in rows))
@@ -274,7 +274,7 @@ def _medians(rows: list[dict[str, Any]]) -> dict[str, Any]:
 _ENDS = ("median", "low", "high", "lowest", "highest")
 
 
-def _matrix(study: GapStudy) -> dict[str, Any]:
+def _matrix(study: GapStudy) -> dict[str, object]:
     """The second figure: the mean tau of every pair in grey, the darker the higher."""
     tau = study.tau.mean(axis=0)
     least = float(tau.min())

@@ -42,7 +42,7 @@ MOST_NUMBERS = 300_000
 """The maximum number of per-query numbers on a page, so that it opens quickly."""
 
 
-def by_condition(found: Board) -> dict[str, Any] | None:
+def by_condition(found: Board) -> dict[str, object] | None:
     """All numbers over all queries; None if there is only one condition."""
     if len(found.conditions) < 2:
         return None

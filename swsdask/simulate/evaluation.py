@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copyfile
-from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -154,7 +153,7 @@ def _segments(recordings: Recordings, words: Words) -> pa.Table:
     return pa.table(columns).select(schemas.SEGMENTS.names).cast(schemas.SEGMENTS)
 
 
-def _spoken(recordings: Recordings, words: Words, first: I64, last: I64) -> dict[str, NDArray[Any]]:
+def _spoken(recordings: Recordings, words: Words, first: I64, last: I64) -> dict[str, NDArray[np.generic]]:
     document = np.array(recordings.ids)[words.document[first]]
     return {
         "document": document,

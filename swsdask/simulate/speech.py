@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -356,7 +356,7 @@ def detect(task: Task, model: SystemModel, rng: np.random.Generator) -> pa.Table
     own = query_number[query]
     reported = np.round((model.scale * score + model.shift + own) / SCORE_UNIT) / round(1 / SCORE_UNIT)
     decision = (reported - own >= model.threshold).astype(np.int8)
-    columns: dict[str, NDArray[Any]] = {
+    columns: dict[str, NDArray[np.generic]] = {
         "query": query,
         "document": document,
         "channel": task.recordings.track_channel[track],
@@ -366,7 +366,7 @@ def detect(task: Task, model: SystemModel, rng: np.random.Generator) -> pa.Table
         "decision": decision,
         "inside": start >= task.recordings.lead_in[document],
     }
-    keys: list[NDArray[Any]] = [decision, -reported, *(columns[name] for name in _PLACE)]
+    keys: list[NDArray[np.generic]] = [decision, -reported, *(columns[name] for name in _PLACE)]
     order = np.lexsort(keys)
     return pa.table({f.name: pa.array(columns[f.name][order]).cast(f.type) for f in DETECTIONS}, schema=DETECTIONS)
 

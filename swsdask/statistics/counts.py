@@ -7,17 +7,16 @@ condition distinguishes. Trials come as stretches of rows that share their strat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from swsdask.kernels.rates import count_decisions
 from swsdask.kernels.trials import stretch_begins
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Condition, Reference, Trials
-from swsdask.statistics.statistic import Statistic
+from swsdask.statistics.statistic import Found, Statistic
 
 
 def members(condition: Condition) -> Bool:
@@ -111,12 +110,12 @@ class Counts:
     dropped: dict[str, int]
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
         """Nothing is needed."""
         return ()
 
     @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:
         """The counts of one aligned cell."""
         shape = (reference.n_queries, reference.n_groups)
         every, mapped = np.zeros((2, *shape, 3), np.int64)

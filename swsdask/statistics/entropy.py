@@ -5,9 +5,8 @@ Sums of floating-point numbers are kept without rounding, as wide integers, one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from swsdask.kernels.softplus import softplus
 from swsdask.kernels.sums import DIGIT, rounded_integers
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
 from swsdask.statistics.counts import groups, stretches
-from swsdask.statistics.statistic import Statistic
+from swsdask.statistics.statistic import Found, Statistic
 
 _LOWEST = 1074
 """The lowest bit of a float is worth 2^-1074."""
@@ -117,7 +116,7 @@ class Entropy:
     nontarget: ExactSums
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
         """Nothing is needed."""
         return ()
 

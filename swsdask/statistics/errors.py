@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from swsdask.model.trials import F64, I8, I16, I32, I64, Reference, Trials
 from swsdask.statistics.counts import NO, groups
-from swsdask.statistics.statistic import OfDetections, Statistic
+from swsdask.statistics.statistic import Found, OfDetections, Statistic
 
 KEPT = 100
 """How many false alarms of a query are kept."""
@@ -37,7 +36,7 @@ class HighestFalseAlarms(OfDetections):
     end: I64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
         """Nothing is needed."""
         return ()
 
@@ -83,7 +82,7 @@ class FoundTargets:
     target: I64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
         """Nothing is needed."""
         return ()
 

@@ -7,7 +7,6 @@ and made only where `Reference.file_order`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdask.model.trials import F64, I8, I32, I64, Reference, Trials
-from swsdask.statistics.statistic import OfDetections, Statistic
+from swsdask.statistics.statistic import Found, OfDetections, Statistic
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class FileTrials(OfDetections):
     decision: I8
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()] | None:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
         """Nothing is needed."""
         return () if reference.file_order else None
 
@@ -63,7 +62,7 @@ class FileTrials(OfDetections):
         order = slice(None) if apart else np.argsort(np.concatenate([first, second]), kind="stable")
 
         def both(name: str) -> NDArray[Any]:
-            column: NDArray[Any] = np.concatenate([getattr(part, name) for part in parts])[order]
+            column: NDArray[np.generic] = np.concatenate([getattr(part, name) for part in parts])[order]
             return column
 
         return type(self)(**{field.name: both(field.name) for field in fields(self)})

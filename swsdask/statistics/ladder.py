@@ -8,16 +8,16 @@ query need the ladder of each query.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from swsdask.kernels.ladder import count_own_slots, count_slots, merge_order
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.counts import Counts, class_layers, groups, members, stretches
-from swsdask.statistics.statistic import Statistic
+from swsdask.statistics.statistic import Found, Statistic
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,12 @@ class Hits:
     group: I16
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()] | None:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
         """Nothing is needed."""
         return ()
 
     @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:
         """The hits of one aligned cell."""
         if trials.hit is None:
             raise ValueError("hits need aligned trials")
@@ -80,12 +80,12 @@ class AllScores(Hits):
     follows: ClassVar[tuple[str, ...]] = ("every_score",)
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()] | None:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
         """None where the scores between those of hits need not be known."""
         return () if reference.every_score else None
 
     @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:
         """The trials of one cell."""
         return cls._of(trials, np.arange(len(trials)))
 
@@ -120,7 +120,7 @@ class Ladder:
     n_trials: int
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> LadderPlan:
+    def prepare(cls, found: Found, reference: Reference) -> LadderPlan:
         """The rungs of a system."""
         hits: Hits = found[Hits]
         counted = reference.class_of[hits.query, hits.group] >= 0
@@ -181,7 +181,7 @@ class AtBayes:
     counts: I64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
         """Nothing is needed."""
         return ()
 
@@ -231,7 +231,7 @@ class QueryLadder:
     counts: I64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> OwnRungs:
+    def prepare(cls, found: Found, reference: Reference) -> OwnRungs:
         """The rungs of every query of a system."""
         hits: Hits = found[Hits]
         highest: F64 = found[Counts].highest

@@ -18,10 +18,9 @@ bin's width. Where hits and other trials overlap in bins that are too coarse, a 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.model.units import INFINITE
 from swsdask.statistics.counts import Counts, class_layers, class_targets, groups, members, stretches
 from swsdask.statistics.ladder import Hits
-from swsdask.statistics.statistic import Statistic
+from swsdask.statistics.statistic import Found, Statistic
 
 _SPAN = 1 << 22
 """Keys of a layer: more than twice 1024 for each of the binades from 1 to `kernels.moments.FARTHEST`."""
@@ -277,7 +276,7 @@ class Moments:
     bins: Bins
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> Zoom:
+    def prepare(cls, found: Found, reference: Reference) -> Zoom:
         """What scores are binned about."""
         return Zoom(0.0, 1.0)
 
@@ -321,7 +320,7 @@ class ZoomedMoments:
     bins: Bins
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> Zoom | None:
+    def prepare(cls, found: Found, reference: Reference) -> Zoom | None:
         """What scores are binned about; None where bins about 0 are fine enough, or nothing was hit."""
         hits: Hits = found[Hits]
         score = hits.score[(_layer_of(hits.query, hits.group, reference) >= 0) & (np.abs(hits.score) < INFINITE)]
@@ -347,7 +346,7 @@ class ZoomedMoments:
 _NOTHING = Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
 
 
-def nontarget_points(found: Mapping[type[Statistic], Any], reference: Reference, number: int) -> Points:
+def nontarget_points(found: Found, reference: Reference, number: int) -> Points:
     """The given non-target trials of condition `number` as weighted points, from the finest moments that were found.
 
     `found` has `Moments`, or `Hits` and `ZoomedMoments`.
@@ -416,7 +415,7 @@ class Overlap:
     counts: I64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> F64 | None:
+    def prepare(cls, found: Found, reference: Reference) -> F64 | None:
         """The rungs; None where hits and others clearly overlap."""
         hits: Hits = found[Hits]
         marked = [*reference.thresholds, float(found[Counts].lowest.min(initial=np.inf))]

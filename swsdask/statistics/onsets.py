@@ -11,17 +11,16 @@ onsets. All other points only matter in so far as they rank before these, and ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from swsdask.kernels.onsets import count_before, in_rank_order, near_onsets, use_onsets
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
 from swsdask.statistics.counts import groups
-from swsdask.statistics.statistic import OfDetections, Statistic
+from swsdask.statistics.statistic import Found, OfDetections, Statistic
 
 _COLUMNS = ("document", "start")
 
@@ -46,7 +45,7 @@ class Onsets(OfDetections):
     earned: F64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
         """Nothing is needed."""
         return ()
 
@@ -132,7 +131,7 @@ class PointsBefore(OfDetections):
     counts: I64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> Onsets | None:
+    def prepare(cls, found: Found, reference: Reference) -> Onsets | None:
         """The points that use an onset; None where there are none."""
         onsets: Onsets = found[Onsets]
         return onsets if len(onsets) else None

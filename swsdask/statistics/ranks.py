@@ -18,7 +18,6 @@ In the ranking of all queries equal places are ordered by query.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -33,7 +32,7 @@ from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.alignment import judged_events, ranked_events
 from swsdask.statistics.counts import class_layers, groups, stretches
 from swsdask.statistics.ladder import Hits
-from swsdask.statistics.statistic import OfDetections, Statistic
+from swsdask.statistics.statistic import Found, OfDetections, Statistic
 
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
@@ -105,7 +104,7 @@ class QueryRanks(_Ranked):
     """The ranking of every query on its own; a line for every group of documents."""
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs | None:
+    def prepare(cls, found: Found, reference: Reference) -> RankRungs | None:
         """The rungs of every query of a system; None where rankings have events of their own."""
         return query_rungs(found[Hits], reference) if reference.ranking.duplicates is None else None
 
@@ -127,7 +126,7 @@ class PooledRanks(_Ranked):
     """One ranking of the trials of all queries; a line for every layer of classes (`strata.class_layers`)."""
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs | None:
+    def prepare(cls, found: Found, reference: Reference) -> RankRungs | None:
         """The rungs of a system; None where rankings have events of their own."""
         return pooled_rungs(found[Hits], reference) if reference.ranking.duplicates is None else None
 
@@ -175,7 +174,7 @@ class EventHits(OfEvents):
     further: int
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()] | None:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
         """None where events are the evaluation's own trials."""
         return None if reference.ranking.duplicates is None else ()
 
@@ -200,7 +199,7 @@ class EventQueryRanks(OfEvents, QueryRanks):
     after: ClassVar[tuple[type[Statistic], ...]] = (EventHits,)
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs | None:
+    def prepare(cls, found: Found, reference: Reference) -> RankRungs | None:
         """The rungs of every query of a system; None where events are the evaluation's own trials."""
         return query_rungs(found[EventHits].hits, reference) if EventHits in found else None
 
@@ -216,7 +215,7 @@ class EventPooledRanks(OfEvents, PooledRanks):
     after: ClassVar[tuple[type[Statistic], ...]] = (EventHits,)
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs | None:
+    def prepare(cls, found: Found, reference: Reference) -> RankRungs | None:
         """The rungs of a system; None where events are the evaluation's own trials."""
         return pooled_rungs(found[EventHits].hits, reference) if EventHits in found else None
 
@@ -250,7 +249,7 @@ class HitPlaces(OfPlaces):
     group: I16
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()] | None:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
         """None where no rule orders equal scores."""
         return None if reference.ranking.order is None else ()
 
@@ -263,7 +262,7 @@ class HitPlaces(OfPlaces):
         return events, events.hit, ()
 
     @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:
         """The hits of one aligned cell."""
         events, rows, further = cls.chosen(trials, reference)
         score = ranked(events.score[rows], reference.ranking)
@@ -395,7 +394,7 @@ class TiedRanks(OfPlaces):
     pooled: I64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> TieKeys | None:
+    def prepare(cls, found: Found, reference: Reference) -> TieKeys | None:
         """The keys of a system's hits; None where no rule orders equal scores."""
         if reference.ranking.order is None or cls.placed not in found:
             return None
@@ -438,7 +437,7 @@ class JudgedTrials(HitPlaces):
     grade: I64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()] | None:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
         """None where no documents were judged."""
         return None if reference.judgments is None else ()
 
@@ -455,7 +454,7 @@ class JudgedRanks(EventQueryRanks):
     after: ClassVar[tuple[type[Statistic], ...]] = (JudgedTrials,)
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> RankRungs | None:
+    def prepare(cls, found: Found, reference: Reference) -> RankRungs | None:
         """The rungs of every query; None where no documents were judged."""
         return query_rungs(found[JudgedTrials], reference) if JudgedTrials in found else None
 

@@ -6,9 +6,8 @@ a slot or bin that holds trials of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from swsdask.statistics.counts import Counts, groups, stretches
 from swsdask.statistics.ladder import Hits, Ladder
 from swsdask.statistics.moments import Bins, Moments, Scores, Zoom, ZoomedMoments
 from swsdask.statistics.ranks import EventHits, HitPlaces, OfEvents, OfPlaces, TieKeys, pooled_rungs, ranked
-from swsdask.statistics.statistic import Statistic
+from swsdask.statistics.statistic import Found, Statistic
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class StratumLadder:
     counts: I64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> F64 | None:
+    def prepare(cls, found: Found, reference: Reference) -> F64 | None:
         """The rungs of a system."""
         highest: F64 = found[Counts].highest
         return np.union1d(Ladder.prepare(found, reference).rungs, highest[np.isfinite(highest)])
@@ -78,7 +77,7 @@ class StratumRanks(StratumLadder):
     follows: ClassVar[tuple[str, ...]] = ("ranking",)
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> F64 | None:
+    def prepare(cls, found: Found, reference: Reference) -> F64 | None:
         """The rungs of a system; None where rankings have events of their own."""
         return cls._between(found[Hits], reference) if reference.ranking.duplicates is None else None
 
@@ -100,7 +99,7 @@ class EventStratumRanks(OfEvents, StratumRanks):
     after: ClassVar[tuple[type[Statistic], ...]] = (EventHits,)
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> F64 | None:
+    def prepare(cls, found: Found, reference: Reference) -> F64 | None:
         """The rungs of a system; None where events are the evaluation's own trials."""
         return cls._between(found[EventHits].hits, reference) if EventHits in found else None
 
@@ -125,7 +124,7 @@ class StratumTies(OfPlaces):
     counts: I64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> TieKeys | None:
+    def prepare(cls, found: Found, reference: Reference) -> TieKeys | None:
         """The keys of a system's hits; None where no rule orders equal scores."""
         return TieKeys.of(found[HitPlaces], reference.n_queries) if HitPlaces in found else None
 
@@ -187,7 +186,7 @@ class StratumMoments:
     bins: Bins
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> Zoom:
+    def prepare(cls, found: Found, reference: Reference) -> Zoom:
         """What scores are binned about."""
         return ZoomedMoments.prepare(found, reference) or Moments.prepare(found, reference)
 
@@ -235,7 +234,7 @@ class NontargetEnds:
     n_highest: I64
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> tuple[()]:
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
         """Nothing is needed."""
         return ()
 

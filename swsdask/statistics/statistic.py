@@ -10,7 +10,7 @@ metadata where it has not one axis; counts by name are a map.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from math import prod
@@ -20,6 +20,28 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.model.trials import I64, Reference, Trials
+
+Kind = TypeVar("Kind", bound="Statistic")
+
+
+class Found(Protocol):
+    """The merged statistics of a system by their types: ``found[Counts]`` is a `Counts`."""
+
+    def __getitem__(self, kind: type[Kind], /) -> Kind:
+        """The statistic of a type."""
+        ...
+
+    def __contains__(self, kind: object, /) -> bool:
+        """Whether the system has it."""
+        ...
+
+    def get(self, kind: type[Kind], /) -> Kind | None:
+        """The statistic of a type, or None."""
+        ...
+
+    def items(self) -> Iterable[tuple[type[Statistic], Statistic]]:
+        """All of them."""
+        ...
 
 
 class Statistic(Protocol):
@@ -35,7 +57,7 @@ class Statistic(Protocol):
     aligned: ClassVar[bool]
 
     @classmethod
-    def prepare(cls, found: Mapping[type[Statistic], Any], reference: Reference) -> Any:
+    def prepare(cls, found: Found, reference: Reference) -> Any:
         """Once per system, before its round: what `from_trials` needs of earlier rounds, picklable and small.
 
         None says that what was found makes this statistic needless for the system: it is not computed.
@@ -74,8 +96,6 @@ class OfDetections:
         """The columns that are read for an evaluation."""
         return cls.columns
 
-
-Kind = TypeVar("Kind", bound=Statistic)
 
 _SHAPE = b"shape"
 

@@ -62,7 +62,7 @@ def _read(url: str) -> str:
     return text.decode()
 
 
-def _parsed(url: str, text: str) -> dict[str, Any]:
+def _parsed(url: str, text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:

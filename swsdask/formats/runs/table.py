@@ -56,7 +56,7 @@ OTHER_NAMES = {
 }
 """Other names of columns, those of the attributes in NIST's XML; they count where no column has the proper name."""
 
-_JSON_WORDS: Mapping[Any, Any] = {None: "", True: "YES", False: "NO"}
+_JSON_WORDS: Mapping[object, Any] = {None: "", True: "YES", False: "NO"}
 
 
 def read_text_table(
@@ -160,7 +160,7 @@ def _check_others(others: Sequence[str]) -> None:
         raise FormatError("the keys of the first line", f"{shown(known[0])} too", remedy)
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object in JSON. Raises `FormatError` for a key that it has twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -405,7 +405,7 @@ def parquet_table(file: str) -> pa.Table:
 
 
 def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
-    source: Any = file
+    source: object = file
     try:
         if not is_local(file) or isinstance(file, Pipe):
             source = stack.enter_context(open_plain(file))

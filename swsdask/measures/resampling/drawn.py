@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from swsdask.model.retrieval import RELEVANT
 from swsdask.model.samples import AVERAGED, Averages, Sample
 from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.statistics.counts import Counts
-from swsdask.statistics.statistic import Drawable
+from swsdask.statistics.statistic import Drawable, Statistic
 
 if TYPE_CHECKING:
     from swsdask.measures.resampling import Resampled
@@ -163,9 +163,11 @@ class DrawnSystem:
         occurrences = np.repeat(
             np.arange(len(reference.document)), times[reference.group_of_document[reference.document]]
         )
-        drawn = {kind: each.drawn(times) for kind, each in statistics if isinstance(each, Drawable)}
+        drawn: dict[type[Statistic], Any] = {
+            kind: each.drawn(times) for kind, each in statistics if isinstance(each, Drawable)
+        }
         found = Scored(
-            {**drawn, Counts: counts},
+            drawn | {Counts: counts},
             replace(
                 reference,
                 query=reference.query[occurrences],
