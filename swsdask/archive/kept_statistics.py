@@ -66,16 +66,46 @@ class Tally:
 
 
 @dataclass(eq=False)
+class _List:
+    """The files in a folder, as they were when they were needed first, and those that were added since."""
+
+    storage: Storage
+    folder: str
+
+    @cached_property
+    def times(self) -> dict[str, float]:
+        """When each was changed last."""
+        return self.storage.modified(self.folder)
+
+    @cached_property
+    def _by_run(self) -> dict[str, dict[str, str]]:
+        """The files of each run by their names without the hash."""
+        found: dict[str, dict[str, str]] = {}
+        for name in self.times:
+            found.setdefault(_folder(name), {})[name.rpartition("-")[0]] = name
+        return found
+
+    def beside(self, place: str) -> dict[str, str]:
+        """The files of the run of one, by their names without the hash."""
+        return self._by_run.setdefault(_folder(place), {})
+
+
+@dataclass(eq=False)
 class KeptFiles:
     """The kept files of one version.
 
-    `most` of one name are kept of a run, None for any number: the oldest are removed.
+    `most` of one name are kept of a run, None for any number: the oldest are removed. They are listed once, for all
+    copies in a process: a task has a copy.
     """
 
     storage: Storage
     version: str
     most: int | None = None
     tally: Tally = field(default_factory=Tally)
+    _list: _List = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._list = _List(self.storage, f"{KEPT}/{self.version}")
 
     def anew(self) -> Self:
         """The same files with a tally of their own."""
@@ -90,7 +120,7 @@ class KeptFiles:
 
     def read(self, places: Iterable[str]) -> dict[str, pa.RecordBatch]:
         """The rows at those of some places that have one."""
-        wanted = {self._there[place]: place for place in places if place in self._there}
+        wanted = {name: place for place in places if (name := self._list.beside(place).get(place)) is not None}
         found = {}
         for name, content in self.storage.read_all(wanted).items():
             if name.endswith(f"-{digest(content).hex()}.arrow"):
@@ -105,30 +135,24 @@ class KeptFiles:
         if self.tally.fault is None:
             try:
                 self.storage.write_all({names[place]: content for place, content in contents.items()})
-                self._there.update(names)
-                for name in [] if self.most is None else self._too_many(names, self.most):
-                    self.storage.remove(name)
+                for place, name in names.items():
+                    there = self._list.beside(place)
+                    there[place] = name
+                    for other in [] if self.most is None else self._too_many(place, dict(there), self.most):
+                        self.storage.remove(there.pop(other, other))
             except ArchiveError as error:
                 self.tally.fault = str(error)
 
-    def _too_many(self, places: Iterable[str], most: int) -> list[str]:
-        """The oldest files beside those at some places, as many as are more than `most`."""
-        found = []
-        for place in places:
-            series = place.rpartition("-")[0]
-            others = [name for other, name in self._there.items() if other != place and other.startswith(f"{series}-")]
-            surplus = max(len(others) + 1 - most, 0)
-            found += sorted(others, key=lambda name: (self._times.get(name, 0.0), name))[:surplus]
-        return found
+    def _too_many(self, place: str, there: Mapping[str, str], most: int) -> list[str]:
+        """The places of the oldest files there of the name of one, as many as are more than `most`; never this one."""
+        series = f"{place.rpartition('-')[0]}-"
+        others = [other for other in there if other != place and other.startswith(series)]
+        surplus = max(len(others) + 1 - most, 0)
+        return sorted(others, key=lambda other: (self._list.times.get(there[other], 0.0), there[other]))[:surplus]
 
-    @cached_property
-    def _times(self) -> dict[str, float]:
-        return self.storage.modified(f"{KEPT}/{self.version}")
 
-    @cached_property
-    def _there(self) -> dict[str, str]:
-        """The files by their names without the hash."""
-        return {name.rpartition("-")[0]: name for name in self._times}
+def _folder(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 def can_keep(archive: object) -> bool:
@@ -140,7 +164,7 @@ def kept_for(contents: Iterable[str]) -> Callable[[str], bool]:
     """Whether a file is one that this release keeps, of a run with one of these content hashes or of all."""
     runs = list(contents)
     folders = {f"{KEPT}/{version(of)}/{content}" for of in (OF_STATISTICS, OF_RESULTS) for content in runs}
-    return lambda name: name == SOURCES or name.rpartition("/")[0] in folders
+    return lambda name: name == SOURCES or _folder(name) in folders
 
 
 @cache

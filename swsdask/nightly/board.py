@@ -52,7 +52,7 @@ def publish(asked: NightlyEvaluation, past: History, result: Result | None, bega
             path = folder / "report.html"
             report(result, path)
             out.replace(place, path.read_bytes())
-    latest = (json.dumps(_latest(asked, past), sort_keys=True) + "\n").encode()
+    latest = (json.dumps(_latest(page, past), sort_keys=True) + "\n").encode()
     out.replace("index.html", index(page).encode())
     out.replace("feed.xml", feed(page).encode())
     out.replace("metrics.prom", metrics(page, time.monotonic() - began).encode())
@@ -83,10 +83,10 @@ def board_page(asked: NightlyEvaluation, past: History) -> BoardPage:
     )
 
 
-def _latest(asked: NightlyEvaluation, past: History) -> dict[str, Any]:
-    last, found = past.nights[-1].record, past.board(asked.scored)
+def _latest(page: BoardPage, past: History) -> dict[str, Any]:
+    last, found = page.nights[-1], page.board
     return {
-        "evaluation": asked.name,
+        "evaluation": page.name,
         "night": last.number,
         "date": last.date,
         "swsdask": __version__,
@@ -103,7 +103,7 @@ def _latest(asked: NightlyEvaluation, past: History) -> dict[str, Any]:
             for system in found.systems
         },
         "new": [move.system for move in last.moves],
-        "refused": [each.url for each in past.refused.values()],
+        "refused": [each.url for each in page.refused],
         "gates": list(last.gates),
         "order": {measure: better(measure) for measure in found.measures},
     }

@@ -1,5 +1,6 @@
 """Nights of hundreds of systems: one that finds one run, over scoring that run alone, and over scoring all.
 
+All from the files are the new runs, under many names.
 Every side is a whole process, imports included. The archive and its history hold `SYSTEMS` systems; in each turn one
 more arrives, which is scored alone from its file first, then by a night.
 """
@@ -52,17 +53,29 @@ def rows(data: Data) -> Iterator[Row]:
     n = data.rows(SYSTEMS)
     prepare(folder, n, ROWS)
     _seconds(folder, "nightly", "nightly.toml")
-    alone, night = [], []
-    for number in range(TURNS):
-        arrived = f"files/runs/new{number}.kwslist.xml"
-        alone.append(_seconds(folder, "score", "files", arrived, "--preset", "sws2013", "--out", "alone"))
-        copyfile(folder / arrived, folder / "inbox" / f"new{number}.kwslist.xml")
+    alone, printed, night, quiet = [], [], [], []
+    arrived = [f"files/runs/new{number}.kwslist.xml" for number in range(TURNS)]
+    for number, file in enumerate(arrived):
+        alone.append(_seconds(folder, "score", "files", file, "--preset", "sws2013", "--out", "alone"))
+        printed.append(_seconds(folder, "score", "files", file, "--preset", "sws2013"))
+        copyfile(folder / file, folder / "inbox" / f"new{number}.kwslist.xml")
         night.append(_seconds(folder, "nightly", "nightly.toml"))
+        quiet.append(_seconds(folder, "nightly", "nightly.toml"))
     ours, theirs = statistics.median(night), statistics.median(alone)
     what = f"a night with one new run beside {n} of {ROWS:,} detections, all measures"
-    yield Row(what, ours, "scoring it alone, from its file", theirs, ours / theirs, most=1.5)
-    every = _seconds(folder, "score", "archive", "--no-cache")
-    yield Row(what, ours, "scoring all", every, every / ours, least=30.0)
+    yield Row(what, ours, "scoring it alone, from its file, with a report", theirs, ours / theirs, most=1.5)
+    theirs = statistics.median(printed)
+    yield Row(what, ours, "scoring it alone, numbers printed only", theirs, ours / theirs)
+    theirs = statistics.median(quiet)
+    yield Row(what, ours, "a night without news", theirs, ours / theirs)
+    runs = [f"s{number}={arrived[number % TURNS]}" for number in range(n)]
+    for how, command in (
+        ("all, from the archive", ("archive", "--no-cache")),
+        ("all, from the archive, with a report", ("archive", "--no-cache", "--out", "all")),
+        ("all, from the files, with a report", ("files", *runs, "--preset", "sws2013", "--out", "all")),
+    ):
+        every = _seconds(folder, "score", *command)
+        yield Row(what, ours, f"scoring {how}", every, every / ours, least=30.0)
     what = f"all measures of {n} systems of {ROWS:,} detections again"
     same = _seconds(folder, "score", "archive")
     yield Row(f"{what}, from kept results", same, "10 s", 10.0, same / 10, most=1.0)

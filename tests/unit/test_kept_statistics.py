@@ -25,6 +25,8 @@ from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import RULES, Reference, Trials
+from swsdask.scoring import detections
+from swsdask.scoring import score as scoring
 from swsdask.scoring.detections import rounds
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import from_arrow, to_arrow
@@ -157,6 +159,33 @@ def test_only_what_is_new_is_counted(tmp_path: Path, unread: Callable[[], int]) 
     assert results(sws.score(archive)) == results(whole)
     by = sws.score(archive, by="document_pattern:1")
     assert results(by) == results(sws.score(archive, by="document_pattern:1", cache=False))
+
+
+def test_what_is_kept_is_listed_once_however_many_tasks_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = sample(tmp_path, *((name, number) for number, name in enumerate("abcdef")))
+    monkeypatch.setattr(detections, "FEW_ROWS", 250)
+    tasks: list[str] = []
+    inner_tables, inner = scoring._tables_of, Storage.modified
+
+    def tables(task: scoring.WholeRuns, *more: Any) -> Any:
+        tasks.append(str(task))
+        return inner_tables(task, *more)
+
+    listed: list[str] = []
+
+    def modified(self: Storage, folder: str = "") -> dict[str, float]:
+        listed.append(folder)
+        return inner(self, folder)
+
+    monkeypatch.setattr(scoring, "_tables_of", tables)
+    monkeypatch.setattr(Storage, "modified", modified)
+    first = sws.score(archive, executor="serial")
+    assert len(tasks) == 6
+    assert sum(folder.startswith(KEPT) for folder in listed) == 1
+    assert results(sws.score(archive, cache=False)) == results(first)
+    assert taken(sws.score(archive)) == {"kept": taken(first)["counted"], "counted": 0}
 
 
 OF_EVERY_SCORE = {name for family in (CrossEntropy, AffineCalibration, PavCalibration) for name in family.names}
