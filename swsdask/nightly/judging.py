@@ -2,12 +2,14 @@
 
 A run that has arrived is compared with its baseline, scored now with the same settings: both numbers mean the same,
 and their difference is tested by resampling the queries. The p values of all pairs of a night are adjusted together. A
-baseline of an earlier night is taken from the version of the archive that held it. Where a system is scored again
+baseline of an earlier night is taken from a version of the archive that holds it; where all have expired, a note says
+that nothing was compared. Where a system is scored again
 because settings or the release changed, its number of before is shown, and no gate applies.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +19,9 @@ from swsdask.api.opening import Evaluation
 from swsdask.api.runs import given_runs
 from swsdask.api.scoring import score
 from swsdask.archive.run_table import StoredRun
+from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
+from swsdask.archive.versions import versions
 from swsdask.comparison.compare import compare
 from swsdask.comparison.gates import failures
 from swsdask.execution.executor import Executor, Progress
@@ -29,8 +33,10 @@ from swsdask.model.leaderboard import board
 from swsdask.model.nights import NEW, REPLACED, Move
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
-from swsdask.nightly.history import History, values_of
+from swsdask.nightly.history import History, Standing, values_of
 from swsdask.nightly.settings import NightlyEvaluation
+
+LOG = logging.getLogger("swsdask.nightly")
 
 Workers = Callable[[], Executor | None]
 """What gives the executor of a night, None where each step chooses its own."""
@@ -62,7 +68,15 @@ def judged(
     """
     earlier = tuple(_earlier(asked, past, due))
     both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
-    baselines = {system: _baseline(asked, both, past, system, why) for system, why in due.items()}
+    wished = {system: _baseline(asked, past, system, why) for system, why in due.items()}
+    baselines = {system: name if name in both.systems else None for system, name in wished.items()}
+    notes = [
+        f"{name!r} is in no version of the archive: nothing was compared with it."
+        for name in dict.fromkeys(wished.values())
+        if name not in (None, *both.systems)
+    ]
+    for note in notes:
+        LOG.warning(note, extra={"evaluation": asked.name})
     wanted = [*due, *(name for name in baselines.values() if name is not None)]
     result = score(
         both, asked.scored, runs=list(dict.fromkeys(wanted)), by=asked.by, executor=workers(), progress=progress
@@ -93,7 +107,7 @@ def judged(
         )
         for system, why in due.items()
     ]
-    return Verdict(tuple(moves), tuple(map(str, failed)), result.notes), result
+    return Verdict(tuple(moves), tuple(map(str, failed)), (*notes, *result.notes)), result
 
 
 def _tested(
@@ -152,13 +166,25 @@ def _earlier(asked: NightlyEvaluation, past: History, due: Mapping[str, str]) ->
         wanted |= {*_leader(asked, past)}
     for system in sorted(wanted):
         standing = past.standings[system]
-        archive = open_archive(asked.archive, standing.version)
-        held = next(each for each in archive.stored_runs if each.run.system == system)
-        yield replace(held, run=replace(held.run, system=_name_of(system, standing.night)))
+        if (held := _held(asked, system, standing)) is not None:
+            yield replace(held, run=replace(held.run, system=_name_of(system, standing.night)))
 
 
-def _baseline(asked: NightlyEvaluation, both: Evaluation, past: History, system: str, why: str) -> str | None:
-    """Return the system or run that a system is compared with; None for none."""
+def _held(asked: NightlyEvaluation, system: str, standing: Standing) -> StoredRun | None:
+    """The run of a system that a night scored: in the version of that night, or, if it has expired, in the last one.
+
+    None if no version has it.
+    """
+    there = versions(Storage(asked.archive))
+    for version in [standing.version] if standing.version in there else reversed(there):
+        for each in open_archive(asked.archive, version).stored_runs:
+            if (each.run.system, each.run.content) == (system, standing.content):
+                return each
+    return None
+
+
+def _baseline(asked: NightlyEvaluation, past: History, system: str, why: str) -> str | None:
+    """Return the system or run that a system is to be compared with; None for none."""
     if why not in (NEW, REPLACED):
         return None
     match asked.baseline:
@@ -167,7 +193,7 @@ def _baseline(asked: NightlyEvaluation, both: Evaluation, past: History, system:
         case "best":
             own = _leader(asked, past)
         case name if name != system:
-            return name if name in both.systems else None
+            return name
         case _:
             own = [system] if system in past.standings else []
     return next((_name_of(each, past.standings[each].night) for each in own), None)

@@ -343,8 +343,6 @@ def _new_record(
         notes.append(f"The clock says {day}, but night {past.last.number} was {past.last.date}, which counts on.")
         day = past.last.date
     runs = {run.system: run for run in evaluation.archive.runs}
-    if {NEW, REPLACED} & {*due.values()} and asked.baseline not in ("previous", "best", *runs):
-        notes.append(f"The baseline {asked.baseline!r} is no system of the archive: nothing was compared with it.")
     rows: list[dict[str, Any]] = []
     verdict = Verdict((), (), ())
     if due:

@@ -395,7 +395,31 @@ def test_a_baseline_that_is_no_system_is_noted(three_nights: Path) -> None:
     shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
     record = run_night(asked, DAY).record
     assert record is not None
-    assert "The baseline 'weka' is no system of the archive" in record.notes[1]
+    assert "'weka' is in no version of the archive: nothing was compared with it." in record.notes
+
+
+@pytest.mark.parametrize("keep", [3, 1])
+def test_runs_are_compared_though_the_version_of_their_baseline_has_expired(three_nights: Path, keep: int) -> None:
+    """Three versions hold the run of the first night, of which the first has expired; or none does."""
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    for system in ("a", "b"):
+        shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox" / system)
+        run_night(asked, DAY)
+    broken = three_nights / "inbox/overconfident/run.kwslist.xml"
+    shutil.copyfile(three_nights / "files/runs/weak.kwslist.xml", broken)
+    if keep == 1:
+        sws.ingest(asked.archive, runs={"overconfident": str(broken)}, preset="sws2013", replace_runs=True)
+    sws.expire(asked.archive, keep=keep)
+    record = run_night(asked, DAY).record
+    assert record is not None
+    (move,) = record.moves
+    assert move.was > move.value
+    assert move.baseline == ("overconfident (night 1)" if keep == 3 else None)
+    told = "'overconfident (night 1)' is in no version of the archive: nothing was compared with it."
+    assert (told in record.notes) == (keep == 1)
+    shutil.rmtree(three_nights / "board")
+    assert (again := run_night(asked, DAY).record) is not None
+    assert again.number == record.number
 
 
 def test_another_reference_stops_the_night_and_loses_nothing(three_nights: Path) -> None:
