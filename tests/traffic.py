@@ -28,7 +28,9 @@ class Request:
 class Traffic:
     """The address that counts, and what was requested there; every answer begins `delay_s` late.
 
-    `most_at_once` is the largest number of requests that waited for their answers at one moment.
+    `most_at_once` is the largest number of requests that waited for their answers at one moment, `in_sequence` the
+    length of the longest chain of requests of which each was made after the one before had been answered, whether it
+    had to wait for that or not.
     """
 
     target: str
@@ -36,6 +38,7 @@ class Traffic:
     address: str = ""
     requests: list[Request] = field(default_factory=list)
     most_at_once: int = 0
+    in_sequence: int = 0
     waiting: int = 0
 
     def of(self, part: str) -> list[Request]:
@@ -54,10 +57,12 @@ class Traffic:
                     to_client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 await _body(from_client, to_store, _fields(head))
                 self.waiting += 1
+                place = self.in_sequence + 1
                 self.most_at_once = max(self.most_at_once, self.waiting)
                 answer = await from_store.readuntil(b"\r\n\r\n")
                 await asyncio.sleep(self.delay_s)
                 self.waiting -= 1
+                self.in_sequence = max(self.in_sequence, place)
                 method, path, _ = head.decode("latin1").split(" ", 2)
                 fields = _fields(answer)
                 if method == "HEAD" or answer.split(b" ", 2)[1] in (b"204", b"304"):

@@ -21,7 +21,7 @@ from swsdask.archive.memory import (
 )
 from swsdask.archive.protocols import Archive, FindRule
 from swsdask.archive.reference_tables import ReferenceTables
-from swsdask.archive.store import is_archive, open_archive
+from swsdask.archive.store import find_archive
 from swsdask.archive.tables import NO_HASHES
 from swsdask.formats.in_memory import Judged, Table, by_pair
 from swsdask.formats.reference.files import ReferenceFiles, find_reference
@@ -302,12 +302,14 @@ def open(  # noqa: A001
     """
     check_place(source)
     layers = layers_of(preset, compat, settings, judged=qrels is not None)
-    if source is not None and qrels is None and is_archive(os.fspath(source)):
+    place = None if source is None or qrels is not None else os.fspath(source)
+    archive = None if place is None else find_archive(place, version, verify=verify)
+    if archive is not None:
         if lexicon is not None or vocabulary is not None:
             raise SettingsError("An archive keeps what a lexicon says: give lexicon and vocabulary when it is made.")
         if any(each is not None for each in (ecf, rttm, queries, documents, occurrences)):
-            raise SettingsError(f"{os.fspath(source)} is an archive and has a reference: give no other one.")
-        archive = open_archive(os.fspath(source), version, verify=verify)
+            raise SettingsError(f"{place} is an archive and has a reference: give no other one.")
+        archive.fetch()
         evaluation = Evaluation.of(archive, Settled.of_archive(layers, archive.kept))
         untold = (NO_HASHES,) if archive.verification == "no hashes" else ()
         return replace(evaluation, notes=(*evaluation.notes, *untold))

@@ -68,6 +68,11 @@ class Storage:
         return self._opened[0]
 
     @cached_property
+    def _fetched(self) -> dict[str, bytes]:
+        """What was fetched and not yet read, by name."""
+        return {}
+
+    @cached_property
     def _protocols(self) -> tuple[str, ...]:
         protocol = self._filesystem.protocol
         return (protocol,) if isinstance(protocol, str) else tuple(protocol)
@@ -101,6 +106,8 @@ class Storage:
         In a store a known `size` saves the request for it.
         """
         path = self.path(name)
+        if name in self._fetched:
+            return self._fetched.pop(name)
         if self.is_local:
             with local.open_regular(self._opened[1], name) as file:
                 return bytes(file.read(0, file.size))
@@ -108,18 +115,28 @@ class Storage:
         content: bytes = self._filesystem.cat_file(path, **known)
         return content
 
-    def read_all(self, names: Iterable[str]) -> dict[str, bytes]:
-        """The bytes of small files by name, in a store by requests at the same time; what cannot be read is missing."""
+    def read_all(self, names: Iterable[str], sizes: Mapping[str, int | None] | None = None) -> dict[str, bytes]:
+        """The bytes of small files by name, in a store by requests at the same time; what cannot be read is missing.
+
+        Known `sizes` save the requests for these.
+        """
         wanted = list(names)
         if not self.is_local:
             paths = [self.path(name) for name in wanted]
-            found = self._filesystem.cat_ranges(paths, None, None, on_error="return") if paths else []
+            ends = [(sizes or {}).get(name) for name in wanted]
+            begins = [None if end is None else 0 for end in ends]
+            found = self._filesystem.cat_ranges(paths, begins, ends, on_error="return") if paths else []
             return {name: each for name, each in zip(wanted, found, strict=True) if isinstance(each, bytes)}
         contents = {}
         for name in wanted:
             with suppress(OSError, ArchiveError):
                 contents[name] = self.read(name)
         return contents
+
+    def fetch(self, sizes: Mapping[str, int | None]) -> None:
+        """Get whole files that will be read, by name with their sizes, where every read is a request: all at once."""
+        if self.is_distant:
+            self._fetched.update(self.read_all(sizes, sizes))
 
     @contextmanager
     def open_parts(self, name: str, size: int | None = None) -> Iterator[Parts]:

@@ -166,6 +166,10 @@ class StoredArchive:
         if gathered:
             yield cell()
 
+    def fetch(self) -> None:
+        """Get all tables, which are to be read, where every read is a request: all at the same time."""
+        self.storage.fetch({each.file: each.size for each in self.manifest.files})
+
     def _file(self, name: str) -> StoredFile:
         file = self.manifest.tables[name]
         return file if self.verify else file.unverified
@@ -191,6 +195,16 @@ def open_archive(
     """
     storage = Storage(url, storage_options or {})
     return StoredArchive(storage, opened(storage, version, EvaluationManifest), verify)
+
+
+def find_archive(url: str, version: int | None = None, *, verify: bool = True) -> StoredArchive | None:
+    """Open the archive at a URL, as `open_archive`; None if no archive can be seen there."""
+    storage = Storage(url)
+    try:
+        there = versions(storage)
+    except ArchiveError:
+        return None
+    return StoredArchive(storage, opened(storage, version, EvaluationManifest, there), verify) if there else None
 
 
 def is_archive(url: str, storage_options: Mapping[str, object] | None = None) -> bool:

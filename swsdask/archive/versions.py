@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -303,9 +303,14 @@ def latest(storage: Storage, kind: type[AnyManifest]) -> tuple[AnyManifest | Non
     return (None, 1) if highest == 0 else (read_version(storage, highest, kind), highest + 1)
 
 
-def opened(storage: Storage, version: int | None, kind: type[AnyManifest]) -> AnyManifest:
-    """The manifest of the current version, or of a given one. Raises `ArchiveError` if there is none, or not that."""
-    there = versions(storage)
+def opened(
+    storage: Storage, version: int | None, kind: type[AnyManifest], there: Sequence[int] | None = None
+) -> AnyManifest:
+    """The manifest of the current version, or of a given one; `there` are the versions, if they were listed before.
+
+    Raises `ArchiveError` if there is none, or not that.
+    """
+    there = versions(storage) if there is None else there
     if there and version in (None, *there):
         return read_version(storage, there[-1] if version is None else version, kind)
     expected = f"{manifest_name(1)} or later" if version is None else manifest_name(version)

@@ -9,6 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.trials import I64, Bool
+from swsdask.model.trials import I32, I64, Bool
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +47,69 @@ def coded(table: pa.Table, schema: pa.Schema) -> pa.Table:
         for f in fields
     ]
     return pa.table(columns, schema=pa.schema(fields))
+
+
+def gathered(tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of one schema, one after the other, names coded in order of first appearance.
+
+    Chunks share the columns of names in which they are equal: those of many systems with the same queries and measures
+    are held once.
+    """
+    batches: list[pa.RecordBatch] = []
+    for batch in (batch for table in tables for batch in table.to_batches()):
+        before = batches[-1].columns if batches else [None] * batch.num_columns
+        columns = [_shared(*each) for each in zip(batch.columns, before, strict=True)]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
+    return pa.Table.from_batches(batches, tables[0].schema).unify_dictionaries()
+
+
+def sent(table: pa.Table) -> tuple[pa.Schema, list[list[object]]]:
+    """What another process needs to have the table, as `received` makes it: what chunks share is there once."""
+    chunks: list[list[object]] = []
+    before: list[pa.Array | None] = [None] * table.num_columns
+    for batch in table.to_batches():
+        chunks.append([_sent(*each) for each in zip(batch.columns, before, strict=True)])
+        before = batch.columns
+    return table.schema, chunks
+
+
+def received(schema: pa.Schema, chunks: Sequence[Sequence[object]]) -> pa.Table:
+    """The table of which `sent` said this."""
+    batches: list[pa.RecordBatch] = []
+    for chunk in chunks:
+        before = batches[-1].columns if batches else [None] * len(chunk)
+        columns = [_received(*each) for each in zip(chunk, before, strict=True)]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+    return pa.Table.from_batches(batches, schema)
+
+
+def _shared(column: pa.Array, before: pa.Array | None) -> pa.Array:
+    return _received(_sent(column, before), before)
+
+
+def _sent(column: pa.Array, before: pa.Array | None) -> object:
+    """None for a column of names that is that of the chunk before, the name and the rows of one that has one name."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    if before is not None and column.equals(before):
+        return None
+    ends = pc.min_max(column.indices)
+    if column.null_count or not len(column) or ends["min"] != ends["max"]:
+        return column
+    return column.dictionary.slice(ends["min"].as_py(), 1), len(column)
+
+
+def _received(column: object, before: pa.Array | None) -> pa.Array:
+    if isinstance(column, tuple):
+        name, rows = column
+        return pa.DictionaryArray.from_arrays(pa.array(_zeros(1 << rows.bit_length())[:rows]), name)
+    return before if column is None else column
+
+
+@cache
+def _zeros(length: int) -> I32:
+    """The codes of columns of one name: memory that nobody writes to takes no room."""
+    return np.zeros(length, np.int32)
 
 
 def decoded(table: pa.Table) -> pa.Table:

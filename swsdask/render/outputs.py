@@ -226,29 +226,45 @@ def _write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
     """Write with one compression, one size of row groups, no metadata and one NaN for all.
 
     Names go into the file as their codes, which are counted anew in each row group: the bytes depend on the rows alone,
-    and nothing is decoded. The numbers of curves all differ, so they have no dictionary.
+    and nothing is decoded. The numbers of curves all differ, so they have no dictionary; of neighbours the first bytes
+    are alike. Row groups state which systems they have, and nothing else.
     """
     fields = [field.with_type(NAMES) if pa.types.is_string(field.type) else field for field in schema]
     dictionary = [name for name in schema.names if name not in _POINTS]
     with pq.ParquetWriter(
-        path, pa.schema(fields), compression="zstd", version="2.6", use_dictionary=dictionary, store_schema=False
+        path,
+        pa.schema(fields),
+        compression="zstd",
+        version="2.6",
+        use_dictionary=dictionary,
+        column_encoding={name: "BYTE_STREAM_SPLIT" for name in _POINTS if name in schema.names},
+        write_statistics=["system"],
+        store_schema=False,
     ) as file:
         for first in range(0, max(1, table.num_rows), _ROWS_PER_GROUP):
-            part = table.select(schema.names).slice(first, _ROWS_PER_GROUP).unify_dictionaries().combine_chunks()
+            part = table.select(schema.names).slice(first, _ROWS_PER_GROUP)
             columns = [_one_form(column.cast(field.type)) for column, field in zip(part, fields, strict=True)]
-            file.write_table(pa.table(columns, schema=pa.schema(fields)), row_group_size=_ROWS_PER_GROUP)
+            group = pa.table(columns, schema=pa.schema(fields)).unify_dictionaries().combine_chunks()
+            file.write_table(group, row_group_size=_ROWS_PER_GROUP)
 
 
 def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with one NaN for all, or with its names coded in order of first appearance."""
+    """The column with one NaN for all, or with the names of each chunk coded in order of first appearance."""
     if pa.types.is_floating(column.type):
-        return pc.if_else(pc.is_nan(column), np.nan, column)
+        undefined = pc.is_nan(column)
+        return pc.if_else(undefined, np.nan, column) if pc.any(undefined).as_py() else column
     if not pa.types.is_dictionary(column.type):
         return column
-    chunks = []
+    chunks: list[pa.Array] = []
+    before = None
     for chunk in column.chunks:
-        codes = chunk.indices.dictionary_encode()
-        chunks.append(pa.DictionaryArray.from_arrays(codes.indices, chunk.dictionary.take(codes.dictionary)))
+        if before is None or not chunk.equals(before):  # names of systems mostly are those of the one before
+            codes = chunk.indices.dictionary_encode()
+            names = chunk.dictionary.take(codes.dictionary)
+            chunks.append(pa.DictionaryArray.from_arrays(codes.indices, names))
+        else:
+            chunks.append(chunks[-1])
+        before = chunk
     return pa.chunked_array(chunks, column.type)
 
 

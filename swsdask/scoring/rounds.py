@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from swsdask.execution.executor import Executor, Progress
 from swsdask.model.results import CURVES, SCORES, Note
-from swsdask.model.tables import coded
+from swsdask.model.tables import coded, gathered, received, sent
 
 MOST_SYSTEMS = 64
 """The maximum number of systems in a group."""
@@ -160,6 +160,14 @@ class Tables:
     observed: dict[str, Any]
     alignment: pa.Table | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The tables travel without what their chunks share."""
+        return self.__dict__ | {name: sent(getattr(self, name)) for name in ("scores", "curves")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Undo `__getstate__`."""
+        self.__dict__.update(state | {name: received(*state[name]) for name in ("scores", "curves")})
+
 
 def one_table(parts: Sequence[Tables], systems: Sequence[str]) -> Tables:
     """The results of systems that were scored in several parts, in the order of `systems`."""
@@ -168,9 +176,9 @@ def one_table(parts: Sequence[Tables], systems: Sequence[str]) -> Tables:
     there = [system for part in parts for system in part.notes]
 
     def joined(tables: Sequence[pa.Table]) -> pa.Table:
-        table = pa.concat_tables(tables)
+        table = gathered(tables)
         if there == [*systems]:
-            return table.unify_dictionaries()
+            return table
         table = table.combine_chunks()
         place = pc.index_in(table["system"].cast(pa.string()), value_set=pa.array(systems, pa.string()))
         return table.take(pc.array_sort_indices(place.combine_chunks()))
@@ -247,8 +255,8 @@ def score_systems(
             notes[system.system] = own.notes
             observed[system.system] = own.observed
     return Tables(
-        scores=pa.concat_tables(scores).unify_dictionaries(),
-        curves=pa.concat_tables(curves).unify_dictionaries(),
+        scores=gathered(scores),
+        curves=gathered(curves),
         notes=notes,
         observed=observed,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
@@ -12,7 +13,7 @@ import pyarrow as pa
 from swsdask.archive.kept_statistics import KeptStatistics, Tally
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
-from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, ThreadExecutor, Unseen
 from swsdask.measures.measure import Measure, counts_present_only
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import FEW, ArchiveError, listed
@@ -176,6 +177,15 @@ class WholeRuns:
     cells: Mapping[str, Sequence[Cell]]
 
     @property
+    def is_distant(self) -> bool:
+        """Whether scoring them is mostly waiting."""
+        return any(cell.is_distant for cells in self.cells.values() for cell in cells)
+
+    def parts(self, rows: int) -> list[WholeRuns]:
+        """The runs in parts of at most so many rows, unless one run has more."""
+        return [WholeRuns(tuple(part), self.cells) for part in _in_batches(self.runs, lambda _: rows)]
+
+    @property
     def rows(self) -> int:
         """How many detections they have together."""
         return sum(run.rows for run in self.runs)
@@ -192,23 +202,46 @@ def is_small(run: Run) -> bool:
 def _batches(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task: int) -> Iterator[WholeRuns]:
     """The runs in tasks that shrink towards the end, as `detections.tasks` does, where workers are to end together."""
 
-    def made() -> WholeRuns:
-        return WholeRuns(tuple(batch), {run.system: [*archive.cells(run.system, rows_per_task)] for run in batch})
+    def cells(run: Run) -> Sequence[Cell]:
+        return [*archive.cells(run.system, rows_per_task)]
 
+    is_distant = any(cell.is_distant for cell in cells(runs[0]))
+    least = _DISTANT if is_distant else 0
+
+    def size(left: int) -> int:
+        return min(_MOST, max(least, left // (2 * workers) if workers > 1 else left))
+
+    for batch in _in_batches(runs, size):
+        yield WholeRuns(tuple(batch), {run.system: cells(run) for run in batch})
+
+
+def _in_batches(runs: Sequence[Run], size: Callable[[int], int]) -> Iterator[list[Run]]:
+    """The runs in batches of `size(left)` rows, of so many that are left, unless one run has more.
+
+    To the rows of each come those in whose time its numbers are computed.
+    """
     left = sum(run.rows + _NUMBERS for run in runs)
     batch: list[Run] = []
-    size = 0
+    rows = 0
     for run in runs:
-        share = left // (2 * workers) if workers > 1 else left
-        if batch and size + run.rows + _NUMBERS > min(detections.FEW_ROWS, share):
-            yield made()
-            left -= size
-            batch, size = [], 0
+        if batch and rows + run.rows + _NUMBERS > size(left):
+            yield batch
+            left -= rows
+            batch, rows = [], 0
         batch.append(run)
-        size += run.rows + _NUMBERS
+        rows += run.rows + _NUMBERS
     if batch:
-        yield made()
+        yield batch
 
+
+_MOST = 8 * detections.FEW_ROWS
+"""The rows of a task of small runs: as few tasks as workers that end together allow."""
+
+_DISTANT = 2 * detections.FEW_ROWS
+"""Tasks of distant runs are not made smaller, for each begins with waiting."""
+
+_AT_ONCE = 4
+"""How many parts of a task of distant runs are scored at once: while some wait for the store, others are counted."""
 
 _NUMBERS = 50_000
 """The numbers of a system take about as long as counting so many rows."""
@@ -245,16 +278,31 @@ def _score_whole(
     return tables
 
 
-def _tables_of(
-    task: WholeRuns, shared: tuple[Reference, tuple[Requested, KeptStatistics | None, KeptResults | None]]
-) -> tuple[Tables, Tally, Tally]:
-    """The results of the runs of a task, what was taken from kept statistics, and from kept results."""
+_Shared = tuple[Reference, tuple[Requested, KeptStatistics | None, KeptResults | None]]
+_Part = tuple[Tables, Tally, Tally]
+
+
+def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
+    """The results of the runs of a task, what was taken from kept statistics, and from kept results.
+
+    Parts of it that wait for a store are scored several at once.
+    """
+    tables, counts, numbers = [], Tally(), Tally()
+    with closing(ThreadExecutor(_AT_ONCE) if task.is_distant else SerialExecutor()) as executor:
+        for part, *tallies in executor.map(_tables_of_part, task.parts(detections.FEW_ROWS // _AT_ONCE), shared):
+            tables.append(part)
+            counts.add(tallies[0])
+            numbers.add(tallies[1])
+    return one_table(tables, [run.system for run in task.runs]), counts, numbers
+
+
+def _tables_of_part(task: WholeRuns, shared: _Shared) -> _Part:
     reference, (asked, kept, results) = shared
     here = SerialExecutor()
     own = None if kept is None else kept.anew()
     own_results = None if results is None else results.anew()
 
-    held = {system: [HeldCell(each) for each in parts] for system, parts in task.cells.items()}
+    held = {run.system: [HeldCell(each) for each in task.cells[run.system]] for run in task.runs}
 
     def cells(system: str, rows: int) -> Sequence[Cell]:  # noqa: ARG001
         return held[system]

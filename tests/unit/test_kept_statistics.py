@@ -166,6 +166,7 @@ def test_what_is_kept_is_listed_once_however_many_tasks_there_are(
 ) -> None:
     archive = sample(tmp_path, *((name, number) for number, name in enumerate("abcdef")))
     monkeypatch.setattr(detections, "FEW_ROWS", 250)
+    monkeypatch.setattr(scoring, "_MOST", 250)
     tasks: list[str] = []
     inner_tables, inner = scoring._tables_of, Storage.modified
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from swsdask.execution.executor import SerialExecutor, Unseen
 from swsdask.measures import MEASURES, select
@@ -16,7 +19,7 @@ from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.model.results import CURVES, SCORES, Note, Result, joined
-from swsdask.model.tables import NAMES, coded, distinct, names_of, places_of, rows_with
+from swsdask.model.tables import NAMES, coded, distinct, gathered, names_of, places_of, received, rows_with, sent
 from swsdask.scoring.result_tables import curve_table, named, score_table
 from swsdask.scoring.score import count_archive, score_archive
 from swsdask.statistics.counts import Counts
@@ -186,3 +189,36 @@ def test_rows_are_found_by_names_whether_these_are_coded_or_not() -> None:
         assert distinct(table["query"]) == ["a", "b", "c"]
         assert names_of(table.filter(pc.is_valid(table["query"]))["query"]) == ["a", "b", "a", "c"]
     assert places_of(plain["query"].slice(0, 0), ["a"]).tolist() == []
+
+
+def test_chunks_share_columns_of_names_and_travel_without_what_they_share() -> None:
+    archive: Any = engines.archive_of(dict.fromkeys("abc", ROWS) | {"d": [], "e": ROWS[:1]})
+    tables = score_archive(archive, list("abcde"), REFERENCE, select(["mtwv"]), SETTINGS, SerialExecutor())
+    measures = tables.scores["measure"].chunks
+    places = [chunk.indices.buffers()[1].address for chunk in measures]
+    assert len(measures) == 5
+    assert len(set(places[:3])) == 1  # alike: held once
+    buffers: list[pickle.PickleBuffer] = []
+    again = pickle.loads(pickle.dumps(tables, protocol=5, buffer_callback=buffers.append), buffers=buffers)
+    names = sum(chunk.nbytes for chunk in (*measures[1:3], *tables.scores["system"].chunks))
+    assert sum(each.raw().nbytes for each in buffers) < tables.scores.nbytes + tables.curves.nbytes - names
+    for own, other in ((tables.scores, again.scores), (tables.curves, again.curves)):
+        assert own.equals(other.unify_dictionaries())
+        own.validate(full=True)
+        other.validate(full=True)
+    assert (again.notes, again.observed, again.alignment) == (tables.notes, tables.observed, None)
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([None, "x", "y"]), st.floats()), max_size=5)))
+def test_what_is_sent_is_received(rows: list[list[tuple[str, str | None, float]]]) -> None:
+    schema = pa.schema([("system", pa.string()), ("query", pa.string()), ("value", pa.float64())])
+    plain = [
+        pa.table([[row[place] for row in of_chunk] for place in range(3)], schema=schema) for of_chunk in [[], *rows]
+    ]
+    table = gathered([coded(each, schema) for each in plain])
+    again = gathered([received(*pickle.loads(pickle.dumps(sent(table))))])
+    whole = pa.concat_tables(plain)
+    for each in (table, again):
+        each.validate(full=True)
+        assert each.select(["system", "query"]).cast(pa.schema(list(schema)[:2])).equals(whole.drop_columns("value"))
+        assert np.array_equal(each["value"].to_numpy(), whole["value"].to_numpy(), equal_nan=True)

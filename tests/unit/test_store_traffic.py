@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from swsdask.archive.cells import chunk_range
 from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
+from swsdask.archive.tables import StoredFile
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import write_runs
 from swsdask.execution.executor import SerialExecutor
@@ -54,7 +57,7 @@ def seen(store: tuple[Traffic, Storage]) -> tuple[Traffic, Storage]:
     """The same; requests are counted anew, and no footer is known."""
     counted, _ = store
     counted.requests.clear()
-    counted.most_at_once = 0
+    counted.most_at_once = counted.in_sequence = 0
     cells._footers.clear()
     return store
 
@@ -93,8 +96,30 @@ def test_cells_are_requested_while_others_are_counted(seen: tuple[Traffic, Stora
     counted, storage = seen
     archive = open_archive(storage.url, storage_options=storage.options)
     tables = scored(archive)
-    assert counted.most_at_once > N_SYSTEMS // 2
+    assert counted.most_at_once >= N_SYSTEMS
     assert tables.scores.equals(scored(archive).scores)
+
+
+def test_tables_are_requested_at_once(seen: tuple[Traffic, Storage], monkeypatch: pytest.MonkeyPatch) -> None:
+    counted, storage = seen
+    monkeypatch.setitem(fsspec.config.conf, "s3", storage.options)
+    sws.plan(storage.url, MEASURES)
+    assert counted.in_sequence == 3  # the list of versions, the manifest, all tables
+    sws.score(sws.open(storage.url), MEASURES, cache=False)
+    asked = Counter(each.path for each in counted.requests if "/detections/" not in each.path)
+    assert set(asked.values()) == {2}  # once by either
+    assert len(asked) == 2 + len(open_archive(storage.url).manifest.tables)
+
+
+def test_a_missing_table_is_told(store: tuple[Traffic, Storage]) -> None:
+    _, storage = store
+    archive = open_archive(storage.url, storage_options=storage.options)
+    lost = StoredFile("tables/words-lost.parquet", 100, "0" * 32)
+    broken = replace(archive, manifest=replace(archive.manifest, tables={**archive.manifest.tables, "words": lost}))
+    broken.fetch()
+    with pytest.raises(ArchiveError, match=r"words-lost\.parquet: expected .* found none"):
+        _ = broken.words
+    assert broken.queries.equals(archive.queries)
 
 
 def test_an_error_of_a_cell_that_is_read_ahead_is_told(seen: tuple[Traffic, Storage]) -> None:
