@@ -282,7 +282,7 @@ def night_lines(name: str, out: str, night: Record) -> list[str]:
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_WIDTH, _HEIGHT = 60, 10
+_COLUMNS, _LINES = 60, 10
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -342,13 +342,13 @@ def plot(values: Sequence[float], measure: str) -> list[str]:
     if not finite:
         return ["No night has a number."]
     low, high = min(finite), max(finite)
-    shown = _thinned(values, _WIDTH)
+    shown = _thinned(values, _COLUMNS)
     labels = [written(measure, high), written(measure, low)]
     width = max(map(len, labels))
     lines = []
-    for line in range(_HEIGHT):
-        label = labels[0] if line == 0 else labels[1] if line == _HEIGHT - 1 else ""
-        marks = "".join("•" if _place(value, low, high, _HEIGHT) == _HEIGHT - 1 - line else " " for value in shown)
+    for line in range(_LINES):
+        label = labels[0] if line == 0 else labels[1] if line == _LINES - 1 else ""
+        marks = "".join("•" if _place(value, low, high, _LINES) == _LINES - 1 - line else " " for value in shown)
         lines.append(f"{label:>{width}} ┤{marks.rstrip()}")
     axis = f"nights 1 to {len(values)}"
     return [*lines, f"{'':>{width}} └{'─' * max(len(shown), len(axis))}", f"{'':>{width}}  {axis}"]

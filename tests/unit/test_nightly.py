@@ -144,6 +144,8 @@ def test_board(three_nights: Path) -> None:
     value = latest["systems"]["weak"]["values"]["all"]["atwv"]
     assert f"{value:.4f}" in page
     assert (board / "nights/00000002.html").stat().st_size > 10_000
+    assert 'viewBox="0 0 160 28"' in page
+    assert {*re.findall(r'<circle cx="([\d.]+)"', page)} == {"158.0"}
     past = read_history(Storage(str(three_nights / "archive")))
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
     second = index(board_page(asked, History(past.nights[:2])))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import collections.abc
 import inspect
 import re
 import typing
+from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,3 +64,17 @@ def test_every_name_is_listed_once_and_found() -> None:
     assert set(sws.__all__) <= starred.keys()
     with pytest.raises(AttributeError, match="no attribute 'scores'"):
         _ = sws.scores
+
+
+def test_no_constant_of_a_module_is_bound_twice() -> None:
+    """The later one would count in all functions, also in those that were written with the earlier in view."""
+    twice = []
+    for file in sorted(Path(sws.__file__).parent.rglob("*.py")):
+        bound: Counter[str] = Counter()
+        for statement in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(statement, ast.Assign | ast.AnnAssign):
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                names = (each for target in targets for each in ast.walk(target) if isinstance(each, ast.Name))
+                bound.update(each.id for each in names if isinstance(each.ctx, ast.Store))
+        twice += [f"{file.name}: {name}" for name, count in bound.items() if count > 1]
+    assert twice == []
