@@ -58,6 +58,7 @@ from swsdask.model.errors import ClusterError as ClusterError
 from swsdask.model.errors import ExecutionError as ExecutionError
 from swsdask.model.errors import InputError as InputError
 from swsdask.model.errors import Problem as Problem
+from swsdask.model.errors import ResourceError as ResourceError
 from swsdask.model.errors import SettingsError as SettingsError
 from swsdask.model.errors import SwsdaskError as SwsdaskError
 from swsdask.model.listening import Errors as Errors

@@ -32,6 +32,7 @@ from swsdask.measures.calibration import Blocks, pooled_blocks
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import InputError, Problem
+from swsdask.model.toml import read_toml
 from swsdask.model.trials import F64
 from swsdask.places.reading import read_small
 from swsdask.places.writing import replacing
@@ -182,10 +183,10 @@ class Calibration(Checked):
         """The calibration of a file. Raises `InputError` with everything that is wrong with it."""
         file = os.fspath(path)
         try:
-            held = tomllib.loads(read_small(path).decode())
+            held = read_toml(read_small(path))
         except FileNotFoundError:
             raise _fault(file, "nothing there", "Check the path.") from None
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, tomllib.TOMLDecodeError) as error:
             raise _fault(file, " ".join(str(error).split()), "Check that it is a calibration file.") from None
         version = held.get("version")
         if version != VERSION:

@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 import xxhash
 
 from swsdask.archive.storage import Storage
-from swsdask.model.errors import ArchiveError
+from swsdask.model.errors import ArchiveError, ResourceError
+from swsdask.model.limits import shortage
+from swsdask.model.tables import read_parquet
 
 REMEDY = (
     "Restore it from a copy of the archive (`swsdask verify ARCHIVE --repair COPY`), or ingest the reference and the "
@@ -71,8 +73,10 @@ class StoredFile:
         return None
 
 
-def unreadable(storage: Storage, name: str, error: Exception) -> ArchiveError:
+def unreadable(storage: Storage, name: str, error: Exception) -> ArchiveError | ResourceError:
     """Say that reading a file of the archive raised `error`."""
+    if (short := shortage(error, f"{storage.url}/{name}")) is not None:
+        return short
     found = "none" if isinstance(error, FileNotFoundError) else f"one that cannot be read ({error})"
     return damaged(storage, name, found)
 
@@ -98,8 +102,6 @@ def read_file(storage: Storage, stored: StoredFile) -> bytes:
 def read_table(storage: Storage, stored: StoredFile, *schemas: pa.Schema) -> pa.Table:
     """Read a whole Parquet file.
 
-    No thread is begun (as `pq.read_table` begins one): now and then a process that ends right behind it is aborted.
-
     Parameters
     ----------
     storage : Storage
@@ -121,7 +123,7 @@ def read_table(storage: Storage, stored: StoredFile, *schemas: pa.Schema) -> pa.
     """
     content = read_file(storage, stored)
     try:
-        table = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
+        table = read_parquet(content)
         table.validate(full=True)
         faults = [_table_fault(table, schema) for schema in schemas]
     except Exception as error:  # Whatever damaged bytes make a reader raise.

@@ -22,6 +22,7 @@ from swsdask.archive.tables import StoredFile, read_file
 from swsdask.archive.versions import Manifest, kind_of, latest, manifest_name, read_version, versions
 from swsdask.execution.executor import Executor, run_tasks
 from swsdask.model.errors import ArchiveError
+from swsdask.model.limits import shortage
 from swsdask.model.schemas import DETECTIONS
 
 ROWS_PER_TASK = 4_000_000
@@ -212,6 +213,8 @@ def _fault(stored: StoredFile, storage: Storage) -> str | None:
     except FileNotFoundError:
         return "none"
     except (OSError, ArchiveError) as error:
+        if (short := shortage(error, f"{storage.url}/{stored.file}")) is not None:
+            raise short from error
         return str(error)
 
 

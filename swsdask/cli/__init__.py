@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,8 @@ import click
 from swsdask import __version__
 from swsdask.cli.options import progress_options, storage_option
 from swsdask.ending import Ended, ended_by, has_arrived
-from swsdask.model.errors import NO_MEMORY, InsecureConnection, SwsdaskError, styled, visible, without_secrets
+from swsdask.model.errors import InsecureConnection, SwsdaskError, styled, visible, without_secrets
+from swsdask.model.limits import shortage
 
 COMMANDS = {
     "demo": ("simulate", "Make a synthetic evaluation, score it, write a report."),
@@ -138,24 +140,33 @@ def _streams() -> Iterator[None]:
         yield
 
 
-class _WithoutPandas(MetaPathFinder):
-    """Finds no pandas, which pyarrow imports with its first array where it can."""
+class _Needless(MetaPathFinder):
+    """Finds no pandas, which pyarrow imports with its first array where it can, and no scipy, as numba with a kernel.
+
+    No command makes or is given a Series, and to import pandas takes a seventh of the time in which a small evaluation
+    is scored. No kernel calls BLAS, and where memory is limited scipy's may wait without end for the buffer that it
+    allocates when it is loaded.
+    """
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name == "pandas":
-            raise ModuleNotFoundError("pandas is left out of the command line", name=name)
+        if name in {"pandas", "scipy"}:
+            raise ModuleNotFoundError(f"{name} is left out of the command line", name=name)
         return None
 
 
 def console() -> None:
-    """The command as it is called: `main` without needless searches for garbage, and without pandas.
+    """The command as it is called: `main` without needless searches for garbage, and without needless libraries.
 
     Nearly all that a start makes stays: modules, kernels. Looking through it for cycles, again and again while it grows
-    and once more when the process ends, takes a fourth of the time in which a small evaluation is scored. To import
-    pandas, which pyarrow would do to recognise a Series, takes another seventh; no command makes or is given one.
+    and once more when the process ends, takes a fourth of the time in which a small evaluation is scored. BLAS of numpy
+    does next to nothing here, and each of its threads would take 40 MB of the address space; where that is limited,
+    Arrow does not use the allocator that reserves a gigabyte of it.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     gc.set_threshold(_NEW_OBJECTS)
-    sys.meta_path.insert(0, _WithoutPandas())
+    sys.meta_path.insert(0, _Needless())
     try:
         main()
     finally:
@@ -195,20 +206,23 @@ def _run(arguments: list[str] | None) -> None:
         _fail(str(error), error.exit_code)
     except BrokenPipeError:
         _nobody_reads()
-    except OSError as error:
+    except Exception as error:
         _traceback_if_asked()
+        _fail(*_unforeseen(error))
+
+
+def _unforeseen(error: Exception) -> tuple[str, int]:
+    """What to say of an error that is none of ours, and the exit code."""
+    if (short := shortage(error)) is not None:
+        return str(short), short.exit_code
+    if isinstance(error, OSError):
         try:
             sys.stdout.flush()
         except OSError:
             _nobody_reads()
         where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}. Check the path, its permissions and the space that is left.", 2)
-    except MemoryError:
-        _traceback_if_asked()
-        _fail(f"out of memory. {NO_MEMORY}", 2)
-    except Exception as error:
-        _traceback_if_asked()
-        _fail(f"{type(error).__name__}: {error}\nThis is a fault of swsdask. SWSDASK_TRACEBACK=1 shows where.", 1)
+        return f"{where}{error.strerror or error}. Check the path, its permissions and the space that is left.", 2
+    return f"{type(error).__name__}: {error}\nThis is a fault of swsdask. SWSDASK_TRACEBACK=1 shows where.", 1
 
 
 def _show_warning(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from swsdask.model.errors import SettingsError, cut, one_line
+from swsdask.model.toml import read_toml
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation
@@ -479,7 +479,7 @@ def _settings_file(file: str) -> dict[str, Any]:
 def _value(text: str) -> Any:
     """A TOML value if it is one, else the text itself."""
     try:
-        found = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):
+        found = read_toml(f"value = {text}".encode())
+    except ValueError:
         return text
     return found["value"] if len(found) == 1 else text

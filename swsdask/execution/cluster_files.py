@@ -55,10 +55,15 @@ def describe(where: str, workers: int | None = None) -> Cluster:
     try:
         return _CLUSTER.validate_python({**settings_of(read_small(path), str(path)), **given})
     except ValidationError as error:
-        faults = "\n".join(f"{path}: {'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors())
-        raise SettingsError(faults) from None
+        raise SettingsError("\n".join(f"{path}: {_explained(each)}" for each in error.errors())) from None
     except OSError as error:
         raise SettingsError(f"{path}: the cluster file cannot be read: {error}") from None
+
+
+def _explained(fault: Any) -> str:
+    if fault["type"] == "union_tag_not_found":
+        return "expected the kind of cluster: local, address, scheduler_file, kubernetes or slurm; found none."
+    return f"{'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}"
 
 
 def _cluster_file(where: str) -> Path:

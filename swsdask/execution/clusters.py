@@ -30,6 +30,7 @@ from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.dask import ANSWER_S
 from swsdask.kernels.compilation import load_kernels
 from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
+from swsdask.model.limits import check_addresses, check_open_files, shortage
 from swsdask.places.writing import temporary_folder
 
 ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 << 20}
@@ -51,6 +52,12 @@ shown, on the very cores that the workers are to use. And nothing is served by H
 LEAST_MEMORY = 512 << 20
 """The least memory limit of a worker. Loaded kernels and libraries take 330 to 400 MB, and Dask pauses a worker that
 has 80 % of its limit."""
+
+_ADDRESSES = 3 << 29
+"""Of how many addresses Dask, in this process and in each worker, leaves enough for a small evaluation."""
+
+_FILES, _FILES_OF_WORKER = 24, 12
+"""How many open files this process has with worker processes. Beyond its limit, Dask would not end telling so."""
 
 CLOSE_S = 5.0
 """How long to wait for a scheduler that is to release a client."""
@@ -83,6 +90,9 @@ class LocalProcesses(Workers):
     @contextmanager
     def connected(self, tell: Tell) -> Iterator[Client]:
         """A client of newly started worker processes; they end with the context."""
+        check_addresses(_ADDRESSES, "a worker process")
+        pool = f"a pool of {counted(self.workers, 'worker processes')}"
+        check_open_files(_FILES + _FILES_OF_WORKER * self.workers, pool)
         tell(f"starting worker processes: {self.workers}")
         load_kernels()
         with ExitStack() as stack:
@@ -130,6 +140,8 @@ class LocalProcesses(Workers):
                 with self._late_ones_killed():
                     return start()
             except (RuntimeError, OSError) as error:
+                if (short := shortage(error, "starting worker processes")) is not None:
+                    raise short from error
                 raise ClusterError(
                     f"the worker processes did not start, twice: {error} One was killed, ended with an error of its "
                     f"own, printed above, or needed more than {counted(self._start_s, 'seconds', 'g')}, which "
@@ -310,7 +322,7 @@ class RunningByFile(_Running):
         """The address in the file; None until it is written whole."""
         try:
             return str(json.loads(self.path.read_bytes())["address"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
 

@@ -17,10 +17,14 @@ from contextlib import closing, contextmanager
 from functools import partial, reduce
 from typing import Any, Generic, Protocol, TypeVar
 
-from swsdask.model.errors import NO_MEMORY, ExecutionError, SwsdaskError
+from swsdask.model.errors import ExecutionError, ResourceError, SwsdaskError
+from swsdask.model.limits import check_addresses, shortage
 
 Item = TypeVar("Item")
 Part = TypeVar("Part")
+
+_ADDRESSES = 1 << 30
+"""Of how many addresses threads leave enough for a small evaluation."""
 
 TASKS_AHEAD = 4
 """How many items per worker are drawn and not yet done: enough that no worker waits, few enough for flat memory."""
@@ -91,10 +95,10 @@ class Executor(Protocol):
         ...
 
 
-def execution_error(what: str, cause: BaseException) -> ExecutionError:
+def execution_error(what: str, cause: BaseException) -> ExecutionError | ResourceError:
     """Return the error for something that failed: what it was, the cause in one line and, for memory, what to do."""
-    if isinstance(cause, MemoryError):
-        return ExecutionError(f"{what}: out of memory. {NO_MEMORY}")
+    if (short := shortage(cause, what)) is not None:
+        return short
     reason = str(cause).strip().split("\n", 1)[0]
     return ExecutionError(f"{what}: {type(cause).__name__}{': ' + reason if reason else ''}")
 
@@ -264,6 +268,7 @@ class ThreadExecutor(_Local):
     """The executor over `workers` threads; parts are merged in the calling thread."""
 
     def __init__(self, workers: int) -> None:
+        check_addresses(_ADDRESSES, "a process with threads")
         self.workers = workers
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="swsdask")
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from swsdask.formats.runs.text import decoded_blocks, read_blocks, with_newlines
 from swsdask.formats.values import FormatError, shown
-from swsdask.model.errors import InputError, Problem, Problems, SettingsError
+from swsdask.model.errors import InputError, Problem, Problems, ResourceError, SettingsError
 from swsdask.places.reading import Pipe, file_system, is_local, open_local, storage_fault
 
 _STEP = 1 << 16
@@ -313,7 +313,7 @@ def _without_content(url: str) -> InputError:
     return InputError(Problem(url, None, "a file with content", "an empty file", remedy))
 
 
-def _fault(url: str, compression: str | None, error: Exception) -> InputError:
+def _fault(url: str, compression: str | None, error: Exception) -> InputError | ResourceError:
     """Describe why reading or decompressing a file raised an error."""
     of_data = isinstance(error, _DAMAGED) or (isinstance(error, OSError) and error.errno is None)
     if compression is None or not of_data:

@@ -19,6 +19,7 @@ from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.read import ROWS_PER_PIECE
 from swsdask.formats.values import shown
 from swsdask.model.errors import InputError, Problem, Problems
+from swsdask.model.limits import shortage
 from swsdask.model.schemas import RunPiece
 
 _INDEX = "__index_level_"
@@ -99,6 +100,8 @@ def as_arrow(table: Table, name: str) -> pa.Table:
     try:
         arrow = pa.Table.from_pylist(rows) if isinstance(table, list) else pa.table(table)
     except (pa.ArrowException, TypeError, ValueError) as error:
+        if (short := shortage(error, name)) is not None:
+            raise short from error
         _check_once(map(str, getattr(table, "columns", ())), name)
         found = _mixed(rows) or shown(" ".join(str(error).split()))
         expected = "a table with columns of one type each, equally long"

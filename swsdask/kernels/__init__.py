@@ -5,7 +5,14 @@ A kernel is compiled when it is first called, once per version of the sources, a
 
 from __future__ import annotations
 
-from swsdask.kernels.compilation import announce_compilation, keep_kernels
+from swsdask.model.limits import check_addresses
+
+ADDRESSES = 768 << 20
+"""The least address space: libraries and kernels leave enough of it for a small evaluation."""
+
+check_addresses(ADDRESSES, "the command with its kernels")
+
+from swsdask.kernels.compilation import announce_compilation, keep_kernels  # noqa: E402
 
 keep_kernels()
 announce_compilation()

@@ -37,6 +37,8 @@ from numba.core import caching, event
 from numba.core.registry import cpu_target
 from numba.core.typing.typeof import typeof_impl
 
+from swsdask.model.limits import check_addresses
+
 _caching: Any = caching
 _event: Any = event
 _typeof: Any = typeof_impl
@@ -53,6 +55,9 @@ _HELPER = "SWSDASK_COMPILES_FOR_ANOTHER"
 """An environment variable of the processes that help another one to compile."""
 
 _MOST_HELPERS = 3
+
+_ADDRESSES = 1 << 30
+"""The least address space: the compiler aborts the process where it cannot allocate."""
 
 _FOLDERS_KEPT = 8
 _UNUSED_S = 3600.0
@@ -281,6 +286,7 @@ class Kernel(Generic[P, R]):
         """The compiled function. Of processes that need it at once, one compiles it and the others wait."""
         if _is_whole(kept_in()) or self._is_kept:
             return self._compile()
+        check_addresses(_ADDRESSES, "compiling kernels")
         _call_for_help()
         with _alone(self._lock) as lock:
             return self._compile(lock)

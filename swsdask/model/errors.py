@@ -103,9 +103,6 @@ def without_formula(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
-NO_MEMORY = "Give the process more memory, or set a smaller rows_per_task or fewer workers."
-"""What to do where memory is not enough."""
-
 SHOWN = 10
 """How many problems an error message spells out; the others are counted."""
 
@@ -230,6 +227,12 @@ class ArchiveError(SwsdaskError):
 
 class ExecutionError(SwsdaskError):
     """A task failed: says which cell, system and file; the cause is chained."""
+
+
+class ResourceError(SwsdaskError):
+    """Memory, threads or open files of this process, or of a worker, do not suffice: says what to do."""
+
+    exit_code = 2
 
 
 class ClusterError(SwsdaskError):

@@ -33,6 +33,7 @@ from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.errors import SettingsError, cut
 from swsdask.model.resources import ProcessingLoadSettings
 from swsdask.model.retrieval import AveragePrecisionSettings, GapSettings
+from swsdask.model.toml import read_toml
 from swsdask.model.trials import Reference
 
 TextFilter = Literal["charsplit", "notascii", "deletehyphens"]
@@ -494,8 +495,6 @@ def _load_one(name: str) -> dict[str, object]:
 def settings_of(content: bytes, file: str) -> dict[str, object]:
     """The content of a settings file as a dictionary. Raises `SettingsError` if it is not TOML."""
     try:
-        return tomllib.loads(content.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        return read_toml(content)
+    except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file}: not a TOML file: {error}") from None
-    except ValueError:  # of int(), which limits digits
-        raise SettingsError(f"{file}: not a TOML file: a number of more digits than can be read") from None

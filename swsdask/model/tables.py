@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from swsdask.model.errors import SettingsError
 from swsdask.model.trials import I32, I64, Bool
@@ -37,6 +38,15 @@ class LateImport:
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
 """The type of names in tables in memory, where each name is held once: a fifth of the memory."""
+
+
+def read_parquet(content: bytes | pa.Buffer) -> pa.Table:
+    """The table in the bytes of a Parquet file.
+
+    No thread is begun, as `pq.read_table` begins one: now and then a process that ends right behind it is aborted, and
+    one that cannot start threads waits for them without end.
+    """
+    return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
 
 
 def coded(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -34,7 +34,7 @@ def is_published(out: str, record: Record) -> bool:
     content = Storage(out).read_all([LATEST]).get(LATEST)
     try:
         said = json.loads(content or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return bool(said.get("night") == record.number and said.get("swsdask") == __version__)
 

@@ -25,8 +25,9 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.tables import digest
 from swsdask.model.errors import ArchiveError
 from swsdask.model.leaderboard import Board, board
+from swsdask.model.limits import shortage
 from swsdask.model.nights import Record, Refused
-from swsdask.model.tables import LateImport
+from swsdask.model.tables import LateImport, read_parquet
 from swsdask.places.reading import Location
 
 if TYPE_CHECKING:
@@ -192,13 +193,15 @@ def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Night:
     where = f"{storage.url}/{name}"
     try:
         content = contents.get(name) or storage.read(name)
-        table = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
+        table = read_parquet(content)
         metadata = table.schema.metadata
         bare = table.replace_schema_metadata(None)
         if not bare.schema.equals(HISTORY) or metadata[_HASH] != _hash(bare, metadata[_RECORD]):
             raise ValueError("its hash differs")
         return Night(Record.from_json(metadata[_RECORD].decode()), bare)
     except Exception as error:  # Whatever a store or damaged bytes make a reader raise.
+        if (short := shortage(error, where)) is not None:
+            raise short from error
         found = "none" if isinstance(error, FileNotFoundError) else f"one that is not what was written ({error})"
         if isinstance(error, PermissionError):
             raise ArchiveError(f"{where}: no permission to read this night. Change the permissions.") from None

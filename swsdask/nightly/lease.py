@@ -130,7 +130,7 @@ def _highest(storage: Storage) -> tuple[int, Holder | None] | None:
     content = storage.read_all([name]).get(name)
     try:
         return number, None if content is None else Holder(**json.loads(content))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise ArchiveError(f"{storage.url}/{name}: expected a lease; found something else. Remove the file.") from None
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from swsdask.comparison.gates import Gate, parse_gate
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, cut
 from swsdask.model.settings import conf_directory, settings_of
 from swsdask.places.reading import is_local, joined, local_path, parted, read_small
 
@@ -191,4 +191,4 @@ def _explained(error: Any, said: dict[str, Any]) -> str:
         return f"{', '.join(where)}: expected a value; found none. `swsdask nightly --example` prints a whole file."
     if error["type"] == "value_error":
         return f"{', '.join([*where, str(error['ctx']['error'])])}."
-    return f"{', '.join(where)}: {error['msg']}; found {error['input']!r}."
+    return f"{', '.join(where)}: {error['msg']}; found {cut(repr(error['input']))}."

@@ -34,7 +34,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import IO, Any, Self
 
-from swsdask.model.errors import InputError, Problem, SettingsError, remember, without_secrets
+from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError, remember, without_secrets
+from swsdask.model.limits import shortage
 
 Location = str | os.PathLike[str]
 """A path or a URL."""
@@ -236,10 +237,12 @@ def _identity(descriptor: int) -> tuple[int, int, int]:
     return found.st_dev, found.st_ino, found.st_size
 
 
-def storage_fault(url: str, error: Exception) -> InputError:
+def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
     """Return the remedy where a path or URL cannot be listed, opened or read."""
     if isinstance(error, InputError):
         return error
+    if (short := shortage(error, url)) is not None:
+        return short
     no_member = url.startswith("zip://") and isinstance(error, KeyError)  # earlier versions of fsspec
     if no_member or isinstance(error, FileNotFoundError):
         return InputError(Problem(url, None, "a file or folder", "nothing there", "Check the path."))

@@ -28,6 +28,7 @@ from typing import IO, Any
 import xxhash
 
 from swsdask.model.errors import InputError, Problem
+from swsdask.model.limits import shortage
 from swsdask.places.reading import Location, file_system, local_path, parted, storage_fault
 
 MANIFEST = "manifest.json"
@@ -152,6 +153,8 @@ def _explained(url: str) -> Iterator[None]:
     except ImportError as error:
         raise storage_fault(url, error) from None
     except Exception as error:
+        if (short := shortage(error, url)) is not None:
+            raise short from error
         found = f"{type(error).__name__}: {error}"
         remedy = "Check the name, the credentials and their permissions."
         raise InputError(Problem(url, None, "a store that can be written", found, remedy)) from error
@@ -296,7 +299,7 @@ def _listed_by(manifest: bytes) -> set[str]:
     try:
         names = json.loads(manifest)["files"]
         return {name for name in names if not name.startswith("/") and ".." not in name.split("/")}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return set()
 
 

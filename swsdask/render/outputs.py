@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdask.model.errors import InputError, Problem, SettingsError
+from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError
 from swsdask.model.leaderboard import board
+from swsdask.model.limits import shortage
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result
-from swsdask.model.tables import NAMES, coded
+from swsdask.model.tables import NAMES, coded, read_parquet
 from swsdask.places.reading import Location, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
@@ -134,7 +135,7 @@ def read_outputs(directory: Location) -> Result:
         if name != "scores" and file not in files:
             continue
         with _listed(directory, file, files) as content:
-            table = pq.read_table(pa.BufferReader(content))
+            table = read_parquet(content)
             tables[name] = coded(table, schema) if name in ("scores", "curves") else table.cast(schema)
     comparison = None
     if COMPARISON in files:
@@ -158,7 +159,7 @@ def _listed(directory: Location, file: str, files: Mapping[str, object]) -> Iter
         if fingerprint(content) != files[file]:
             raise _not_a_result(place, f"a file that is not the one {MANIFEST} lists")
         yield content
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _not_a_result(place, error) from None
 
 
@@ -195,7 +196,7 @@ def _read_manifest(directory: Location) -> dict[str, Any]:
         manifest = json.loads(read_whole(place))
         if isinstance(manifest["notes"], list) and isinstance(manifest["files"], dict):
             return dict(manifest)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _not_a_result(place, error) from None
     raise _not_a_result(place, "notes and files of another kind")
 
@@ -283,8 +284,10 @@ def _json_lines(table: pa.Table) -> Iterator[str]:
     yield "\n]\n"
 
 
-def _not_a_result(place: str, found: Exception | str) -> InputError:
+def _not_a_result(place: str, found: Exception | str) -> InputError | ResourceError:
     """The error for a file of a result; a missing file may be one that is being written, or whose writer ended."""
+    if isinstance(found, Exception) and (short := shortage(found, place)) is not None:
+        return short
     if isinstance(found, FileNotFoundError):
         found = "no such file"
     elif isinstance(found, KeyError):

@@ -93,7 +93,7 @@ def test_addresses_and_files() -> None:
         ('kind = "local"\nworker = 2\n', r"local\.worker: Extra inputs"),
         ('kind = "local"\nworkers = 0\n', r"local\.workers: .*greater than or equal to 1"),
         ('kind = "cloud"\n', r"file: .*'cloud'.*'local'"),
-        ("workers = 2\n", r"file: .*kind"),
+        ("workers = 2\n", r"expected the kind of cluster: local, .*; found none"),
         ("kind = ", r"c\.toml: not a TOML file"),
     ],
 )

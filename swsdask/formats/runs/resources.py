@@ -23,6 +23,7 @@ from swsdask.formats.values import shown, system_of_file
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Node, Phase, Resources
 from swsdask.model.schemas import RunPiece
+from swsdask.model.toml import read_toml
 from swsdask.places.reading import before_query, is_file
 
 Path = tuple[str | int, ...]
@@ -34,38 +35,38 @@ MAX_BYTES = 1 << 20
 _TABLES: Mapping[str, type[BaseModel]] = {"indexing": Phase, "searching": Phase, "hardware": Node}
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]")
 _KEY = re.compile(r"\s*([\w-]+)\s*=")
-_AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
+_AT_LINE = re.compile(r" \(at line (\d+)(?:, column \d+)?\)$")
 
 
 def read_resources(url: str, problems: Problems) -> Resources | None:
     """The resources in a file; None if it has problems, which are added to `problems` with their lines."""
     with noted(problems):
-        text = _read(url)
+        content = _read(url)
         try:
-            return Resources.model_validate(_parsed(url, text))
+            return Resources.model_validate(_parsed(url, content))
         except ValidationError as error:
-            lines = _lines(text)
+            lines = _lines(content.decode())
             faults = [_fault(url, fault, lines) for fault in error.errors()]
             raise InputError(*sorted(faults, key=lambda fault: fault.line or 0)) from None
     return None
 
 
-def _read(url: str) -> str:
-    text = b""
+def _read(url: str) -> bytes:
+    content = b""
     for lines in read_lines(url):
-        text += lines.data
-        if len(text) > MAX_BYTES:
+        content += lines.data
+        if len(content) > MAX_BYTES:
             found = f"more than {MAX_BYTES} bytes"
             raise InputError(
                 Problem(url, None, "a description of resources", found, "Check that it is the right file.")
             )
-    return text.decode()
+    return content
 
 
-def _parsed(url: str, text: str) -> dict[str, object]:
+def _parsed(url: str, content: bytes) -> dict[str, object]:
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+        return read_toml(content)
+    except tomllib.TOMLDecodeError as error:
         said = str(error)
         at = _AT_LINE.search(said)
         line = int(at[1]) if at else None

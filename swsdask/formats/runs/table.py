@@ -35,7 +35,8 @@ from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.ordinary import OrdinaryLines
 from swsdask.formats.values import FormatError, check_columns, read_header, shown
-from swsdask.model.errors import InputError, Problem, Problems, counted
+from swsdask.model.errors import InputError, Problem, Problems, ResourceError, counted
+from swsdask.model.limits import shortage
 from swsdask.model.schemas import WITHOUT_TIMES, RunPiece
 from swsdask.places.reading import Pipe, is_local, storage_fault
 
@@ -448,7 +449,9 @@ def _plain(name: str, column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) and name not in IDS else column
 
 
-def _damaged(file: str, error: Exception) -> InputError:
+def _damaged(file: str, error: Exception) -> InputError | ResourceError:
+    if (short := shortage(error, file)) is not None:
+        return short
     found = " ".join(str(error).split())
     return InputError(Problem(file, None, "whole Parquet data", shown(found), "Write or copy the file again."))
 

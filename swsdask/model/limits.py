@@ -1,0 +1,88 @@
+"""What a process may have: memory, threads and open files.
+
+The system and libraries say in many ways that something does not suffice; to a user all are one fault, with one line
+that names the limit. Where a library would not fail but abort the process or wait, the limit is checked beforehand.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import resource
+
+from swsdask.model.errors import ResourceError, cut, one_line
+
+_NO_MEMORY = re.compile(
+    r"cannot allocate memory|failed to map segment from shared object(?!: operation not permitted)", re.IGNORECASE
+)
+_NO_THREAD = re.compile(r"can't start new thread|failed to launch worker thread", re.IGNORECASE)
+_NO_FILE = re.compile(r"too many open files", re.IGNORECASE)
+_LIMITS = {
+    resource.RLIMIT_AS: ("`ulimit -v` allows {:,} MiB of addresses", 1 << 20),
+    resource.RLIMIT_NOFILE: ("`ulimit -n` allows {:,} open files", 1),
+    resource.RLIMIT_NPROC: ("`ulimit -u` allows {:,} threads of this user", 1),
+}
+"""What the limits of a process allow, and in which unit."""
+
+
+def shortage(error: BaseException | None, what: str | None = None) -> ResourceError | None:
+    """Return the error for a failure for want of memory, threads or open files; None for any other failure.
+
+    Libraries put errors of their own around what the system said, so the causes of an error are looked at too. `what`
+    failed, where that is known.
+
+    Examples
+    --------
+    >>> print(shortage(MemoryError()))
+    out of memory. Give the process more memory, or set a smaller rows_per_task or fewer workers.
+    >>> shortage(ValueError())
+    """
+    while error is not None:
+        if isinstance(error, ResourceError):
+            return error
+        if (told := _told_of(error)) is not None:
+            return ResourceError(f"{what}: {told}" if what else told)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def check_addresses(least: int, what: str) -> None:
+    """Raise `ResourceError` if `ulimit -v` allows this process fewer than `least` bytes, which `what` needs.
+
+    Libraries in C++ abort the process when they cannot allocate, so it is not tried.
+    """
+    _check_limit(resource.RLIMIT_AS, least, what)
+
+
+def check_open_files(least: int, what: str) -> None:
+    """Raise `ResourceError` if `ulimit -n` allows this process fewer than `least` open files, which `what` needs."""
+    _check_limit(resource.RLIMIT_NOFILE, least, what)
+
+
+def _check_limit(kind: int, least: int, what: str) -> None:
+    allowed, _ = resource.getrlimit(kind)
+    if allowed != resource.RLIM_INFINITY and allowed < least:
+        raise ResourceError(f"{_limit(kind)}But {what} needs at least {least // _LIMITS[kind][1]:,}. Allow more.")
+
+
+def _told_of(error: BaseException) -> str | None:
+    """The kind of shortage that an error is, and what to do; None if it is none."""
+    said, number = str(error), error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or _NO_MEMORY.search(said):
+        found = f"out of memory ({cut(one_line(said))})" if said else "out of memory"
+        remedy = "Give the process more memory, or set a smaller rows_per_task or fewer workers."
+        return f"{found}. {_limit(resource.RLIMIT_AS)}{remedy}"
+    if number in {errno.EMFILE, errno.ENFILE} or _NO_FILE.search(said):
+        return f"too many open files. {_limit(resource.RLIMIT_NOFILE)}Allow more, or set fewer workers."
+    # A full pipe that is not to be waited for raises EAGAIN too, and says how much was written.
+    if _NO_THREAD.search(said) or (number == errno.EAGAIN and getattr(error, "characters_written", None) is None):
+        limits = _limit(resource.RLIMIT_AS) + _limit(resource.RLIMIT_NPROC)
+        return f"no further thread or process can be started. {limits}Allow more, or set fewer workers."
+    return None
+
+
+def _limit(kind: int) -> str:
+    """A sentence about a limit of this process, with the blank that follows; empty where there is none."""
+    allowed, _ = resource.getrlimit(kind)
+    sentence, unit = _LIMITS[kind]
+    return "" if allowed == resource.RLIM_INFINITY else f"{sentence.format(allowed // unit)}. "

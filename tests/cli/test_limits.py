@@ -1,0 +1,158 @@
+"""What a process lacks: memory, threads, open files. The command ends with one line that says what to do."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from swsdask.archive.storage import Storage
+from swsdask.archive.tables import unreadable
+from swsdask.model.errors import ResourceError
+from swsdask.model.limits import shortage
+from swsdask.places.reading import storage_fault
+from tests.cli.conftest import Files, Outcome
+
+Call = Callable[..., Outcome]
+
+
+def _caused(by: Exception) -> OSError:
+    error = OSError("Could not find/load shared object file 'libllvmlite.so'")
+    error.__cause__ = by
+    return error
+
+
+MEMORY = [
+    MemoryError(),
+    MemoryError("Unable to allocate 3.00 GiB for an array"),
+    pa.ArrowMemoryError("malloc of size 64 failed"),
+    OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ImportError("libarrow.so: failed to map segment from shared object"),
+    _caused(OSError("libllvmlite.so: failed to map segment from shared object")),
+]
+THREADS = [
+    RuntimeError("can't start new thread"),
+    BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
+    pa.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable"),
+]
+FILES = [
+    OSError(errno.EMFILE, "Too many open files", "a.txt"),
+    OSError(errno.ENFILE, "Too many open files in system"),
+    ImportError("libarrow.so: cannot open shared object file: Too many open files"),
+]
+LACKING = [
+    *((error, "out of memory") for error in MEMORY),
+    *((error, "no further thread or process can be started") for error in THREADS),
+    *((error, "too many open files") for error in FILES),
+]
+
+
+@pytest.mark.parametrize(("error", "said"), LACKING)
+def test_whatever_the_system_lacks_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, swsdask: Call, files: Files, error: Exception, said: str
+) -> None:
+    def lacking(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("swsdask.write", lacking)
+    outcome = swsdask("score", files.reference, files.run, "--out", files.folder / "out")
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[-1].startswith(f"swsdask: {said}")
+    assert "fewer workers" in outcome.err
+
+
+@pytest.mark.parametrize(("error", "said"), LACKING)
+def test_no_file_is_called_damaged_for_it(tmp_path: Path, error: Exception, said: str) -> None:
+    """A night would refuse a run, and `verify` report a file, that are whole."""
+    for fault in (storage_fault("a.txt", error), unreadable(Storage(str(tmp_path)), "a.parquet", error)):
+        assert isinstance(fault, ResourceError)
+        assert said in str(fault)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ImportError("libarrow.so: failed to map segment from shared object: Operation not permitted"),
+        OSError(errno.ENOSPC, "No space left on device"),
+        ValueError(),
+    ],
+)
+def test_other_failures_are_none(error: Exception) -> None:
+    assert shortage(error) is None
+
+
+def test_a_pipe_that_is_full_is_no_want_of_threads() -> None:
+    error = BlockingIOError(errno.EAGAIN, "write could not complete without blocking", 7)
+    assert error.characters_written == 7
+    assert shortage(error) is None
+
+
+UNDER = """
+import resource, runpy, sys
+resource.setrlimit(resource.{limit}, ({number}, {number}))
+sys.argv = ["swsdask", *{arguments!r}]
+runpy.run_module("swsdask", run_name="__main__")
+"""
+"""A command under a limit of its process."""
+
+
+def under(limit: str, number: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    script = UNDER.format(limit=limit, number=number, arguments=[str(each) for each in arguments])
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("mebibytes", [200, 300, 400, 500, 600, 700])
+def test_too_few_addresses_are_said_at_once(files: Files, mebibytes: int) -> None:
+    """Libraries abort the process, or wait without end, where they cannot allocate."""
+    ended = under("RLIMIT_AS", mebibytes << 20, "score", files.reference, files.run)
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert f"`ulimit -v` allows {mebibytes} MiB of addresses" in line
+
+
+def test_threads_and_processes_need_more_addresses(files: Files) -> None:
+    for executor, least in (("threads", "1,024"), ("processes", "1,536")):
+        ended = under("RLIMIT_AS", 900 << 20, "score", files.reference, files.run, "--executor", executor)
+        assert ended.returncode == 2
+        (line,) = ended.stderr.splitlines()
+        assert f"needs at least {least}." in line
+
+
+def test_worker_processes_need_open_files(files: Files) -> None:
+    ended = under("RLIMIT_NOFILE", 40, "score", files.reference, files.run, "--executor", "processes", "--workers", 2)
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert (
+        line
+        == "swsdask: `ulimit -n` allows 40 open files. But a pool of 2 worker processes needs at least 48. Allow more."
+    )
+
+
+def test_a_small_evaluation_is_scored_in_few_addresses(files: Files) -> None:
+    ended = under("RLIMIT_AS", 1 << 30, "score", files.reference, files.run, "--quiet")
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+WITHOUT = """
+import sys
+from swsdask.cli import console
+sys.argv = ["swsdask", *{arguments!r}]
+try:
+    console()
+except SystemExit:
+    pass
+assert "swsdask.kernels.text" in sys.modules
+assert not {{"pandas", "scipy"}} & set(sys.modules), "needless"
+"""
+
+
+def test_the_command_loads_no_needless_library(files: Files) -> None:
+    """When memory is limited, scipy's BLAS waits without end for a buffer that it allocates as it is loaded."""
+    script = WITHOUT.format(arguments=["score", str(files.reference), str(files.run), "--quiet"])
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
