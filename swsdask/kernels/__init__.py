@@ -12,7 +12,6 @@ ADDRESSES = 768 << 20
 
 check_addresses(ADDRESSES, "the command with its kernels")
 
-from swsdask.kernels.compilation import announce_compilation, keep_kernels  # noqa: E402
+from swsdask.kernels.compilation import keep_kernels  # noqa: E402
 
 keep_kernels()
-announce_compilation()

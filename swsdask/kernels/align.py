@@ -10,10 +10,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int8, int32, int64, njit
+from numba import boolean, float64, int8, int32, int64
 
 from swsdask.kernels.assignment import assign, settle
-from swsdask.kernels.compilation import column, kernel, record, several
+from swsdask.kernels.compilation import NOTHING_NEW, column, kernel, part, record, several
+from swsdask.kernels.search import ascending_order, first_above, first_not_below
 from swsdask.model.trials import F64, I8, I32, I64, Bool
 from swsdask.model.units import INFINITE
 
@@ -26,9 +27,10 @@ _MOST = 1e12
 """Score congruence is cut at this: it is 1 at most unless the declared range of scores is grossly wrong."""
 _BITS = 61
 _TICKS_PER_SECOND = 10_000
+_ABOVE = 2**63 - 1
 
 
-@njit()
+@part()
 def score_congruence(score: float, lowest: float, highest: float) -> float:
     """(score - lowest) / max(highest - lowest, 1e-5), computed on halves so that no difference overflows.
 
@@ -40,21 +42,21 @@ def score_congruence(score: float, lowest: float, highest: float) -> float:
     return min(max(congruence, -_MOST), _MOST)
 
 
-@njit()
+@part()
 def time_congruence(start: int, end: int, occurrence_start: int, occurrence_end: int) -> float:
     """Overlap (negative: the gap) over the occurrence's duration, at least 1e-5 s; arguments in ticks."""
     overlap = min(end, occurrence_end) - max(start, occurrence_start)
     return overlap / max(np.float64(occurrence_end - occurrence_start), _LEAST_TICKS)
 
 
-@njit()
+@part()
 def weight_scale(greatest_score_congruence: float) -> float:
     """The power of two that makes every weight of a component less than 2^61, 2^59 unless the score range is wrong."""
     bound = _PAIR + _SCORE * max(greatest_score_congruence, 1.0) + _TIME
     return math.ldexp(1.0, _BITS - math.frexp(bound)[1])
 
 
-@njit()
+@part()
 def pair_weight(score_part: float, time_part: float, scale: float) -> int:
     """3 + 1e-6 score congruence + 1e-8 time congruence, in units of 1 / `scale`; 0 where that is not above 0."""
     small = max(_SCORE * score_part + _TIME * time_part, -_PAIR)
@@ -92,7 +94,7 @@ _OCCURRENCES = record(Occurrences, float64[::1], float64[::1], int64[::1], int64
 _GOAL = record(Goal, boolean, float64, float64)
 
 
-@njit()
+@part(**NOTHING_NEW)
 def _scale(candidates: Candidates, low: int, high: int, goal: Goal) -> float:
     """The unit of the weights of a component that holds the detections low .. high."""
     greatest = 0.0
@@ -101,7 +103,7 @@ def _scale(candidates: Candidates, low: int, high: int, goal: Goal) -> float:
     return weight_scale(greatest)
 
 
-@njit()
+@part(**NOTHING_NEW)
 def _weight(
     candidates: Candidates, detection: int, occurrences: Occurrences, occurrence: int, goal: Goal, scale: float
 ) -> int:
@@ -118,7 +120,7 @@ def _weight(
     )
 
 
-@njit()
+@part(**NOTHING_NEW)
 def _align_one_occurrence(
     candidates: Candidates,
     low: int,
@@ -130,7 +132,11 @@ def _align_one_occurrence(
 ) -> None:
     """Map an occurrence to the best of the detections low .. high, the first of equals."""
     if goal.by_score:
-        detection_of[occurrence] = low + np.argmax(candidates.score[low:high])
+        highest = low
+        for detection in range(low + 1, high):
+            if candidates.score[detection] > candidates.score[highest]:
+                highest = detection
+        detection_of[occurrence] = highest
         return
     scale = _scale(candidates, low, high, goal)
     best = 0
@@ -141,7 +147,7 @@ def _align_one_occurrence(
             detection_of[occurrence] = detection
 
 
-@njit()
+@part(**NOTHING_NEW)
 def _align_one_detection(
     candidates: Candidates, detection: int, occurrences: Occurrences, members: I64, goal: Goal, detection_of: I64
 ) -> None:
@@ -158,21 +164,28 @@ def _align_one_detection(
         detection_of[chosen] = detection
 
 
-@njit()
+@part()
 def _rank_weights(scores: F64, n_occurrences: int) -> I64:
     """Weights that count pairs first and then prefer high scores: all that matters of scores is their order.
 
     The sets of detections that can be mapped are the independent sets of a matroid, so the greatest sum of ranks and
     the greatest sum of scores have the same solutions.
     """
-    order = np.argsort(scores)
-    ranks = np.zeros(len(scores), np.int64)
-    for i in range(1, len(scores)):
-        ranks[order[i]] = ranks[order[i - 1]] + (scores[order[i]] > scores[order[i - 1]])
-    return ranks + (n_occurrences * len(scores) + 1)
+    keys = np.empty(len(scores), np.int64)
+    for i in range(len(scores)):
+        bits = np.float64(scores[i] + 0.0).view(np.int64)  # 0.0 and -0.0 are the same
+        keys[i] = bits ^ ((bits >> 63) & _ABOVE)
+    order = ascending_order(keys)
+    weights = np.empty(len(scores), np.int64)
+    weight, before = n_occurrences * len(scores) + 1, 0
+    for i in range(len(scores)):
+        key = keys[order[i]]
+        weight += i > 0 and key > before
+        weights[order[i]], before = weight, key
+    return weights
 
 
-@njit()
+@part()
 def _worth_keeping(weights: I64, n_occurrences: int) -> Bool:
     """Select the detections of an occurrence that its component can need: the best n_occurrences of positive weight.
 
@@ -181,9 +194,12 @@ def _worth_keeping(weights: I64, n_occurrences: int) -> Bool:
     threshold = np.int64(1)
     if len(weights) > n_occurrences:
         place = len(weights) - n_occurrences
-        threshold = max(threshold, np.sort(weights)[place])
-    kept = weights > threshold
-    room = n_occurrences - kept.sum()
+        threshold = max(threshold, weights[ascending_order(weights)[place]])
+    kept = np.empty(len(weights), np.bool_)
+    room = n_occurrences
+    for i in range(len(weights)):
+        kept[i] = weights[i] > threshold
+        room -= kept[i]
     for i in range(len(weights)):
         if room == 0:
             break
@@ -193,7 +209,7 @@ def _worth_keeping(weights: I64, n_occurrences: int) -> Bool:
     return kept
 
 
-@njit()
+@part()
 def _align_several(
     candidates: Candidates,
     occurrences: Occurrences,
@@ -204,10 +220,13 @@ def _align_several(
     detection_of: I64,
 ) -> None:
     """Align several occurrences and detections by exact assignment; rows are occurrences, columns detections."""
-    low, high = first[0], last.max()
-    n_rows = len(members)
+    low, high = first[0], last[0]
+    n_rows, n_edges = len(members), 0
+    for row in range(n_rows):
+        high = max(high, last[row])
+        n_edges += min(last[row] - first[row], n_rows)
     first_edge = np.zeros(n_rows + 1, np.int64)
-    edge_column = np.empty(np.minimum(last - first, n_rows).sum(), np.int32)
+    edge_column = np.empty(n_edges, np.int32)
     edge_weight = np.empty(len(edge_column), np.int64)
     by_score = goal.by_score
     weight_of = _rank_weights(candidates.score[low:high], n_rows) if by_score else np.empty(high - low, np.int64)
@@ -249,7 +268,8 @@ def align(
     one with the greatest sum of scores is taken; else the sum of 3 + 1e-6 score congruence + 1e-8 time congruence is
     the greatest. Equal optima are settled as `ties` tells, detections in their order here.
     """
-    detection_of = np.full(len(occurrences.start), -1, np.int64)
+    detection_of = np.empty(len(occurrences.start), np.int64)
+    detection_of[:] = -1
     members = np.empty(len(occurrences.start), np.int64)
     first = np.empty(len(occurrences.start), np.int64)
     last = np.empty(len(occurrences.start), np.int64)
@@ -261,8 +281,8 @@ def align(
         count = 0
         for occurrence in range(occurrence_of_group[group], occurrence_of_group[group + 1]):
             members[count] = occurrence
-            first[count] = low + np.searchsorted(middle, occurrences.opens[occurrence], "left")
-            last[count] = low + np.searchsorted(middle, occurrences.closes[occurrence], "right")
+            first[count] = low + first_not_below(middle, occurrences.opens[occurrence])
+            last[count] = low + first_above(middle, occurrences.closes[occurrence])
             count += first[count] < last[count]
         goal = Goal(by_score, lowest[group], highest[group])
         begin = 0
@@ -283,7 +303,7 @@ def align(
     return detection_of
 
 
-@njit()
+@part()
 def mid_point(start: int, duration: int, in_seconds: bool) -> float:
     """The mid-point of times in ticks: exact, in half ticks; or in seconds, with the rounding of NIST's tools."""
     if in_seconds:
@@ -347,11 +367,12 @@ def near_occurrences(
     looked at the rows before.
     """
     n_groups = len(group_document)
-    lowest = np.full(n_groups, np.inf)
-    highest = np.full(n_groups, -np.inf)
+    lowest, highest = np.empty(n_groups), np.empty(n_groups)
+    lowest[:], highest[:] = np.inf, -np.inf
     near = np.empty(len(query), np.int64)
     near_group = np.empty(len(query), np.int32)
-    group_of_document = np.full(n_documents + 1, -1, np.int32)
+    group_of_document = np.empty(n_documents + 1, np.int32)
+    group_of_document[:] = -1
     n_queries = len(group_of_query) - 1
     selective = len(evaluated) > 0
     current, begin, end = np.int64(_NO_CODE), np.int64(0), np.int64(0)
@@ -402,7 +423,7 @@ _SHORT = 24
 """Up to this length a stretch is sorted by insertion: rows mostly come nearly sorted."""
 
 
-@njit()
+@part()
 def _comes_before(
     row: int, middle: float, other: int, other_middle: float, start: I32, score: F64, decision: I8
 ) -> bool:
@@ -418,7 +439,7 @@ def _comes_before(
     return row < other
 
 
-@njit()
+@part()
 def _insertion_sort(rows: I64, middles: F64, low: int, high: int, start: I32, score: F64, decision: I8) -> None:
     for i in range(low + 1, high):
         row, middle = rows[i], middles[i]
@@ -429,7 +450,7 @@ def _insertion_sort(rows: I64, middles: F64, low: int, high: int, start: I32, sc
         rows[j], middles[j] = row, middle
 
 
-@njit()
+@part()
 def _merge_sort(rows: I64, middles: F64, low: int, high: int, start: I32, score: F64, decision: I8) -> None:
     for begin in range(low, high, _SHORT):
         _insertion_sort(rows, middles, begin, min(begin + _SHORT, high), start, score, decision)

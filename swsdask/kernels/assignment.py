@@ -10,15 +10,15 @@ the order of columns and rows.
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, int64, njit, void
+from numba import boolean, int32, int64, void
 
-from swsdask.kernels.compilation import column, kernel
+from swsdask.kernels.compilation import NOTHING_NEW, column, kernel, part, several
 from swsdask.model.trials import I32, I64
 
 _FAR = np.int64(2**63 - 1)
 
 
-@njit()
+@kernel(several(*[int64[::1]] * 4)(column(int64), column(int32), column(int64), int64))
 def assign(first_edge: I64, edge_column: I32, edge_weight: I64, n_columns: int) -> tuple[I64, I64, I64, I64]:
     """Match rows with columns, one to one, so that the sum of the weights is the greatest; both may stay unmatched.
 
@@ -31,11 +31,12 @@ def assign(first_edge: I64, edge_column: I32, edge_weight: I64, n_columns: int) 
     at an unmatched column or at a row that is better left unmatched.
     """
     n_rows = len(first_edge) - 1
-    column_of = np.full(n_rows, -1, np.int64)
-    row_of = np.full(n_columns, -1, np.int64)
+    column_of, row_of = np.empty(n_rows, np.int64), np.empty(n_columns, np.int64)
+    column_of[:], row_of[:] = -1, -1
     row_price = np.zeros(n_rows, np.int64)
     column_price = np.zeros(n_columns, np.int64)
-    distance = np.full(n_columns, _FAR, np.int64)
+    distance = np.empty(n_columns, np.int64)
+    distance[:] = _FAR
     came_from = np.empty(n_columns, np.int64)
     frontier = np.empty(n_columns, np.int64)
     done = np.empty(n_columns, np.int64)
@@ -96,7 +97,7 @@ def assign(first_edge: I64, edge_column: I32, edge_weight: I64, n_columns: int) 
     return column_of, row_of, row_price, column_price
 
 
-@njit()
+@part()
 def _tight_rows(
     first_edge: I64, edge_column: I32, edge_weight: I64, row_price: I64, column_price: I64
 ) -> tuple[I64, I32]:
@@ -120,7 +121,17 @@ def _tight_rows(
     return first, rows
 
 
-@njit()
+@part(
+    boolean(
+        *[int64] * 4,
+        column(int64),
+        column(int32),
+        column(int64),
+        column(int64),
+        *[int64[::1]] * 5,
+    ),
+    **NOTHING_NEW,
+)
 def _search(
     start: int,
     fixed: int,
@@ -204,7 +215,10 @@ def settle(
 ) -> None:
     """Turn the optimal assignment that `assign` gave into the preferred one, in place."""
     first, tight = _tight_rows(first_edge, edge_column, edge_weight, row_price, column_price)
-    if len(tight) == (column_of >= 0).sum():
+    n_matched = 0
+    for target in column_of:
+        n_matched += target >= 0
+    if len(tight) == n_matched:
         return
     seen = np.zeros(len(column_of), np.int64)
     came_from = np.empty(len(column_of), np.int64)

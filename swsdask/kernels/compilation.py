@@ -4,14 +4,17 @@ numba checks only the file of a cached function for changes. Kernels call those 
 sources, of the software beneath them and of the processor has a folder of its own: code that was compiled from another
 version is never found. Nor do processes of two kinds write into one index, which numba's cache does not support.
 
-`load_kernels` compiles whatever is missing, one process at a time, and marks the folder as whole. A whole folder is
-used where it is, also by those who cannot write there: a container whose image is read-only, another user.
+A kernel is compiled by one process, whoever else needs it. Meanwhile others compile what else a score needs, and so do
+processes that the first one starts on idle cores. `load_kernels` compiles all of them, and marks the folder as whole. A
+whole folder is used where it is, also by those who cannot write there: a container whose image is read-only, another
+user.
 """
 
 from __future__ import annotations
 
 import atexit
 import fcntl
+import gc
 import hashlib
 import logging
 import os
@@ -23,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property, update_wrapper
 from importlib import import_module
@@ -33,15 +36,17 @@ from typing import Any, BinaryIO, ClassVar, Generic, ParamSpec, TypeVar
 import numba
 import numpy as np
 from numba import types
-from numba.core import caching, event
+from numba.core import caching
 from numba.core.registry import cpu_target
 from numba.core.typing.typeof import typeof_impl
 
 from swsdask.model.limits import check_addresses
 
 _caching: Any = caching
-_event: Any = event
 _typeof: Any = typeof_impl
+_njit: Any = numba.njit
+
+LOG = logging.getLogger("swsdask")
 
 _HERE = Path(__file__).parent
 SOURCES = (*sorted(_HERE.glob("*.py")), *(_HERE.parent / "model" / name for name in ("penalty.py", "units.py")))
@@ -50,6 +55,40 @@ SOURCES = (*sorted(_HERE.glob("*.py")), *(_HERE.parent / "model" / name for name
 _PREFIX = "swsdask-"
 _WHOLE = "whole"
 """A file of this name is in a folder that has every kernel."""
+
+LONGEST_FIRST = (
+    "align.align",
+    "entropy.add_costs",
+    "ladder.count_own_slots",
+    "align.in_time_order",
+    "rates.add_rates",
+    "align.near_occurrences",
+    "rates.count_decisions",
+    "onsets.use_onsets",
+    "logistic.cost",
+    "onsets.count_before",
+    "onsets.near_onsets",
+    "moments.add_powers",
+    "sums.rounded_integers",
+    "trials.stretch_begins",
+    "rows.place_rows",
+    "moments.merge_sums",
+    "sums.window_sums",
+    "ladder.count_slots",
+    "logistic.expansion",
+    "ladder.count_ranks",
+    "onsets.in_rank_order",
+    "sums.rounded_sums",
+    "entropy.pool_adjacent_violators",
+    "softplus.softplus",
+    "rows.sum_of_hashes",
+    "moments.reach",
+    "ladder.find_own_rungs",
+    "sums.highest_behind",
+    "sums.running_sums",
+)
+"""The kernels that every measure of a run of detections needs once it is read, those that take longest to compile
+first: whoever has to wait for another kernel, or helps, begins with them."""
 
 _HELPER = "SWSDASK_COMPILES_FOR_ANOTHER"
 """An environment variable of the processes that help another one to compile."""
@@ -61,28 +100,6 @@ _ADDRESSES = 1 << 30
 
 _FOLDERS_KEPT = 8
 _UNUSED_S = 3600.0
-
-
-class _Announcement(_event.Listener):  # type: ignore[misc]
-    """Says once that kernels are being compiled. Kernels that come from the cache are not compiled."""
-
-    def __init__(self) -> None:
-        self._said = False
-
-    def on_start(self, event: object) -> None:  # noqa: ARG002
-        if not self._said:
-            self._said = True
-            logging.getLogger("swsdask").warning(
-                "swsdask: compiling kernels, once per installation: about half a minute"
-            )
-
-    def on_end(self, event: object) -> None:
-        """Nothing."""
-
-
-def announce_compilation() -> None:
-    """Log a warning before the first kernel that this process has to compile."""
-    _event.register("numba:compile", _Announcement())
 
 
 class _Locator(_caching._SourceFileBackedLocatorMixin, _caching._CacheLocator):  # type: ignore[misc]
@@ -125,12 +142,18 @@ def load_kernels() -> Path:
     Processes that do so at once share the work.
     """
     folder = kept_in()
+    if _is_whole(folder):
+        return folder
     for module in pkgutil.iter_modules([str(_HERE)], "swsdask.kernels."):
         import_module(module.name)
+    missing = [each for each in _in_turn(Kernel.known) if not each.is_kept]
+    if missing:
+        _COMPILATION.begin(*missing)
+    for each in missing:
+        each.compile_if_free()
     for each in Kernel.known:
         _ = each.compiled
-    if not _is_whole(folder):
-        (folder / _WHOLE).touch()
+    (folder / _WHOLE).touch()
     return folder
 
 
@@ -153,16 +176,71 @@ def _alone(place: Path, wait: bool = True) -> Iterator[BinaryIO | None]:
         yield lock
 
 
-@cache
-def _call_for_help() -> None:
+class _Compilation:
+    """The compilation of kernels that this process needs, by it and by processes that help."""
+
+    def __init__(self) -> None:
+        self._needed: list[Kernel[Any, Any]] = []
+        self._here = threading.local()
+        self._lock = threading.Lock()
+
+    def begin(self, *needed: Kernel[Any, Any]) -> None:
+        """Log that kernels are compiled, and call for help, when the first of them are needed."""
+        with self._lock:
+            if not self._needed:
+                LOG.warning("swsdask: compiling kernels, once for this machine: about fifteen seconds on two cores")
+                missing = [each for each in _in_turn(Kernel.known) if not each.is_kept]
+                _call_for_help(missing)
+                self._needed = [each for each in missing if each.place < len(LONGEST_FIRST)]
+            self._needed += [each for each in needed if each not in self._needed]
+        self.tell()
+
+    def tell(self) -> None:
+        """Log how many of the kernels are compiled."""
+        if LOG.isEnabledFor(logging.INFO) and self._needed:
+            done = sum(each.is_kept for each in self._needed)
+            LOG.info("compiling kernels, once for this machine, %d of %d", done, len(self._needed))
+
+    def compile_another(self) -> bool:
+        """Compile a kernel that nobody has begun with; whether there is one. None from within another one."""
+        return not self.is_within and any(each.compile_if_free() for each in self._needed)
+
+    @property
+    def is_within(self) -> bool:
+        """Whether this thread is compiling a kernel, which calls another one."""
+        return getattr(self._here, "depth", 0) > 0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Compile a kernel. Unreachable objects are not looked for: numba makes many that it needs until the end."""
+        self._here.depth = getattr(self._here, "depth", 0) + 1
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            self._here.depth -= 1
+            if collects:
+                gc.enable()
+
+
+_COMPILATION = _Compilation()
+
+
+def _in_turn(kernels: Iterable[Kernel[Any, Any]]) -> list[Kernel[Any, Any]]:
+    """Kernels in the order of `LONGEST_FIRST`, then others, those of the largest modules first."""
+    return sorted(kernels, key=lambda each: (each.place, -each.size, each.name))
+
+
+def _call_for_help(kernels: Sequence[Kernel[Any, Any]]) -> None:
     """Start a process for each other core, up to `_MOST_HELPERS`, that compiles kernels which nobody has begun with.
 
     They end with this process. One that cannot start is not missed: then this process compiles everything.
     """
     if _HELPER in os.environ:
         return
-    modules = sorted({each.__module__ for each in Kernel.known})
-    call = f"from swsdask.kernels.compilation import help_to_compile; help_to_compile({modules!r})"
+    names = [each.name for each in kernels]
+    call = f"from swsdask.kernels.compilation import help_to_compile; help_to_compile({names!r})"
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for _ in range(min(cores - 1, _MOST_HELPERS)):
         with suppress(OSError):
@@ -182,16 +260,16 @@ def _dismiss(helper: subprocess.Popen[bytes]) -> None:
     helper.communicate()
 
 
-def help_to_compile(modules: Sequence[str]) -> None:
-    """Compile the kernels of some modules, the largest first, but for those that another process has begun with.
+def help_to_compile(names: Sequence[str]) -> None:
+    """Compile kernels, one after the other, but for those that another process has begun with.
 
     Ends with the process that waits at the other end of the standard input.
     """
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
-    for module in modules:
-        import_module(module)
-    for each in sorted(Kernel.known, key=lambda each: -each.size):
-        each.compile_if_free()
+    for name in names:
+        module, _, function = name.partition(".")
+        kernel: Kernel[Any, Any] = getattr(import_module(f"swsdask.kernels.{module}"), function)
+        kernel.compile_if_free()
 
 
 @cache
@@ -283,19 +361,40 @@ class Kernel(Generic[P, R]):
 
     @cached_property
     def compiled(self) -> Any:
-        """The compiled function. Of processes that need it at once, one compiles it and the others wait."""
-        if _is_whole(kept_in()) or self._is_kept:
+        """The compiled function. Of processes that need it at once one compiles it; others compile another, or wait."""
+        if _is_whole(kept_in()) or self.is_kept:
             return self._compile()
         check_addresses(_ADDRESSES, "compiling kernels")
-        _call_for_help()
-        with _alone(self._lock) as lock:
-            return self._compile(lock)
+        if not _COMPILATION.is_within:
+            _COMPILATION.begin(self)
+        while not self.compile_if_free():
+            if self.is_kept:
+                return self._compile()
+            if not _COMPILATION.compile_another():
+                with _alone(self._lock):
+                    pass
+        return self.__dict__["compiled"]
 
-    def compile_if_free(self) -> None:
-        """Compile the function, unless that is done or another process is at it."""
+    def compile_if_free(self) -> bool:
+        """Compile the function, unless that is done or another process is at it; whether it was compiled."""
         with _alone(self._lock, wait=False) as lock:
-            if lock is not None and not self._is_kept:
-                self._compile(lock)
+            if lock is None or self.is_kept:
+                return False
+            self.__dict__["compiled"] = self._compile()
+            lock.write(b"kept\n")
+        if not _COMPILATION.is_within:
+            _COMPILATION.tell()
+        return True
+
+    @property
+    def name(self) -> str:
+        """The names of its module and of the function."""
+        return f"{self.__module__.rpartition('.')[2]}.{self.__name__}"  # type: ignore[attr-defined]
+
+    @property
+    def place(self) -> int:
+        """Its place in `LONGEST_FIRST`, else behind it."""
+        return LONGEST_FIRST.index(self.name) if self.name in LONGEST_FIRST else len(LONGEST_FIRST)
 
     @property
     def size(self) -> int:
@@ -303,22 +402,22 @@ class Kernel(Generic[P, R]):
         return Path(sys.modules[self.__module__].__file__ or "").stat().st_size
 
     @property
-    def _lock(self) -> Path:
-        return kept_in() / f"{self.__module__.rpartition('.')[2]}.{self.__name__}.lock"  # type: ignore[attr-defined]
-
-    @property
-    def _is_kept(self) -> bool:
+    def is_kept(self) -> bool:
+        """Whether it is on disk."""
         with suppress(OSError):
             return self._lock.stat().st_size > 0
         return False
 
-    def _compile(self, lock: BinaryIO | None = None) -> Any:
-        """Compile the function, or load it, and write into its lock that it is kept."""
+    @property
+    def _lock(self) -> Path:
+        return kept_in() / f"{self.name}.lock"
+
+    def _compile(self) -> Any:
+        """Compile the function, or load it."""
         function: Any = self.__wrapped__  # type: ignore[attr-defined]
-        compiled = numba.njit(self._signatures, cache=True, nogil=True, **self._options)(function)
-        if lock is not None and not self._is_kept:
-            lock.write(b"kept\n")
-        return compiled
+        options = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, **_OWN, **self._options}
+        with _COMPILATION.one():
+            return _njit(self._signatures, **options)(function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the compiled function."""
@@ -335,9 +434,51 @@ def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[P, R]], Kerne
     return decorate
 
 
+class _Part:
+    """A function of kernels, compiled when the first of them is."""
+
+    def __init__(self, function: Callable[..., Any], signatures: Any, options: dict[str, Any]) -> None:
+        self._function = function
+        self._signatures = signatures
+        self._options = options
+
+    @cached_property
+    def compiled(self) -> Any:
+        own = {**_OWN, **self._options} if self._signatures else self._options
+        return _njit(self._signatures or None, no_cpython_wrapper=True, no_cfunc_wrapper=True, **own)(self._function)
+
+
+def part(*signatures: Any, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function a part of the kernels that call it. It is not kept apart from them, nor is it for Python.
+
+    For arguments of the types of a signature it is compiled once. Without one it is compiled for all types that it is
+    given: once for a number, and again for every number that stands in a call.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        made: Any = _Part(function, list(signatures), options)
+        return made  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def inlined(*signatures: Any, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function a `part` that is compiled into those that call it, as it is called for every value."""
+    return part(*signatures, forceinline=True, **options)
+
+
+NOTHING_NEW = {"_nrt": False}
+"""Options of a function that makes no arrays. In others every call of a function counts who refers to the arrays that
+it is given, by atomic operations, which take longer than reading a number."""
+
+_OWN = {"_nrt": True, "error_model": "python", "forceinline": False}
+"""Options that numba takes from the caller: whoever is first to call a function must not decide about them."""
+
+
 @_typeof.register(Kernel)  # type: ignore[untyped-decorator]
-def _type_of_kernel(callee: Kernel[Any, Any], context: Any) -> Any:
-    """Return the type of a kernel that another kernel calls."""
+@_typeof.register(_Part)  # type: ignore[untyped-decorator]
+def _type_of_function(callee: Kernel[Any, Any] | _Part, context: Any) -> Any:
+    """Return the type of a kernel, or of a part, that a kernel calls."""
     return _typeof(callee.compiled, context)
 
 

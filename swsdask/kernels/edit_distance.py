@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, int64, njit, void
+from numba import int32, int64, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import column, kernel, record
+from swsdask.kernels.compilation import column, kernel, part, record
 from swsdask.model.trials import I32, I64
 
 U64 = NDArray[np.uint64]
@@ -65,20 +65,20 @@ _TYPES = record(Types, *(int64[::1] for _ in Types._fields))
 _PRODUCTS = (column(int64), column(int64), column(int64))
 
 
-@njit()
+@part()
 def _mark(masks: U64, lane: int, label: I32, first: int, last: int) -> None:
     """Set a pattern's masks: bit i of the words from `lane` on of masks[c] where its label i is c."""
     for place in range(last - first):
         masks[label[first + place], lane + (place >> 6)] |= _ONE << np.uint64(place & (WORD - 1))
 
 
-@njit()
+@part()
 def _unmark(masks: U64, lane: int, label: I32, first: int, last: int) -> None:
     for place in range(last - first):
         masks[label[first + place], lane + (place >> 6)] = _NONE
 
 
-@njit()
+@part()
 def _distance(masks: U64, size: int, label: I32, first: int, last: int, rises: U64, falls: U64) -> int:
     """The distance of the pattern of `masks`, `size` labels long, to the sequence first:last."""
     if size == 0:
@@ -106,7 +106,7 @@ def _distance(masks: U64, size: int, label: I32, first: int, last: int, rises: U
     return distance
 
 
-@njit()
+@part()
 def _distances(block: _Block, label: I32, first: int, last: int) -> None:
     """The distances of patterns of one word to the sequence first:last."""
     masks, sizes, ends, rises, falls, distances = block[:6]
@@ -152,7 +152,7 @@ def edit_distances(label: I32, n_labels: int, first: I64, last: I64, other_first
     return found
 
 
-@njit()
+@part()
 def _room_for(types: Types, n_labels: int, n_slots: int) -> _Block:
     room = LANES
     for pattern in range(len(types.first)):
@@ -170,7 +170,7 @@ def _room_for(types: Types, n_labels: int, n_slots: int) -> _Block:
     )
 
 
-@njit()
+@part()
 def _lanes(types: Types, low: int, high: int) -> int:
     """Return how many of the patterns low:high the next block has: 1 if it takes several words, else as many as fit."""
     lanes = 1
@@ -179,7 +179,7 @@ def _lanes(types: Types, low: int, high: int) -> int:
     return lanes
 
 
-@njit()
+@part()
 def _enter(block: _Block, types: Types, label: I32, low: int, lanes: int) -> None:
     block.sizes[:LANES] = _NONE
     block.ends[:LANES] = _NONE
@@ -193,7 +193,7 @@ def _enter(block: _Block, types: Types, label: I32, low: int, lanes: int) -> Non
             block.counts[types.slot[entry], LANES] += 1
 
 
-@njit()
+@part()
 def _leave(block: _Block, types: Types, label: I32, low: int, lanes: int) -> None:
     for lane in range(lanes):
         _unmark(block.masks, lane, label, types.first[low + lane], types.last[low + lane])
@@ -201,7 +201,7 @@ def _leave(block: _Block, types: Types, label: I32, low: int, lanes: int) -> Non
             block.counts[types.slot[entry]] = 0
 
 
-@njit()
+@part()
 def _meets(block: _Block, types: Types, text: int) -> bool:
     """Whether a type is in a slot that one of the patterns is in."""
     for entry in range(types.entries[text], types.entries[text + 1]):
@@ -210,7 +210,7 @@ def _meets(block: _Block, types: Types, text: int) -> bool:
     return False
 
 
-@njit()
+@part()
 def _add(block: _Block, types: Types, text: int, lanes: int, weight: int, place_of: I64, histogram: I64) -> None:
     """Add the pairs of the first `lanes` patterns with a text."""
     length = types.last[text] - types.first[text]

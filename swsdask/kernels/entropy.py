@@ -5,9 +5,9 @@ violators: the closest rates that never fall as the score rises.
 from __future__ import annotations
 
 import numpy as np
-from numba import float64, int32, int64, njit, void
+from numba import float64, int32, int64, void
 
-from swsdask.kernels.compilation import column, kernel
+from swsdask.kernels.compilation import column, kernel, part
 from swsdask.kernels.softplus import BLOCK, costs_of_decays, decays
 from swsdask.kernels.sums import DIGIT
 from swsdask.model.trials import F64, I32, I64
@@ -17,7 +17,7 @@ _FRACTION = 2**52 - 1
 _ONE = np.uint64(1)
 
 
-@njit()
+@part()
 def _split(bits: I64, first: int, n: int, place: I32, low: I64, high: I64) -> None:
     """The bits of `n` floats >= 0 as integers: low * 2^(32 * place) + high * 2^(32 * (place + 1)).
 
@@ -33,7 +33,7 @@ def _split(bits: I64, first: int, n: int, place: I32, low: I64, high: I64) -> No
         high[row] = whole >> (DIGIT - shift)
 
 
-@njit()
+@part()
 def _add(digits: I64, place: int, low: int, high: int) -> None:
     at = np.uint64(place)
     digits[at] += low
@@ -101,9 +101,9 @@ def pool_adjacent_violators(offsets: I64, target: I64, nontarget: I64) -> I64:
     first = np.empty(len(target), np.int64)
     targets, nontargets = np.empty_like(first), np.empty_like(first)
     end = 0
-    for part in range(len(offsets) - 1):
+    for number in range(len(offsets) - 1):
         begin = end
-        for row in range(offsets[part], offsets[part + 1]):
+        for row in range(offsets[number], offsets[number + 1]):
             first[end], targets[end], nontargets[end] = row, target[row], nontarget[row]
             end += 1
             while end - begin > 1 and targets[end - 2] * nontargets[end - 1] >= targets[end - 1] * nontargets[end - 2]:

@@ -20,9 +20,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int16, int32, int64, njit, void
+from numba import boolean, float64, int16, int32, int64, void
 
-from swsdask.kernels.compilation import column, kernel
+from swsdask.kernels.compilation import NOTHING_NEW, column, kernel, part, record
+from swsdask.kernels.search import first_not_below
 from swsdask.model.trials import F64, I16, I32, I64
 
 BUCKETS = 8
@@ -41,7 +42,10 @@ class Rungs(NamedTuple):
     scale: float
 
 
-@njit()
+_RUNGS = record(Rungs, column(float64), int32[::1], boolean, float64, float64)
+
+
+@part(float64(float64, boolean), **NOTHING_NEW)
 def _place(score: float, logarithmic: bool) -> float:
     """The score itself, or its float key: monotone either way, and the same for 0.0 and -0.0."""
     if not logarithmic:
@@ -50,7 +54,7 @@ def _place(score: float, logarithmic: bool) -> float:
     return float(bits if bits >= 0 else -(bits & _MAGNITUDE))
 
 
-@njit()
+@part(int64(float64, boolean, float64, float64, int64), **NOTHING_NEW)
 def _bucket(score: float, logarithmic: bool, low: float, scale: float, n_buckets: int) -> int:
     x = (_place(score, logarithmic) - low) * scale
     last = n_buckets - 1.0
@@ -58,7 +62,7 @@ def _bucket(score: float, logarithmic: bool, low: float, scale: float, n_buckets
     return int(x if x < last else last)
 
 
-@njit()
+@part(_RUNGS(column(float64), boolean))
 def _cut(scores: F64, logarithmic: bool) -> Rungs:
     n = len(scores) - 1
     n_buckets = max(1, BUCKETS * n)
@@ -78,7 +82,7 @@ def _cut(scores: F64, logarithmic: bool) -> Rungs:
     return Rungs(scores, first, logarithmic, low, scale)
 
 
-@njit()
+@part(int64(_RUNGS), **NOTHING_NEW)
 def _crowding(rungs: Rungs) -> int:
     """The sum of squares of the rungs per bucket."""
     squares = 0
@@ -87,7 +91,7 @@ def _crowding(rungs: Rungs) -> int:
     return squares
 
 
-@njit()
+@part(_RUNGS(column(float64)))
 def cut_rungs(scores: F64) -> Rungs:
     """Rungs ready to be searched. `scores`: float64, ascending, distinct, the last one inf and no other."""
     evenly = _cut(scores, False)
@@ -98,7 +102,7 @@ def cut_rungs(scores: F64) -> Rungs:
     return logarithmically if _crowding(logarithmically) < crowding else evenly
 
 
-@njit()
+@part(void(column(float64), _RUNGS, int32[::1]), **NOTHING_NEW)
 def find_slots(score: F64, rungs: Rungs, slot: I32) -> None:
     """Write the slot of every score (finite) into `slot`, as long as `score`.
 
@@ -171,7 +175,7 @@ def find_own_rungs(query: I32, score: F64, offsets: I64, scores: F64) -> I64:
     rows = np.empty(len(score), np.int64)
     for number in range(len(score)):
         begin, end = offsets[query[number]], offsets[query[number] + 1]
-        rows[number] = begin + np.searchsorted(scores[begin:end], score[number])
+        rows[number] = begin + first_not_below(scores[begin:end], score[number])
     return rows
 
 

@@ -9,9 +9,9 @@ width of vectors a machine has, and rounding errors grow with the number of bloc
 from __future__ import annotations
 
 import numpy as np
-from numba import float64, njit
+from numba import float64
 
-from swsdask.kernels.compilation import column, kernel, several
+from swsdask.kernels.compilation import column, kernel, part, several
 from swsdask.kernels.softplus import BLOCK, costs_of_decays, decays
 from swsdask.model.trials import F64
 
@@ -19,7 +19,7 @@ _LANES = 16
 """A divisor of `BLOCK`."""
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def _block_sum(terms: F64, n_terms: int) -> float:
     """The sum of the first terms; those behind them, up to a multiple of `_LANES`, are set to 0."""
     padded = -(-n_terms // _LANES) * _LANES
@@ -28,7 +28,9 @@ def _block_sum(terms: F64, n_terms: int) -> float:
     for first in range(0, padded, _LANES):
         for lane in range(_LANES):
             lanes[lane] += terms[first + lane]
-    total: float = lanes.sum()
+    total = 0.0
+    for lane in range(_LANES):
+        total += lanes[lane]
     return total
 
 

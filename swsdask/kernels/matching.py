@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, int64, njit, uint8, uint32, void
+from numba import int32, int64, uint8, uint32, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import column, kernel, record, several
+from swsdask.kernels.compilation import column, kernel, part, record, several
 from swsdask.kernels.ngrams import SHORTEST, U8, count_near
 from swsdask.kernels.pairs import share_more_than_half
 from swsdask.kernels.placing import near
@@ -65,21 +65,21 @@ _ENTRIES = record(
 _ROWS = record(Rows, int64[::1], int64[::1], int64[::1], int64[::1])
 
 
-@njit()
+@part()
 def _from_to(shortest: int, longest: int) -> np.uint32:
     """The windows of so many phones."""
     windows = (np.int64(1) << longest) - (np.int64(1) << (shortest - 1))
     return np.uint32(windows) if longest >= shortest else np.uint32(0)
 
 
-@njit()
+@part()
 def _overlap(entries: Entries, one: int, other: int) -> bool:
     return entries.file[one] == entries.file[other] and share_more_than_half(
         entries.start[one], entries.end[one], entries.start[other], entries.end[other]
     )
 
 
-@njit()
+@part()
 def _complete(entries: Entries, own: I64, by_length: I64, shortest: int, longest: int, mask: U32) -> None:
     """The windows of the entries `own` that completion pairs with any: up to the length of the longest partner."""
     at = entries.at
@@ -93,7 +93,7 @@ def _complete(entries: Entries, own: I64, by_length: I64, shortest: int, longest
             mask[place] |= _from_to(shortest, min(partner, at[one + 1] - place))
 
 
-@njit()
+@part()
 def _common(entries: Entries, one: int, other: int, mask: U32, other_mask: U32) -> bool:
     """The gold windows that face an equal one where the shorter string lies along the longer one; whether any do."""
     label, room = entries.label, entries.room
@@ -114,7 +114,7 @@ def _common(entries: Entries, one: int, other: int, mask: U32, other_mask: U32) 
     return found
 
 
-@njit()
+@part()
 def _common_apart(entries: Entries, one: int, other: int, start: I32, end: I32, mask: U32, other_mask: U32) -> None:
     """As `_common`, of two entries of one file, without the windows that overlap the one they face; added to masks."""
     label, room, first, other_first = entries.label, entries.room, entries.first[one], entries.first[other]
@@ -133,13 +133,13 @@ def _common_apart(entries: Entries, one: int, other: int, start: I32, end: I32, 
                     other_mask[other_at + facing] |= bit
 
 
-@njit()
+@part()
 def _clear(entries: Entries, one: int, other: int) -> bool:
     """Whether one lies entirely before the other: in time and with all of its phones."""
     return bool(entries.end[one] <= entries.start[other] and entries.last[one] <= entries.first[other])
 
 
-@njit()
+@part()
 def _credit(entries: Entries, low: int, high: int, partners: I64, start: I32, end: I32, common: U32, mask: U32) -> None:
     """Give the entries low:high the windows that they have in common with `partners`, a row of one file.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import float64, int32, int64, njit
+from numba import float64, int32, int64
 
-from swsdask.kernels.compilation import column, kernel, several
+from swsdask.kernels.compilation import column, kernel, part, several
 from swsdask.model.trials import F64, I32, I64
 
 SUMS = 8
@@ -36,14 +36,14 @@ instruction that makes floats of several 64-bit integers at once, none that mult
 _BINS = (int64[::1], int64[:, ::1])
 
 
-@njit()
+@part()
 def _away(distance: float) -> np.uint64:
     """The bits of 1 + a distance from the centre, in units."""
     far = distance + 1.0
     return np.float64(far if far < FARTHEST else FARTHEST).view(np.uint64)
 
 
-@njit()
+@part()
 def _nearest(x: float) -> np.int64:
     """The nearest integer, |x| < 2^51."""
     return np.float64(x + _MAGIC).view(np.int64) - _MAGIC_BITS

@@ -11,10 +11,10 @@ where empty, and where its entries are: columns `entry_first`, `entry_last` int6
 from __future__ import annotations
 
 import numpy as np
-from numba import int16, int32, int64, njit, uint8, void
+from numba import int16, int32, int64, uint8, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import column, kernel, several
+from swsdask.kernels.compilation import column, kernel, part, several
 from swsdask.kernels.pairs import share_more_than_half
 from swsdask.kernels.placing import near
 from swsdask.model.trials import I16, I32, I64
@@ -25,7 +25,7 @@ SHORTEST = 3
 """Labels of the shortest n-grams, by whose ids n-grams are divided among cells."""
 
 
-@njit()
+@part()
 def _trigram(label: I32, start: int, n_labels: int) -> int:
     return int((np.int64(label[start]) * n_labels + label[start + 1]) * n_labels + label[start + 2])
 
@@ -159,7 +159,7 @@ def add_partnered(
                 first[fold_of[i]] = -1
 
 
-@njit()
+@part()
 def count_near(ones: I64, length: int, start: I32, end: I32) -> I64:
     """Count the others that each n-gram is near to, int64; `ones` are sorted by start, whatever their files."""
     n_near = np.zeros(len(ones), np.int64)
@@ -233,7 +233,7 @@ _FACTOR = np.uint64(11400714819323198485)
 _HALF = np.uint64(32)
 
 
-@njit()
+@part()
 def _slot_of(first: int, last: int, label: I32, slots: I32, entry_first: I64, entry_last: I64) -> np.int64:
     """The slot of the entry equal to a sequence, or the empty one where it belongs."""
     key = _SEED

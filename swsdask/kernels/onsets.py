@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import boolean, float64, int16, int32, int64, njit, void
+from numba import boolean, float64, int16, int32, int64, void
 
-from swsdask.kernels.compilation import column, kernel, several
+from swsdask.kernels.compilation import column, kernel, part, several
 from swsdask.kernels.ladder import cut_rungs, find_slots
+from swsdask.kernels.search import first_not_below
 from swsdask.model.penalty import Penalty
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 
@@ -21,7 +22,7 @@ PENALTY = (column(float64), column(float64), float64)
 """The types of the parts of a `Penalty` in signatures."""
 
 
-@njit()
+@part()
 def earned(distance: float, penalty: Penalty) -> float:
     """The value of a penalty function at a signed distance."""
     at, value, sigma = penalty
@@ -30,7 +31,7 @@ def earned(distance: float, penalty: Penalty) -> float:
         return 0.0
     if sigma > 0.0:
         return math.exp(-0.5 * (distance / sigma) ** 2)
-    right = max(1, int(np.searchsorted(at, distance)))
+    right = max(1, first_not_below(at, distance))
     low, high = at[right - 1], at[right]
     rise = value[right] - value[right - 1]
     if rise >= 0.0:
@@ -38,7 +39,7 @@ def earned(distance: float, penalty: Penalty) -> float:
     return float(value[right - 1] + rise * ((distance - low) / (high - low)))
 
 
-@njit()
+@part()
 def _unused(link: I64, place: int) -> int:
     while link[place] != place:
         link[place] = link[link[place]]
@@ -46,7 +47,7 @@ def _unused(link: I64, place: int) -> int:
     return place
 
 
-@njit()
+@part()
 def renew(before: I64, after: I64) -> None:
     """Make all onsets unused: `before`, `after` int64 [n_onsets + 1]."""
     for place in range(len(before)):
@@ -54,7 +55,7 @@ def renew(before: I64, after: I64) -> None:
         after[place] = place
 
 
-@njit()
+@part()
 def use_nearest(point: int, place: int, onsets: I64, before: I64, after: I64, penalty: Penalty) -> float:
     """Return the gain of a point from the nearest unused onset, which is then used unless the gain is 0.
 
@@ -128,7 +129,8 @@ def near_onsets(
     """
     rows = np.empty(len(query), np.int64)
     groups = np.empty(len(query), np.int32)
-    group_of = np.full(n_documents, -1, np.int32)
+    group_of = np.empty(n_documents, np.int32)
+    group_of[:] = -1
     found, q = 0, -1
     for row in range(len(query)):
         if query[row] != q:
@@ -143,7 +145,7 @@ def near_onsets(
         group = group_of[document[row]]
         begin, end = begins[group], begins[group + 1]
         point = start[row] // step * step
-        first = begin + np.searchsorted(onset[begin:end], point - high)
+        first = begin + first_not_below(onset[begin:end], point - high)
         if first < end and onset[first] <= point - low:
             rows[found], groups[found] = row, group
             found += 1
@@ -154,7 +156,7 @@ _RUN = 16
 """Rows that are sorted by insertion."""
 
 
-@njit()
+@part()
 def _ranks_behind(row: int, other: int, first: I32, score: F64, second: I32, third: I32) -> bool:
     """Whether a row comes after another one; not if they are equal."""
     if first[row] != first[other]:
@@ -173,7 +175,9 @@ def in_rank_order(first: I32, score: F64, second: I32, third: I32) -> I64:
     Runs are merged from the bottom up; two that are in order already are not compared further.
     """
     n = len(first)
-    order, merged = np.arange(n), np.empty(n, np.int64)
+    order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
+    for place in range(n):
+        order[place] = place
     for begin in range(0, n, _RUN):
         for place in range(begin + 1, min(begin + _RUN, n)):
             row, at = order[place], place
@@ -187,7 +191,8 @@ def in_rank_order(first: I32, score: F64, second: I32, third: I32) -> I64:
             middle, end = begin + width, min(begin + 2 * width, n)
             if not _ranks_behind(order[middle - 1], order[middle], first, score, second, third):
                 continue
-            merged[begin:middle] = order[begin:middle]
+            for place in range(begin, middle):  # a slice would compile how numba words its errors, a second of it
+                merged[place] = order[place]
             left, right = begin, middle
             for place in range(begin, end):
                 if left == middle:
@@ -220,12 +225,12 @@ def use_onsets(group: I32, point: I64, begins: I64, onset: I64, at: F64, value: 
         own = onset[begins[g] : begins[g + 1]]
         if number == 0 or group[number - 1] != g:
             renew(before[: len(own) + 1], after[: len(own) + 1])
-        place = int(np.searchsorted(own, point[number]))
+        place = first_not_below(own, point[number])
         gain[number] = use_nearest(point[number], place, own, before, after, penalty)
     return gain
 
 
-@njit()
+@part()
 def _ranks_after(place: int, start: int, than_place: int, than_start: int) -> bool:
     """Whether a point ranks after another of equal score: by its document's place (-1 comes last), then start."""
     if place != than_place:
@@ -233,7 +238,7 @@ def _ranks_after(place: int, start: int, than_place: int, than_start: int) -> bo
     return start > than_start
 
 
-@njit()
+@part()
 def _ascending(scores: F64) -> tuple[F64, I64]:
     """The distinct ones of falling scores, ascending with inf behind them, and where each comes first (inf: -1)."""
     rungs = np.empty(len(scores) + 1, np.float64)
@@ -354,7 +359,7 @@ def gap_of_lists(lists: I64, onsets: I64, at: F64, value: F64, sigma: float) -> 
     places = np.searchsorted(onsets, np.arange(lists.max() + 1))
     reached = np.zeros(len(places), np.bool_)
     for point in range(len(places)):
-        first = np.searchsorted(onsets, point - penalty.at[-1])
+        first = first_not_below(onsets, point - penalty.at[-1])
         reached[point] = first < n and onsets[first] <= point - penalty.at[0]
     before, after = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
     found = np.empty(len(lists), np.float64)

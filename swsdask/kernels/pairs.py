@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import boolean, int32, int64, njit
+from numba import boolean, int32, int64
 
-from swsdask.kernels.compilation import column, kernel, record, several
+from swsdask.kernels.compilation import column, kernel, part, record, several
 from swsdask.kernels.placing import near, shared_seconds
 from swsdask.model.trials import I32, I64, Bool
 
 
-@njit()
+@part()
 def share_more_than_half(start: int, end: int, other_start: int, other_end: int) -> bool:
     """Two fragments of one file share more than half of the shorter one's extent."""
     shared = min(end, other_end) - max(start, other_start)
@@ -51,7 +51,7 @@ _TIMES = record(Times, int64[::1], int64[::1], int64[::1])
 _SIDES = (column(int64), column(int64), column(int64))
 
 
-@njit()
+@part()
 def _overlap(rule: int, times: Times, one: int, other: int) -> bool:
     """Whether two fragments that share time overlap."""
     if rule == ANY_TIME:
@@ -63,7 +63,7 @@ def _overlap(rule: int, times: Times, one: int, other: int) -> bool:
     return bool(near(times.begin[one], times.end[one], times.begin[other], times.end[other]))
 
 
-@njit()
+@part()
 def _after(times: Times, low: int, high: int, moment: int, strictly: bool) -> int:
     """The first of the rows low:high that begins at a moment or later, or (strictly) later."""
     while low < high:
@@ -153,7 +153,7 @@ def ranks(bounds: I64, lefts: I64, rights: I64, fragment: I64, slot: I64, n_slot
     return before, there
 
 
-@njit()
+@part()
 def _have_a_later_one(ranks: I64, first: int, last: int, other_first: int, other_last: int, rank: int) -> bool:
     """Whether two ascending ranges of `ranks` have a number in common that is greater than `rank`."""
     one, other = last - 1, other_last - 1
@@ -203,7 +203,7 @@ def repeated(bounds: I64, member: I64, first: I64, rank: I64, size: I64) -> tupl
     return pairs[0, :n].copy(), pairs[1, :n].copy()
 
 
-@njit()
+@part()
 def _mark_within_file(low: int, high: int, start: I32, end: I32, marked: Bool) -> None:
     """Mark the fragments low:high of one file, sorted by start, that have a partner.
 

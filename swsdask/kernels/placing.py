@@ -10,9 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numba import boolean, int16, int32, int64, njit, void
+from numba import boolean, int16, int32, int64, void
 
-from swsdask.kernels.compilation import column, kernel, several
+from swsdask.kernels.compilation import column, kernel, part, several
 from swsdask.model.trials import I16, I32, I64, Bool
 
 _PLACES = several(int64[::1], int64[::1])
@@ -35,19 +35,19 @@ _ROUNDS_TO_30_MS = _least_rounded_to(30)
 _ROUNDS_TO_60_MS = _least_rounded_to(60)
 
 
-@njit()
+@part()
 def seconds(ticks: int) -> float:
     """The double nearest to the decimal time."""
     return ticks / _TICKS_PER_SECOND
 
 
-@njit()
+@part()
 def shared_seconds(start: int, end: int, other_start: int, other_end: int) -> float:
     """Return the overlap of two intervals, subtracted as both official tools do; negative if they are apart."""
     return seconds(min(end, other_end)) - seconds(max(start, other_start))
 
 
-@njit()
+@part()
 def near(start: int, end: int, other_start: int, other_end: int) -> bool:
     """The one predicate of tde: they share more than 30 ms, or more than half of either, in doubles."""
     shared = shared_seconds(start, end, other_start, other_end)
@@ -60,7 +60,7 @@ def near(start: int, end: int, other_start: int, other_end: int) -> bool:
     )
 
 
-@njit()
+@part()
 def _touched(start: int, end: int, low: int, high: int, token_start: I32, token_end: I32) -> tuple[int, int]:
     """The range of the tokens low:high that share some time with a stretch."""
     first = low + int(np.searchsorted(token_end[low:high], start, side="right"))
@@ -78,7 +78,7 @@ def place_touching(file: I32, start: I32, end: I32, first: I64, token_start: I32
     return begins, ends
 
 
-@njit()
+@part()
 def _half_or_30_ms(start: int, end: int, token_start: int, token_end: int) -> bool:
     shared = min(end, token_end) - max(start, token_start)
     return shared > _EDGE_TICKS or 2 * shared > token_end - token_start
@@ -99,7 +99,7 @@ def place_document(file: I32, start: I32, end: I32, first: I64, token_start: I32
     return begins, ends
 
 
-@njit()
+@part()
 def _rounded_half_or_30_ms(start: int, end: int, token_start: int, token_end: int) -> bool:
     shared = shared_seconds(start, end, token_start, token_end)
     duration = seconds(token_end) - seconds(token_start)
@@ -217,7 +217,7 @@ def mark_phones(first: I64, last: I64, fold: I16, fold_of_phone: I16, marked: Bo
                 marked[phone] = True
 
 
-@njit()
+@part()
 def _close(end: int, start: int) -> bool:
     """Whether tde takes an end and a start after it for the same time."""
     return seconds(start) - seconds(end) <= 1e-8 + 1e-5 * seconds(start)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import float64, int8, int16, int32, int64, types, void
 
-from swsdask.kernels.compilation import column, kernel
+from swsdask.kernels.compilation import NOTHING_NEW, column, kernel, part
 from swsdask.model.trials import F64, I8, I16, I32, I64
 
 _DECISIONS = void(
@@ -26,7 +26,7 @@ _ABOVE, _BELOW = 2**63 - 1, -(2**63)
 _INFINITE = 0x7FF0000000000000
 
 
-@kernel(int64(int64))
+@part(int64(int64), **NOTHING_NEW)
 def _key(bits: int) -> int:
     """Map the bits of a score to an integer that sorts as the score does, and back."""
     return bits ^ ((bits >> 63) & _ABOVE)

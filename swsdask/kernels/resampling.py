@@ -7,9 +7,9 @@ caches. The order of additions does not depend on how many there are.
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float64, int32, int64, njit, types, void
+from numba import boolean, float64, int32, int64, types, void
 
-from swsdask.kernels.compilation import column, kernel
+from swsdask.kernels.compilation import column, kernel, part
 from swsdask.kernels.ladder import cut_rungs, find_slots
 from swsdask.model.trials import F64, I32, I64
 
@@ -24,7 +24,7 @@ def find_ladder_slots(score: F64, scores: F64, slot: I32) -> None:
     find_slots(score, cut_rungs(scores), slot)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def _subtract(begin: int, end: int, query: I32, count: F64, table: F64, sums: F64) -> None:
     """Take count times the row of the query away from `sums`, for each of some cells, four at a time."""
     n, cell = len(sums), begin

@@ -6,14 +6,14 @@ import numpy as np
 from numba import int8, int32, int64, uint64, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import column, kernel
-from swsdask.kernels.text import NOTHING_NEW, inlined
+from swsdask.kernels.compilation import NOTHING_NEW, column, inlined, kernel
+from swsdask.kernels.search import first_above
 
 _FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _SHIFTS = np.array([30, 27, 31, 32], np.uint64)
 
 
-@inlined
+@inlined()
 def _mix(value: np.uint64) -> np.uint64:
     """A bijection of 64 bits in which every input bit moves every output bit (splitmix64's finaliser)."""
     value = (value ^ (value >> _SHIFTS[0])) * _FACTORS[0]
@@ -22,7 +22,7 @@ def _mix(value: np.uint64) -> np.uint64:
     return value
 
 
-@inlined
+@inlined(uint64(int64, int64), **NOTHING_NEW)
 def _both(high: int, low: int) -> np.uint64:
     """Two integers of up to 32 bits as one."""
     both: np.uint64 = (np.uint64(np.uint32(high)) << _SHIFTS[3]) | np.uint64(np.uint32(low))
@@ -78,7 +78,7 @@ TRACK_BITS = 32
 """How many bits the time has in (document, channel, time) in one integer."""
 
 
-@inlined
+@inlined(int64(int64, int64, int64), **NOTHING_NEW)
 def _packed(document: int, channel: int, time: int) -> np.int64:
     return ((np.int64(document) * 256 + channel + 128) << TRACK_BITS) + time
 
@@ -104,6 +104,6 @@ def place_rows(
         if last + 1 < len(begins) and begins[last + 1] <= begin:
             last += 1
         if (last >= 0 and begins[last] > begin) or (last + 1 < len(begins) and begins[last + 1] <= begin):
-            last = np.int64(np.searchsorted(begins, begin, "right")) - 1
+            last = np.int64(first_above(begins, begin)) - 1
         beyond = reaches[last] - _packed(document[row], channel[row], end[row]) if last >= 0 else np.int64(-1)
         place[row] = OUT if beyond < 0 else (AT_END if beyond == 0 else IN)

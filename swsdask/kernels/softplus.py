@@ -17,9 +17,9 @@ down, x itself from about 36.8 up.
 from __future__ import annotations
 
 import numpy as np
-from numba import float64, njit
+from numba import float64, void
 
-from swsdask.kernels.compilation import column, kernel
+from swsdask.kernels.compilation import column, kernel, part
 from swsdask.model.trials import F64
 from swsdask.model.units import INFINITE
 
@@ -40,27 +40,27 @@ _ONE_STEP = -1000.0
 _HALVED = 0.41421356237309503
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def _power(n: float) -> float:
     """2^n of a whole n, -1022 <= n <= 1023."""
     return np.int64(np.float64(n + (_MAGIC + 1023.0)).view(np.int64) << 52).view(np.float64)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def _steps(a: float) -> float:
     """n, where e^-a = 2^n e^r."""
     a = a if a < _FARTHEST else _FARTHEST
     return float((_MAGIC - a * _PER_LOG_2) - _MAGIC)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def _rest(a: float, n: float) -> float:
     """r, where e^-a = 2^n e^r."""
     a = a if a < _FARTHEST else _FARTHEST
     return (-a - n * _LOG_2_HIGH) - n * _LOG_2_LOW
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def _taylor(r: float) -> float:
     """(e^r - 1 - r) / r^2."""
     p = 1.0 / 6227020800.0
@@ -77,20 +77,20 @@ def _taylor(r: float) -> float:
     return p * r + 0.5
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def _scaled(n: float, r: float, p: float) -> float:
     """2^n e^r, of the p of r."""
     first = n if n > _ONE_STEP else _ONE_STEP
     return (1.0 + (r + r * r * p)) * _power(first) * _power(n - first)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def _beyond(t: float) -> float:
     """f, where log(1 + t) is log(1 + f), perhaps with log 2."""
     return (t - 1.0) * 0.5 if t > _HALVED else t
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def _log1p(t: float, f: float, s: float) -> float:
     """log(1 + t), of its f and s = f / (2 + f)."""
     z = s * s
@@ -107,7 +107,7 @@ def _log1p(t: float, f: float, s: float) -> float:
     return (_LOG_2 if t > _HALVED else 0.0) + (f - s * (f - z * q))
 
 
-@njit(error_model="numpy")
+@part(void(column(float64), float64[::1]), error_model="numpy")
 def decays(x: F64, decay: F64) -> None:
     """e^-|x| of every row of a block of at most `BLOCK` rows."""
     steps, rest = np.empty(BLOCK), np.empty(BLOCK)
@@ -121,7 +121,7 @@ def decays(x: F64, decay: F64) -> None:
         decay[row] = _scaled(steps[row], rest[row], decay[row])
 
 
-@njit(error_model="numpy")
+@part(void(column(float64), column(float64), float64[::1]), error_model="numpy")
 def costs_of_decays(x: F64, decay: F64, cost: F64) -> None:
     """log(1 + e^x) of every row of a block, of its e^-|x|; inf of inf and of `INFINITE`.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float64, int64, njit
+from numba import float64, int64
 
-from swsdask.kernels.compilation import column, kernel
+from swsdask.kernels.compilation import NOTHING_NEW, column, kernel, part
 from swsdask.model.trials import F64, I64
 
 _MOST_PARTS = 64
@@ -20,7 +20,7 @@ _MOST_PARTS = 64
 _LISTS = (column(float64), column(int64))
 
 
-@njit()
+@part(int64(float64, float64[::1], int64), **NOTHING_NEW)
 def _add(term: float, parts: F64, n: int) -> int:
     """Add a finite number to a sum in `n` parts, ascending, that do not overlap; returns how many there are then."""
     used = 0
@@ -40,7 +40,7 @@ def _add(term: float, parts: F64, n: int) -> int:
     return used
 
 
-@njit()
+@part(float64(column(float64), int64), **NOTHING_NEW)
 def _rounded(parts: F64, n: int) -> float:
     """The sum of parts that do not overlap, to the nearest float, of two equally near ones the even."""
     if n == 0:
@@ -152,7 +152,7 @@ _PAIRWISE = 128
 _LANES = 8
 
 
-@njit()
+@part()
 def _pairwise_sum(terms: F64) -> float:
     """The sum of terms, added up in two halves, and so on down to some `_PAIRWISE` of them, in `_LANES` sums."""
     n = len(terms)

@@ -13,13 +13,12 @@ import numpy as np
 from numba import float64, int8, int32, int64
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import kernel
+from swsdask.kernels.compilation import NOTHING_NEW, inlined, kernel
 from swsdask.kernels.text import (
     DICTIONARY,
     NEWLINE,
     NO,
     NO_ROOM,
-    NOTHING_NEW,
     PADDING,
     TEXT,
     YES,
@@ -28,7 +27,6 @@ from swsdask.kernels.text import (
     encode,
     first_bytes,
     first_mark,
-    inlined,
     marked,
     mixed,
     nearest_float,
@@ -57,7 +55,7 @@ _NOTHING = np.uint64(0)
 _YES, _NO = (np.uint64(int.from_bytes(word.tobytes(), "little")) for word in (YES, NO))
 
 
-@inlined
+@inlined()
 def _scan_value(text: NDArray[np.uint8], at: int, delimiter: np.uint64, newline: np.uint64) -> tuple[int, np.uint64]:
     """The end of the value at `at`, before a delimiter or a newline, and its hash (`kernels.text.mixed`)."""
     key = _NOTHING

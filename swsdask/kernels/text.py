@@ -30,11 +30,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int32, int64, njit, types, uint8, uint64, void
+from numba import boolean, float64, int32, int64, types, uint8, uint64, void
 from numba.core.extending import intrinsic
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import column, kernel
+from swsdask.kernels.compilation import NOTHING_NEW, column, inlined, kernel, part
 
 MAX_DIGITS = 19
 """As many digits, after leading zeros, as a uint64 mantissa always holds."""
@@ -76,14 +76,6 @@ _PAIRS = np.uint64(0x000000FF000000FF)
 _PAIR_SCALES = np.array([0x000F424000000064, 0x0000271000000001], np.uint64)
 
 
-inlined = njit(forceinline=True)
-"""Compiles a function that is called for every value into those that call it."""
-
-NOTHING_NEW = {"_nrt": False}
-"""Options of a kernel that makes no arrays. In others every call of a function counts who refers to the arrays that it
-is given, by atomic operations, which take longer than reading a number."""
-
-
 @intrinsic
 def _load(typing: Any, text: Any, at: Any) -> Any:  # noqa: ARG001
     """The eight bytes of an array of bytes from `at` on as one integer."""
@@ -106,7 +98,7 @@ def _trailing_zeros(typing: Any, word: Any) -> Any:  # noqa: ARG001
     return types.int64(types.uint64), generate
 
 
-@inlined
+@inlined(uint64(TEXT, int64), **NOTHING_NEW)
 def word_at(text: NDArray[np.uint8], at: int) -> np.uint64:
     """The eight bytes of `text` from `at` on."""
     _ = text[at + PADDING - 1]  # is compiled only where every index is checked
@@ -114,39 +106,39 @@ def word_at(text: NDArray[np.uint8], at: int) -> np.uint64:
     return word
 
 
-@inlined
+@inlined(uint64(int64), **NOTHING_NEW)
 def repeated(byte: int) -> np.uint64:
     """A word of eight times a byte."""
     return np.uint64(byte) * _LOWEST_BITS
 
 
-@inlined
+@inlined()
 def marked(word: np.uint64, eight: np.uint64) -> np.uint64:
     """Marks, for `first_mark`, of the bytes in which a word equals another one: right up to the first of them."""
     differing = word ^ eight
     return (differing - _LOWEST_BITS) & ~differing & _HIGHEST_BITS
 
 
-@inlined
+@inlined()
 def marked_below(word: np.uint64, eight: np.uint64) -> np.uint64:
     """As `marked`, of the bytes below those of another word, which are at most 128."""
     return (word - eight) & ~word & _HIGHEST_BITS
 
 
-@inlined
+@inlined()
 def first_mark(marks: np.uint64) -> int:
     """The place of the first byte that is marked; there must be one."""
     bits: int = _trailing_zeros(marks)  # type: ignore[call-arg]
     return bits >> 3
 
 
-@inlined
+@inlined(uint64(uint64, int64), **NOTHING_NEW)
 def first_bytes(word: np.uint64, size: int) -> np.uint64:
     """The first `size` bytes of a word, fewer than eight, before bytes of 0."""
     return word & ((_ONE << np.uint64(8 * size)) - _ONE)
 
 
-@inlined
+@inlined()
 def are_same(one: NDArray[np.uint8], at: int, other: NDArray[np.uint8], first: int, size: int) -> bool:
     """Whether `size` bytes of one text at `at` are those of another one at `first`."""
     while size >= PADDING:
@@ -158,7 +150,7 @@ def are_same(one: NDArray[np.uint8], at: int, other: NDArray[np.uint8], first: i
     return bool(first_bytes(word_at(one, at) ^ word_at(other, first), size) == _NONE)
 
 
-@inlined
+@inlined()
 def _scan_digits(text: NDArray[np.uint8], at: int, mantissa: np.uint64) -> tuple[int, np.uint64]:
     """Append the digits from `at` on to a mantissa."""
     while True:
@@ -177,7 +169,7 @@ def _scan_digits(text: NDArray[np.uint8], at: int, mantissa: np.uint64) -> tuple
             return at, mantissa
 
 
-@njit()
+@part()
 def _significant(text: NDArray[np.uint8], at: int, end: int) -> int:
     """How many digits of text[at:end] there are behind leading zeros."""
     digits = 0
@@ -187,7 +179,7 @@ def _significant(text: NDArray[np.uint8], at: int, end: int) -> int:
     return digits
 
 
-@inlined
+@inlined()
 def scan_number(text: NDArray[np.uint8], at: int) -> tuple[int, bool, np.uint64, int, int]:
     """Read the number at byte `at` of `text` (uint8; some byte that is no part of a number must follow it).
 
@@ -228,7 +220,7 @@ def scan_number(text: NDArray[np.uint8], at: int) -> tuple[int, bool, np.uint64,
     return at, negative, mantissa, exponent, digits
 
 
-@njit()
+@part()
 def _divide(mantissa: np.uint64, power: int) -> float:
     """The float nearest to mantissa / 10**power; 2**53 < mantissa, 0 <= power <= 22."""
     # 10**power = 5**power * 2**power, and 5**22 < 2**52 leaves room to shift a remainder by nine bits.
@@ -256,7 +248,7 @@ def _divide(mantissa: np.uint64, power: int) -> float:
     return math.ldexp(float(quotient), shift + 1)
 
 
-@inlined
+@inlined()
 def nearest_float(mantissa: np.uint64, exponent: int, digits: int) -> tuple[bool, float]:
     """Whether mantissa * 10**exponent is one of the forms above, and if so the float64 nearest to it."""
     if digits == 0:
@@ -272,7 +264,7 @@ def nearest_float(mantissa: np.uint64, exponent: int, digits: int) -> tuple[bool
     return False, 0.0
 
 
-@inlined
+@inlined()
 def nearest_tick(mantissa: np.uint64, exponent: int, digits: int) -> tuple[np.int64, bool]:
     """Ticks of mantissa * 10**exponent seconds, and whether they are rounded.
 
@@ -302,7 +294,7 @@ def nearest_tick(mantissa: np.uint64, exponent: int, digits: int) -> tuple[np.in
 _LONGEST = 55
 
 
-@njit()
+@part()
 def _copy(text: NDArray[np.uint8], begin: int, end: int, value: NDArray[np.uint8]) -> int:
     """Copy a value to where a byte of 0 follows it; its length, -1 if it is too long."""
     size = end - begin
@@ -355,19 +347,19 @@ DICTIONARY = (int32[::1], uint64[::1], int64[::1], uint8[::1])
 """The types of `slots`, `hashes`, `ends`, `arena`."""
 
 
-@inlined
+@inlined()
 def mixed(key: np.uint64, word: np.uint64) -> np.uint64:
     """The hash of a text that goes on with a word; that of nothing is 0. The last word has fewer than eight bytes."""
     key = (key ^ word) * _HASH_FACTOR
     return key ^ (key >> _HALF)
 
 
-@inlined
+@inlined()
 def _first_slot(key: np.uint64, mask: int) -> np.int64:
     return np.int64((key * _HASH_FACTOR) >> _HALF) & mask
 
 
-@inlined
+@inlined()
 def encode(
     text: NDArray[np.uint8],
     begin: int,
@@ -441,7 +433,7 @@ _CHARACTERS = 16
 """As many characters, each of `_CODES`, as an integer below the bits of inf holds."""
 
 
-@njit()
+@part()
 def _code(character: int) -> int:
     """The place of a character: +, -, the point, digits, letters."""
     if character < ZERO:

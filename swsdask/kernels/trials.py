@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import boolean, float64, int8, int16, int32, int64, njit
+from numba import boolean, float64, int8, int16, int32, int64
 
-from swsdask.kernels.compilation import column, kernel, several
+from swsdask.kernels.compilation import column, kernel, part, several
 from swsdask.model.trials import F64, I8, I16, I32, I64, Bool
 
 
-@njit()
+@part()
 def _is_better(row: int, other: int, score: F64, start: I32, duration: I32, channel: I8, decision: I8) -> bool:
     """Whether a row precedes another: by score, earlier start, longer duration, lower channel, YES, earlier row."""
     if score[row] != score[other]:

@@ -15,10 +15,10 @@ ends.
 from __future__ import annotations
 
 import numpy as np
-from numba import float64, int8, int32, int64, njit, uint8, uint64
+from numba import float64, int8, int32, int64, uint8, uint64
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import kernel
+from swsdask.kernels.compilation import NOTHING_NEW, inlined, kernel, part
 from swsdask.kernels.text import (
     APOSTROPHE,
     BLANK,
@@ -30,7 +30,6 @@ from swsdask.kernels.text import (
     NINE,
     NO,
     NO_ROOM,
-    NOTHING_NEW,
     PADDING,
     QUOTE,
     RETURN,
@@ -43,7 +42,6 @@ from swsdask.kernels.text import (
     encode,
     first_bytes,
     first_mark,
-    inlined,
     marked,
     marked_below,
     mixed,
@@ -99,7 +97,7 @@ def pack_words(root: str, list_: str, row: str, query_id: str, search_time: str,
     return packed
 
 
-@inlined
+@inlined()
 def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
     """Where `word` ends if it stands at `at`, else STOP."""
     for offset in range(len(word)):
@@ -108,7 +106,7 @@ def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
     return at + len(word)
 
 
-@inlined
+@inlined(int64(TEXT, int64, uint8[:, ::1], int64), **NOTHING_NEW)
 def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], number: int) -> int:
     """Where word `number` ends if it stands at `at`, else STOP."""
     offset = 0
@@ -119,7 +117,7 @@ def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], numbe
     return at + offset
 
 
-@inlined
+@inlined()
 def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     """The first byte from `at` on that is no blank, and how many lines end before it."""
     lines = 0
@@ -134,7 +132,7 @@ def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
         at += 1
 
 
-@inlined
+@inlined()
 def _value_begin(text: NDArray[np.uint8], at: int) -> int:
     """Where the value begins if an equals sign and a quote stand at `at`, else STOP."""
     if text[at] == EQUALS and (text[at + 1] == QUOTE or text[at + 1] == APOSTROPHE):
@@ -142,7 +140,7 @@ def _value_begin(text: NDArray[np.uint8], at: int) -> int:
     return STOP
 
 
-@inlined
+@inlined()
 def _value_end(text: NDArray[np.uint8], begin: int) -> int:
     """The closing quote of the value at `begin`, or STOP if it is not plain."""
     quote = text[begin - 1]
@@ -154,7 +152,7 @@ def _value_end(text: NDArray[np.uint8], begin: int) -> int:
     return at
 
 
-@inlined
+@inlined()
 def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     """Which attribute of a row is named at `at`, and where its name ends (STOP: none)."""
     word = word_at(text, at)
@@ -171,7 +169,7 @@ def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
     return _DECISION, at + 8 if word == _DECISION_NAME else STOP
 
 
-@njit()
+@part()
 def _name_end(text: NDArray[np.uint8], begin: int) -> int:
     """Where the name at `begin` ends, STOP if none stands there."""
     if text[begin] < UPPER_A:
@@ -182,7 +180,7 @@ def _name_end(text: NDArray[np.uint8], begin: int) -> int:
     return at if at > begin else STOP
 
 
-@njit()
+@part()
 def _after_other(text: NDArray[np.uint8], tag: int, at: int) -> int:
     """Where an attribute at `at` ends that means nothing here, else STOP.
 
@@ -206,7 +204,7 @@ def _after_other(text: NDArray[np.uint8], tag: int, at: int) -> int:
     return end + 1
 
 
-@njit()
+@part()
 def _after_odd(text: NDArray[np.uint8], tag: int, at: int, words: NDArray[np.uint8]) -> int:
     """Where a row ends whose tag is closed at `at` and whose end tag is right behind it; or where an attribute ends
     that means nothing here (see `_after_other`); else STOP.
@@ -219,7 +217,7 @@ def _after_odd(text: NDArray[np.uint8], tag: int, at: int, words: NDArray[np.uin
     return _after_other(text, tag, at) if text[at - 1] <= BLANK else STOP
 
 
-@inlined
+@inlined()
 def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
     """Where the time at `begin` ends (STOP if it is negative or too long), its ticks, and 1 if they are rounded."""
     at, negative, mantissa, exponent, digits = scan_number(text, begin)
@@ -231,7 +229,7 @@ def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
     return at, int(ticks), 1 if rounded else 0
 
 
-@inlined
+@inlined()
 def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
     """Where the score at `begin` ends (STOP if it may be infinite), its value, and whether that is still to be read."""
     at, negative, mantissa, exponent, digits = scan_number(text, begin)
@@ -243,7 +241,7 @@ def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
     return at, -score if negative else score, not read
 
 
-@inlined
+@inlined()
 def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     """Where the channel at `begin` ends (STOP unless it is 0 to 127 in one to three digits), and the channel."""
     at = begin
@@ -256,7 +254,7 @@ def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     return at, channel
 
 
-@inlined
+@inlined()
 def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     """Where the decision at `begin` ends (STOP unless it is YES or NO), and the decision."""
     word = word_at(text, begin)
@@ -266,7 +264,7 @@ def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
     return (begin + 3, 1) if is_yes else (begin + 2, 0)
 
 
-@inlined
+@inlined()
 def _scan_file(text: NDArray[np.uint8], begin: int, quote: int) -> tuple[int, np.uint64]:
     """Where the value at `begin` ends, at a quote or before what is not plain, and its hash."""
     key = _NOTHING
@@ -283,7 +281,7 @@ def _scan_file(text: NDArray[np.uint8], begin: int, quote: int) -> tuple[int, np
         at += PADDING
 
 
-@njit()
+@part()
 def scan_list_tag(
     text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], spans: NDArray[np.int64]
 ) -> tuple[int, int]:
@@ -323,7 +321,7 @@ def scan_list_tag(
 _ROW = (int64, int64, int64, int64, uint64, int64, int64, int64, int64, float64, int64, int64, int64)
 
 
-@inlined
+@inlined()
 def scan_row_tag(
     text: NDArray[np.uint8], at: int, words: NDArray[np.uint8]
 ) -> tuple[int, int, int, int, np.uint64, int, int, int, int, float, int, int, int]:
@@ -417,7 +415,7 @@ STATE_SIZE = 10
 _COLUMNS = (int32[::1], int32[::1], int8[::1], int32[::1], int32[::1], float64[::1], int8[::1])
 
 
-@njit()
+@part()
 def _reason(text: NDArray[np.uint8], at: int, end: int) -> int:
     """MORE if the construct at `at` may go on beyond `end`, else ODD."""
     while at < end:

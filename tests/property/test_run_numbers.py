@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import struct
 
+import numba
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from swsdask.kernels.text import MAX_DIGITS, PADDING, nearest_float, nearest_tick, read_scores, read_ticks, scan_number
+from swsdask.kernels import text as kernels
+from swsdask.kernels.text import MAX_DIGITS, PADDING, read_scores, read_ticks
 from swsdask.model.units import MAX_TICKS, ticks
+
+scan_number = numba.njit(lambda text, at: kernels.scan_number(text, at))
+nearest_float = numba.njit(lambda mantissa, exponent, digits: kernels.nearest_float(mantissa, exponent, digits))
+nearest_tick = numba.njit(lambda mantissa, exponent, digits: kernels.nearest_tick(mantissa, exponent, digits))
 
 numbers = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import fcntl
-import logging
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -124,7 +123,7 @@ def test_folders_that_nobody_uses_are_removed_but_for_the_last(tmp_path: Path, m
 
 def test_every_kernel_that_is_kept_is_compiled_when_it_is_called() -> None:
     """One that is compiled when its module is imported costs every start, and no other process waits for it."""
-    kept = [file.name for file in (PACKAGE / "kernels").glob("*.py") if "cache=True" in file.read_text()]
+    kept = [file.name for file in (PACKAGE / "kernels").glob("*.py") if "njit" in file.read_text()]
     assert kept == ["compilation.py"]
 
 
@@ -193,6 +192,15 @@ def twice(x):
 """
 
 
+def write_two_kernels(package: Path) -> None:
+    another = SLOW_KERNEL[SLOW_KERNEL.index("@kernel") :].replace("twice", "thrice").replace("2 * x", "3 * x")
+    (package / "swsdask" / "kernels" / "slow.py").write_text(f"{SLOW_KERNEL}\n\n{another}")
+
+
+SAID = "swsdask: compiling kernels, once for this machine: about fifteen seconds on two cores\n"
+ALONE = {compilation._HELPER: "1"}
+
+
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A copy of the package that has one kernel."""
@@ -217,11 +225,11 @@ def test_of_two_processes_one_compiles(package: Path) -> None:
     told = [process.communicate(timeout=120) for process in both]
     (kept,) = (package / "kept").iterdir()
     assert [out for out, _ in told] == [f"{kept}\n"] * 2
-    assert sum("compiling kernels" in err for _, err in told) <= 1, "none, where a helper was first"
+    assert all(err in ("", SAID) for _, err in told), "each that had to wait says so, once"
     assert sorted(file.suffix for file in kept.iterdir()) == ["", ".lock", ".nbc", ".nbi"]
 
 
-HELP = "from swsdask.kernels.compilation import help_to_compile; help_to_compile(['swsdask.kernels.slow'])"
+HELP = "from swsdask.kernels.compilation import help_to_compile; help_to_compile(['slow.twice'])"
 NAMES = "from swsdask.kernels import compilation, slow; print(slow.twice._lock)"
 
 
@@ -265,11 +273,71 @@ def test_a_place_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     assert not Path(used).exists()
 
 
-def test_compiling_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    logger, said = logging.getLogger("swsdask"), StringIO()
-    monkeypatch.setattr(logger, "handlers", [logging.StreamHandler(said)])  # whatever an earlier command has set
-    announcement = compilation._Announcement()
-    for _ in range(3):
-        announcement.on_start(None)
-        announcement.on_end(None)
-    assert said.getvalue() == "swsdask: compiling kernels, once per installation: about half a minute\n"
+def test_compiling_is_told_once(package: Path) -> None:
+    """On a terminal also how far it is: the records of a lower level."""
+    code = """
+import logging
+import sys
+
+from swsdask.kernels import slow
+
+logging.basicConfig(format="%(levelname)s %(message)s", stream=sys.stderr, level=logging.INFO)
+print(slow.twice(1), slow.twice(2), slow.thrice(3))
+"""
+    write_two_kernels(package)
+    out, said = started(package, "-c", code, **ALONE).communicate(timeout=120)
+    assert out == "2 4 9\n"
+    progress = "INFO compiling kernels, once for this machine, "
+    steps = ("0 of 1", "1 of 1", "1 of 2", "2 of 2")
+    assert said == f"WARNING {SAID}" + "".join(f"{progress}{step}\n" for step in steps)
+    assert started(package, "-c", code, **ALONE).communicate(timeout=120) == (out, "")
+
+
+def test_who_has_to_wait_compiles_another_kernel(package: Path) -> None:
+    """The second kernel is one that a score needs: it is compiled while the first one is waited for."""
+    write_two_kernels(package)
+    code = """
+from swsdask.kernels import compilation
+compilation.LONGEST_FIRST = ("slow.twice", "slow.thrice")
+from swsdask.kernels import slow
+print(slow.twice._lock, flush=True)
+input()
+print(slow.twice(1), "compiled" in vars(slow.thrice))
+"""
+    waiting = started(package, "-c", code, **ALONE)
+    assert waiting.stdin is not None
+    assert waiting.stdout is not None
+    lock = Path(waiting.stdout.readline().strip())
+    with lock.open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waiting.stdin.write("go\n")
+        waiting.stdin.flush()
+        other = lock.with_name("slow.thrice.lock")
+        while not (other.exists() and other.stat().st_size):
+            assert waiting.poll() is None
+            time.sleep(0.05)
+        assert held.tell() == 0
+    assert waiting.communicate(timeout=120)[0] == "2 True\n"
+
+
+SCORED = """
+import sys
+from pathlib import Path
+
+import swsdask as sws
+from swsdask.kernels.compilation import LONGEST_FIRST, Kernel
+from swsdask.simulate.evaluation import simulate, write
+
+files = Path(sys.argv[1])
+write(simulate(1, hours=0.5, n_queries=10), files)
+sws.score(sws.open(files, preset="sws2013"), runs=files / "runs")
+used = {each.name for each in Kernel.known if "compiled" in vars(each)}
+called_by_others = {"assignment.assign", "assignment.settle"}
+print(sorted(used - called_by_others - set(LONGEST_FIRST)), sorted(set(LONGEST_FIRST) - used))
+"""
+
+
+def test_all_that_a_score_needs_is_compiled_and_nothing_else(tmp_path: Path) -> None:
+    """The kernels of `LONGEST_FIRST` are those that a score of every measure calls, but for its reader's."""
+    told = subprocess.check_output([sys.executable, "-c", SCORED, tmp_path / "files"], text=True)
+    assert told == "['xml.scan_rows'] []\n"
