@@ -50,9 +50,10 @@ from swsdask.measures.measure import Measure as Measure
 from swsdask.measures.measure import Scored as Scored
 from swsdask.measures.measure import Values as Values
 from swsdask.model.comparison import Comparison as Comparison
+from swsdask.model.comparison import Errors as Errors
 from swsdask.model.comparison import Failure as Failure
 from swsdask.model.comparison import Resampling as Resampling
-from swsdask.model.corpus import Definition as Definition
+from swsdask.model.discovery import Definition as Definition
 from swsdask.model.errors import ArchiveError as ArchiveError
 from swsdask.model.errors import ClusterError as ClusterError
 from swsdask.model.errors import ExecutionError as ExecutionError
@@ -61,7 +62,6 @@ from swsdask.model.errors import Problem as Problem
 from swsdask.model.errors import ResourceError as ResourceError
 from swsdask.model.errors import SettingsError as SettingsError
 from swsdask.model.errors import SwsdaskError as SwsdaskError
-from swsdask.model.listening import Errors as Errors
 from swsdask.model.measures import Description as Description
 from swsdask.model.results import Result as Result
 from swsdask.model.settings import EvaluationSettings as EvaluationSettings

@@ -9,7 +9,7 @@ from swsdask.discovery.measures import select
 from swsdask.discovery.placing import locate
 from swsdask.discovery.score import CountedDiscovery, FragmentSource, needed
 from swsdask.execution.executor import Executor, Unseen
-from swsdask.model.corpus import Corpus, Definition, Discovered, Fragments
+from swsdask.model.discovery import Corpus, Definition, Discovered, Fragments
 from swsdask.scoring.rounds import Found, score_systems
 from tests.discovery_worlds import World
 from tests.engines import parquet

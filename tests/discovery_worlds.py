@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from swsdask.discovery.corpus import build_corpus, build_fragments
 from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables
-from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES, Corpus, Definition, Fragments
+from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES, Corpus, Definition, Fragments
 
 Token = tuple[str, int, int, str]
 Stretch = tuple[str, int, int]

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from swsdask.model.corpus import Corpus, Definition, Folds, Readings, Stretches
+from swsdask.model.discovery import Corpus, Definition, Folds, Readings, Stretches
 from tests.discovery_worlds import Stretch, Token, World
 
 Labels = tuple[str, ...]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered, Folds, Stretches, Tokens
+from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered, Folds, Stretches, Tokens
 from tests.readings import READINGS, read
 
 Window = tuple[int, int]

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from swsdask.model.corpus import Corpus, Definition, Discovered, Folds, Stretches, Tokens
+from swsdask.model.discovery import Corpus, Definition, Discovered, Folds, Stretches, Tokens
 from tests.readings import READINGS, read
 
 Pair = tuple[int, int]

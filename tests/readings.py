@@ -7,7 +7,7 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from swsdask.model.corpus import DEFAULT_READINGS, Corpus, Coverage, OverlappingPairs, Readings, WrongBoundaries
+from swsdask.model.discovery import DEFAULT_READINGS, Corpus, Coverage, OverlappingPairs, Readings, WrongBoundaries
 
 LITERAL = Readings(coverage="union", min_phones=1, boundaries="together", overlapping_pairs="kept")
 """The document as it stands."""

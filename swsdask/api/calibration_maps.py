@@ -21,21 +21,25 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from swsdask.archive.protocols import Run
 from swsdask.measures import select
 from swsdask.measures.calibration import Blocks, pooled_blocks
-from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
+from swsdask.measures.cross_entropy import prior_entropy, sigmoid, softplus
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.toml import read_toml
 from swsdask.model.trials import F64
 from swsdask.places.reading import read_small
 from swsdask.places.writing import replacing
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 class Checked(BaseModel):
@@ -164,7 +168,7 @@ class Calibration(Checked):
     map: ScoreMap
     fitted_on: FittedOn
 
-    def __call__(self, scores: object) -> F64:
+    def __call__(self, scores: ArrayLike) -> F64:
         """The log-likelihood ratios of scores, float64 of the same shape."""
         return self.map(np.asarray(scores, np.float64))
 
@@ -203,7 +207,7 @@ def _fault(file: str, found: str, remedy: str) -> InputError:
     return InputError(Problem(file, None, "a file that `swsdask calibrate` wrote", found, remedy))
 
 
-def _explained(file: str, error: Any) -> Problem:
+def _explained(file: str, error: ErrorDetails) -> Problem:
     key = ".".join(str(part) for part in error["loc"] if part not in ("affine", "pav"))
     if error["type"] == "extra_forbidden":
         return Problem(file, None, "known keys only", f"the unknown key {key}", "Remove it, or fit again.")

@@ -14,9 +14,8 @@ from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures.names import as_names
-from swsdask.model.comparison import Comparison, Resampling
+from swsdask.model.comparison import Comparison, Errors, Resampling
 from swsdask.model.errors import SettingsError
-from swsdask.model.listening import Errors
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings, Settings
 from swsdask.model.tables import LateImport
@@ -25,8 +24,7 @@ from swsdask.places.reading import Location
 if TYPE_CHECKING:
     import pandas as pd
 
-    from swsdask.comparison.compare import Samples
-    from swsdask.comparison.gates import Gate
+    from swsdask.comparison.compare import Gate, Samples
     from swsdask.measures.resampling import OfCondition
     from swsdask.measures.resampling.drawn import TrialCounts
     from swsdask.model.samples import Sample, SampleOfQueries
@@ -141,7 +139,7 @@ def compare(
     adjust : {"holm", "max-t"}
         How `p_adjusted` takes the number of pairs into account.
     fail_if : str or iterable of str, optional
-        Gates, such as "atwv drops .005 with p < .05": see `comparison.gates`. Of a `pair` (a, b) the system a is
+        Gates, such as "atwv drops .005 with p < .05": see `comparison.compare`. Of a `pair` (a, b) the system a is
         compared with b, else the others with `baseline`. What fails is in `failures`. Without `measures`, those of the
         gates are compared.
     executor : Executor or str, optional
@@ -238,7 +236,7 @@ def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) ->
 
 
 def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str | None) -> list[Gate]:
-    from swsdask.comparison.gates import parse_gate
+    from swsdask.comparison.compare import parse_gate
 
     gates = [parse_gate(text) for text in ([texts] if isinstance(texts, str) else texts)]
     if gates and pair is None and baseline is None:
@@ -399,7 +397,7 @@ def errors(
     [{'n_target': 1, 'n_miss': 1}]
     """
     from swsdask.scoring.worst_queries import WorstQueries
-    from swsdask.statistics.errors import KEPT
+    from swsdask.statistics.counts import KEPT
 
     if queries < 1:
         raise SettingsError(f"queries is {queries}; expected 1 or more.")

@@ -11,16 +11,14 @@ from swsdask.api.discovery_inputs import Classes, UnreadSystem, discovery_inputs
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
 from swsdask.archive.tables import NO_HASHES
 from swsdask.discovery.corpus import build_corpus
-from swsdask.discovery.measures import select
+from swsdask.discovery.measures import Measure, select
 from swsdask.discovery.placing import locate
 from swsdask.discovery.score import CountedDiscovery, FragmentSource, fragment_notes, meaning, needed, word_notes
-from swsdask.discovery.statistic import Measure
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusTables
 from swsdask.measures.names import as_names
-from swsdask.model.corpus import Corpus, Definition, Discovered
-from swsdask.model.discovery import DiscoverySettings
+from swsdask.model.discovery import Corpus, Definition, Discovered, DiscoverySettings
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Result, joined
 from swsdask.places.reading import Location

@@ -24,7 +24,7 @@ from swsdask.execution.executor import Progress
 from swsdask.formats.discovery import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
-from swsdask.model.corpus import Corpus, Definition, Fragments
+from swsdask.model.discovery import Corpus, Definition, Fragments
 from swsdask.model.errors import SettingsError
 from swsdask.model.layers import Layers, Settled
 from swsdask.model.settings import merge_layers

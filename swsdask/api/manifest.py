@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
 from swsdask import __version__
 from swsdask.archive.protocols import Archive, Run
 from swsdask.execution.executor import Executor
-from swsdask.model.corpus import Corpus, Discovered, Fragments, Stretches, Tokens
-from swsdask.model.discovery import DiscoverySettings
+from swsdask.model.discovery import Corpus, Discovered, DiscoverySettings, Fragments, Stretches, Tokens
 from swsdask.model.errors import without_secrets
 from swsdask.model.layers import Override
 from swsdask.model.results import Note
@@ -195,11 +195,11 @@ def _tokens(tokens: Tokens, corpus: Corpus) -> str:
     return _hash((corpus.files, tokens.labels), (tokens.file, tokens.start, tokens.end, tokens.label))
 
 
-def _columns(stretches: Stretches) -> tuple[np.ndarray[Any, Any], ...]:
+def _columns(stretches: Stretches) -> tuple[NDArray[np.generic], ...]:
     return stretches.file, stretches.start, stretches.end, stretches.fold
 
 
-def _hash(names: Any, columns: Iterable[np.ndarray[Any, Any]]) -> str:
+def _hash(names: Any, columns: Iterable[NDArray[np.generic]]) -> str:
     """The hash of names and integer columns, in 32 hexadecimal digits."""
     state = xxhash.xxh3_128(json.dumps(names, ensure_ascii=False).encode())
     for column in columns:

@@ -14,7 +14,7 @@ from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusFiles, roles
 from swsdask.formats.reference.files import find_reference
 from swsdask.formats.sniff import Format
-from swsdask.model.corpus import Definition
+from swsdask.model.discovery import Definition
 from swsdask.model.errors import Problems
 from swsdask.model.layers import Layers
 from swsdask.model.settings import load_preset

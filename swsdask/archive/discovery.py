@@ -1,7 +1,8 @@
 """An archive of term discovery: one corpus, as its files say it, and what any number of systems found in it.
 
-Tables have the schemas of `model.corpus`: what was read, before any definition is applied, so that one archive serves
-them all. Files are immutable and a version names all of its own, with size and hash, as in archives of detections.
+Tables have the schemas of `model.discovery`: what was read, before any definition is applied, so that one archive
+serves them all. Files are immutable and a version names all of its own, with size and hash, as in archives of
+detections.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from swsdask.archive.tables import (
 )
 from swsdask.archive.versions import DiscoveryManifest, kind_of, opened, table_name
 from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read_classes
-from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
+from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import ArchiveError, Problems, counted, without_secrets
 from swsdask.model.layers import Layers
 from swsdask.model.units import id_fault
@@ -278,7 +279,7 @@ def ingest_discovery(
 
 
 def content_of(*tables: pa.Table) -> str:
-    """The content hash of tables of `model.corpus`: of all but the lines they were read from."""
+    """The content hash of tables of `model.discovery`: of all but the lines they were read from."""
     plain = []
     for table in tables:
         for name in table.column_names:

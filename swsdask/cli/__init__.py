@@ -127,7 +127,7 @@ class _Visible:
         self._stream.write(self._made_visible(without_secrets(text)))
         return len(text)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
 
 
@@ -250,7 +250,7 @@ def _traceback_if_asked() -> None:
         raise
 
 
-def _fail(message: str, code: int) -> Any:
+def _fail(message: str, code: int) -> object:
     with suppress(OSError):
         click.echo(visible(f"swsdask: {message}"), err=True)
     sys.exit(code)

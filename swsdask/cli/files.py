@@ -64,7 +64,7 @@ def validate(
     import swsdask as sws
     from swsdask.archive.store import is_archive
     from swsdask.model.errors import counted
-    from swsdask.render.records import records_as
+    from swsdask.model.tables import records_as
 
     if not paths and not any(corpus.arguments().values()):
         raise click.UsageError("Give the files to check.")
@@ -190,9 +190,9 @@ def correlate(results: str, measures: list[str] | None, condition: str, out: str
     """
     from swsdask.comparison.rank_correlation import rank_correlation
     from swsdask.model.leaderboard import board
+    from swsdask.model.tables import records_as
     from swsdask.render.outputs import read_outputs
     from swsdask.render.rank_correlation import print_rank_correlation, write_rank_correlation
-    from swsdask.render.records import records_as
 
     result = read_outputs(results)
     found = rank_correlation(result, measures, condition)

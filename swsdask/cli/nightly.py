@@ -8,13 +8,13 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
 from swsdask.cli.options import records_format_option
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., object])
 
 FIELDS = ("evaluation", "system", "phase", "rows", "seconds")
 """What a line tells beside time, level and message, where it is known."""
@@ -168,9 +168,9 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
     """
     from swsdask.archive.storage import Storage
     from swsdask.model.errors import SettingsError
+    from swsdask.model.tables import records_as
     from swsdask.nightly.history import read_history
     from swsdask.render.nightly import print_history, print_system
-    from swsdask.render.records import records_as
 
     past = read_history(Storage(archive))
     if not past.nights:

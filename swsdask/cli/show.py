@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 import pyarrow as pa
@@ -18,9 +17,9 @@ from swsdask.archive.protocols import Run
 from swsdask.cli.options import measure_name, records_format_option
 from swsdask.model.errors import counted
 from swsdask.model.layers import KEPT_NONE
+from swsdask.model.tables import records_as
 from swsdask.model.trials import given_score
 from swsdask.model.units import TICKS_PER_SECOND
-from swsdask.render.records import records_as
 
 MOST_LEVELS = 8
 """How many conditions of a key are listed."""
@@ -168,7 +167,7 @@ def _show_detections(archive: str, version: int | None, form: str) -> None:
         )
 
 
-def _record(run: Run) -> dict[str, Any]:
+def _record(run: Run) -> dict[str, object]:
     low, high = map(given_score, run.scores.run) if run.rows else (None, None)
     return {
         "system": run.system,

@@ -54,7 +54,7 @@ from swsdask.discovery.placing import (
 )
 from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read_classes, read_corpus_files
 from swsdask.formats.files import noted
-from swsdask.model.corpus import (
+from swsdask.model.discovery import (
     DEFAULT_FOLDS,
     DEFAULT_READINGS,
     MAX_FOLDS,

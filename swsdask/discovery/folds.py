@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.discovery.placing import UNKNOWN, first_rows, note_unknown, numbers_of, rows_in_order
-from swsdask.model.corpus import MAX_FOLDS, Definition, Stretches, Tokens
+from swsdask.model.discovery import MAX_FOLDS, Definition, Stretches, Tokens
 from swsdask.model.errors import Problems
 from swsdask.model.trials import F64, I16, I64, Bool
 from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND

@@ -33,7 +33,7 @@ import pyarrow as pa
 from swsdask.kernels.ngrams import number_sequences
 from swsdask.kernels.pairs import holding, sharing_most
 from swsdask.kernels.placing import place_document, place_tde, place_tdev2
-from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered, Folds, Fragments, Stretches
+from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered, Folds, Fragments, Stretches
 from swsdask.model.errors import Problems, counted
 from swsdask.model.trials import I16, I32, I64, Bool
 

@@ -19,7 +19,7 @@ Answer = Mapping[str, Any] | BaseException
 """What a worker says of itself, or what asking it raised."""
 
 
-def looking(places: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> Callable[[], dict[str, Any]]:
+def looking(places: Sequence[str], options: Mapping[str, Mapping[str, object]]) -> Callable[[], dict[str, object]]:
     """A function that looks around on a worker.
 
     Parameters
@@ -36,7 +36,7 @@ def looking(places: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> 
         the folder of temporary files; and the first place that cannot be seen, with the reason.
     """
 
-    def look() -> dict[str, Any]:
+    def look() -> dict[str, object]:
         # Whatever is used here is imported here: a worker may lack it.
         import hashlib
         import tempfile
@@ -51,7 +51,7 @@ def looking(places: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> 
         code = hashlib.blake2b(digest_size=8)
         for file in sorted(folder.rglob("*.py")):
             code.update(f"{file.relative_to(folder)}\n".encode() + file.read_bytes())
-        found: dict[str, Any] = {"version": swsdask.__version__, "code": code.hexdigest()}
+        found: dict[str, object] = {"version": swsdask.__version__, "code": code.hexdigest()}
         try:
             with tempfile.TemporaryFile() as file_of_ours:
                 file_of_ours.write(bytes(1 << 16))
@@ -86,7 +86,7 @@ def check_answers(answers: Mapping[str, Answer]) -> None:
             raise ClusterError(f"worker {address} {fault}")
 
 
-def _fault(answer: Answer, own: Mapping[str, Any]) -> str | None:
+def _fault(answer: Answer, own: Mapping[str, object]) -> str | None:
     if isinstance(answer, OSError):
         return None  # The worker was lost while it was asked, which the executor bears.
     if isinstance(answer, BaseException):

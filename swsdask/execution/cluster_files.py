@@ -25,7 +25,7 @@ they cannot write.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -34,6 +34,9 @@ from swsdask.execution.slurm import SlurmJobs
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import conf_directory, settings_of
 from swsdask.places.reading import read_small
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Cluster = LocalProcesses | RunningAt | RunningByFile | InKubernetes | SlurmJobs
 
@@ -46,7 +49,7 @@ def describe(where: str, workers: int | None = None) -> Cluster:
     `workers`, if given, replaces what the file says. Raises `SettingsError` if there is no such file, or a key or value
     in it is wrong.
     """
-    given: dict[str, Any] = {} if workers is None else {"workers": workers}
+    given: dict[str, object] = {} if workers is None else {"workers": workers}
     if "://" in where:
         return RunningAt(address=where, **given)
     if where.endswith(".json"):
@@ -60,7 +63,7 @@ def describe(where: str, workers: int | None = None) -> Cluster:
         raise SettingsError(f"{path}: the cluster file cannot be read: {error}") from None
 
 
-def _explained(fault: Any) -> str:
+def _explained(fault: ErrorDetails) -> str:
     if fault["type"] == "union_tag_not_found":
         return "expected the kind of cluster: local, address, scheduler_file, kubernetes or slurm; found none."
     return f"{'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}"

@@ -79,7 +79,7 @@ class DaskExecutor:
             raise ClusterError(f"the scheduler does not answer. {RESUME}") from None
         return max(1, sum(threads.values()))
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: object) -> object:
         """A future of the value: workers that need it fetch it from a neighbour, and keep it while tasks need it."""
         return self._submit(_given, value, key=f"share-{uuid4().hex}", priority=1)
 
@@ -99,7 +99,7 @@ class DaskExecutor:
         function: Callable[[Item, Any], Part],
         items: Iterable[Item],
         merge: Callable[[Part, Part], Part],
-        shared: Any = None,
+        shared: object = None,
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
@@ -107,10 +107,10 @@ class DaskExecutor:
     ) -> Part | None:
         """See `Executor.map_reduce`. Raises `ClusterError` when the scheduler or all workers are lost for good."""
         watch = _Watch(self._client, self._patience_s)
-        ended: SimpleQueue[Future[Any]] = SimpleQueue()
-        running: dict[Any, tuple[Future[Any], Item]] = {}
+        ended: SimpleQueue[Future[object]] = SimpleQueue()
+        running: dict[object, tuple[Future[object], Item]] = {}
 
-        def join(parts: list[Future[Any]]) -> Future[Any]:
+        def join(parts: list[Future[object]]) -> Future[object]:
             return self._submit(_merged, merge, parts, key=f"merge-{uuid4().hex}", priority=1)
 
         def collect() -> None:
@@ -119,7 +119,7 @@ class DaskExecutor:
             if done is not None:
                 done(item)
 
-        tree: Tree[Future[Any]] = Tree(join, self._fan_in)
+        tree: Tree[Future[object]] = Tree(join, self._fan_in)
         try:
             for future, item in self._tasks(function, items, shared, label, name):
                 running[future.key] = (future, item)
@@ -141,7 +141,7 @@ class DaskExecutor:
         self,
         function: Callable[[Item, Any], Part],
         items: Iterable[Item],
-        shared: Any = None,
+        shared: object = None,
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
@@ -149,7 +149,7 @@ class DaskExecutor:
     ) -> Iterator[Part]:
         """See `Executor.map`. Raises `ClusterError` as `map_reduce` does."""
         watch = _Watch(self._client, self._patience_s)
-        running: deque[tuple[Future[Any], Item]] = deque()
+        running: deque[tuple[Future[object], Item]] = deque()
 
         def first() -> Part:
             future, item = running[0]
@@ -173,25 +173,25 @@ class DaskExecutor:
         self,
         function: Callable[[Item, Any], Part],
         items: Iterable[Item],
-        shared: Any,
+        shared: object,
         label: Callable[[Item], str],
         name: str,
-    ) -> Iterator[tuple[Future[Any], Item]]:
+    ) -> Iterator[tuple[Future[object], Item]]:
         """Submit each item as it is drawn."""
         unique = uuid4().hex
         self._counted_at = -RECOUNT_S
         for number, item in enumerate(items):
             yield self._submit(function, item, shared, key=(name, label(item), f"{unique}-{number}")), item
 
-    def _result(self, watch: _Watch, future: Future[Any], what: str) -> Any:
+    def _result(self, watch: _Watch, future: Future[object], what: str) -> Any:
         """Wait for what a future gives; raise what it failed with, as an error of ours."""
-        ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        ended: SimpleQueue[Future[object]] = SimpleQueue()
         future.add_done_callback(ended.put)
         watch.next_of(ended)
         _raise_failure(future, what)
         return watch.result_of(future)
 
-    def _release(self, futures: Iterable[Future[Any]]) -> None:
+    def _release(self, futures: Iterable[Future[object]]) -> None:
         """Let the scheduler forget what nobody wants after a failure: it forgets what no client holds.
 
         Client.cancel would end its connection to us where a merge waits that only another merge holds.
@@ -211,7 +211,9 @@ class DaskExecutor:
             self._counted_at = now
         return self._most
 
-    def _submit(self, function: Callable[..., Any], *arguments: Any, key: Any, priority: int = 0) -> Future[Any]:
+    def _submit(
+        self, function: Callable[..., object], *arguments: object, key: object, priority: int = 0
+    ) -> Future[object]:
         """A future of function(*arguments). What is large on purpose is sent without Dask's warning."""
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
             return self._client.submit(function, *arguments, key=key, retries=RETRIES, priority=priority)
@@ -222,7 +224,7 @@ class StoreOptions(WorkerPlugin):
 
     name = "swsdask store options"
 
-    def __init__(self, given: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, given: Mapping[str, Mapping[str, object]]) -> None:
         self._given = given
 
     def setup(self, worker: Worker) -> None:  # noqa: ARG002
@@ -259,7 +261,7 @@ class _Watch:
         self._heard: dict[str, tuple[float, float]] = {}
         """When each worker was last heard of, by the scheduler's clock; since when that has not changed, by ours."""
 
-    def next_of(self, ended: SimpleQueue[Future[Any]]) -> Future[Any]:
+    def next_of(self, ended: SimpleQueue[Future[object]]) -> Future[object]:
         while True:
             try:
                 future = ended.get(timeout=POLL_S)
@@ -269,7 +271,7 @@ class _Watch:
                 self._well = time.monotonic()
                 return future
 
-    def result_of(self, future: Future[Any]) -> Any:
+    def result_of(self, future: Future[object]) -> object:
         while True:
             try:
                 return future.result(timeout=self._patience_s)
@@ -335,7 +337,7 @@ def _broke(error: Exception) -> ClusterError:
     return ClusterError(f"the connection to the scheduler broke: {str(error) or 'it does not answer'}. {RESUME}")
 
 
-def _given(value: Any) -> Any:
+def _given(value: object) -> object:
     return value
 
 
@@ -343,7 +345,7 @@ def _merged(merge: Callable[[Part, Part], Part], parts: list[Part]) -> Part:
     return reduce(merge, parts)
 
 
-def _raise_failure(future: Future[Any], what: str) -> None:
+def _raise_failure(future: Future[object], what: str) -> None:
     """Raise what a future failed with, as an error of ours.
 
     A result that was lost with its worker since is no failure: the scheduler makes it again.

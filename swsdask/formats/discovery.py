@@ -60,7 +60,7 @@ from pyarrow import csv
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, read_lines, tidy
 from swsdask.formats.sniff import AnyFormat, Format
 from swsdask.formats.values import FormatError, shown
-from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
+from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import Problems
 from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND, id_fault, ticks
 
@@ -215,7 +215,7 @@ def as_table(schema: pa.Schema, parts: list[pa.Table]) -> pa.Table:
 
 
 def read_speakers(url: str, problems: Problems) -> pa.Table:
-    """The speaker of each file (`model.corpus.SPEAKERS`), in file order. Problems are added to `problems`."""
+    """The speaker of each file (`model.discovery.SPEAKERS`), in file order. Problems are added to `problems`."""
     rows: dict[str, tuple[str, int]] = {}
     before = len(problems)
     with noted(problems):
@@ -248,13 +248,13 @@ def _check_once(file: str, rows: dict[str, tuple[str, int]]) -> None:
 
 
 def read_stretches(url: str, problems: Problems) -> pa.Table:
-    """The stretches of speech (`model.corpus.STRETCHES`), all of fold 0. Problems are added to `problems`."""
+    """The stretches of speech (`model.discovery.STRETCHES`), all of fold 0. Problems are added to `problems`."""
     rows, _ = _read(url, problems)
     return as_table(STRETCHES, [rows.append_column("fold", pa.array(np.zeros(len(rows), np.int32)))])
 
 
 def read_folds(url: str, problems: Problems) -> pa.Table:
-    """The stretches of the folds (`model.corpus.STRETCHES`). Problems are added to `problems`."""
+    """The stretches of the folds (`model.discovery.STRETCHES`). Problems are added to `problems`."""
     rows, lines = _read(url, problems)
     if len(lines) and lines[0] != 1:
         problems.add(url, 1, "a stretch of the first fold", "an empty line", "Remove it.")
@@ -283,7 +283,7 @@ def _read(url: str, problems: Problems) -> tuple[pa.Table, np.ndarray[tuple[int]
 
 
 def read_alignment(url: str, problems: Problems) -> pa.Table:
-    """The phones or words (`model.corpus.ALIGNMENT`), in file order. Problems are added to `problems`."""
+    """The phones or words (`model.discovery.ALIGNMENT`), in file order. Problems are added to `problems`."""
     parts = [COLUMNS.empty_table()]
     before = len(problems)
     with noted(problems):
@@ -309,7 +309,7 @@ class CorpusFiles:
 
 @dataclass(frozen=True, eq=False)
 class CorpusTables:
-    """The tables of those files (schemas of `model.corpus`); None if not given.
+    """The tables of those files (schemas of `model.discovery`); None if not given.
 
     `files` names where they were read from, for messages.
     """

@@ -24,7 +24,7 @@ The cross entropy that is left after the best affine map of scores
 2013 measures document, section 4.2.5.
 
 - `cnxe_min`: the least C_nxe (`measures.cross_entropy`) of gamma s + delta, at any gamma and delta (Eq. 44-45), imputed
-  trials mapped as all others: see `measures.logistic_fit`, which names the cases without a minimum.
+  trials mapped as all others: see `measures.cross_entropy`, which names the cases without a minimum.
 - `cnxe_gamma`, `cnxe_delta`: the map. gamma = inf: the scores separate targets from non-targets, or all but those at
   one score; gamma = -inf: they do so upside down; delta is NaN then. gamma = 0 where the scores say nothing.
 - `calibration_loss` = cnxe - cnxe_min: what is lost by scores that are no log-likelihood ratios.
@@ -83,8 +83,18 @@ import numpy as np
 
 from swsdask.kernels.entropy import pool_adjacent_violators
 from swsdask.measures import cross_entropy, sweep
-from swsdask.measures.cross_entropy import Censored, censored
-from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, fit, prior_entropy, sigmoid
+from swsdask.measures.cross_entropy import (
+    NOTHING,
+    Censored,
+    Fit,
+    ScoreShares,
+    Separation,
+    Shares,
+    censored,
+    fit,
+    prior_entropy,
+    sigmoid,
+)
 from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.measures.mediaeval_tool import LIST_NEEDS, Rows, TrialList, trial_list
 from swsdask.measures.sweep import QuerySweep, Sweep, query_sweep, threshold_sweep, twv

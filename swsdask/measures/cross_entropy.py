@@ -1,5 +1,7 @@
-"""Normalised cross entropy of scores that are used as log-likelihood ratios (2013 measures document, 4.2.3-4.2.4).
+"""Normalised cross entropy of scores used as log-likelihood ratios, and the affine map that gives them the least.
 
+Normalised cross entropy of scores that are used as log-likelihood ratios (2013 measures document, 4.2.3-4.2.4)
+---------------------------------------------------------------------------------------------------------------
 A trial of score s has the posterior log-odds s + eta, eta = logit(P_tar) (Eq. 34-36), and costs (Eq. 37), in nats,
 
     softplus(-(s + eta)) for targets, softplus(s + eta) for others; softplus(x) = log(1 + e^x)
@@ -29,6 +31,33 @@ condition or a part of the data), or the number that `impute` is. A run without 
 trials are at 0, the score that says nothing.
 
 More given non-target trials of a query than the N_nt(q) that its audio time allows are all counted, and none imputed.
+
+The affine map of scores that gives them the least cross entropy: a weighted logistic regression on one score
+-------------------------------------------------------------------------------------------------------------
+With the prior log-odds eta and x(s) = gamma s + delta + eta, the cost in nats is (2013 measures document, Eq. 43-45)
+
+    C(gamma, delta) = sum over targets of w softplus(-x(s)) + sum over non-targets of w softplus(x(s)),
+
+the weights w adding up to P_tar over targets and to 1 - P_tar over non-targets. It is convex, and one of these holds:
+
+- One score everywhere: no gamma is better than gamma = 0, and the cost is the prior entropy.
+- Separated: no target lies below a non-target. The cost falls for as long as gamma grows, gamma = inf. What is left is
+  the cost of those at the one score that both classes may share, u of target and v of non-target weight: at best
+  u log((u + v) / u) + v log((u + v) / v); 0 if there is no such score. delta is not defined (NaN).
+- Separated upside down, no target lies above a non-target: the same with gamma = -inf.
+- Else there is one minimum, and damped Newton steps from (0, 0) lead to it.
+
+gamma < 0 says that high scores speak against an occurrence. Where the map must not fall, gamma is 0 in its place: by
+convexity no gamma > 0 is better, and the cost is the prior entropy.
+
+Newton's steps do not depend on the origin and the unit of scores, but their rounding does: scores of 1e8 + s lose the
+digits in which s differs. So scores are standardised first. gamma is positive where the mean of targets (by weight) is
+the higher one. What holds it down is then that some targets lie below non-targets: from the lowest target to the
+highest non-target is the unit, its middle the origin. (Median and spread of all scores would not do: most posterior
+probabilities are next to 0.) A score more than 1e16 units away is moved there. It is on the right side, where it costs
+nothing at either place, unless gamma is as good as 0 anyway.
+
+Scores are finite, as all that runs hold are.
 """
 
 from __future__ import annotations
@@ -37,17 +66,240 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
+from swsdask.kernels import logistic
+from swsdask.kernels import softplus as kernel
 from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.measures.rates import confusion_counts
 from swsdask.model.trials import F64, I64, given_score
 from swsdask.statistics.counts import Counts, members
 from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.statistic import Statistic
+
+_FARTHEST = 1e16
+_STEPS = 1000
+_SHORTENINGS = 60
+_LEAST_SHARE = 2.0**-30
+_DECREASE = 1e-4
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+_NEAR = 1e-24
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Where the trials of a class are: `score` float64 [n], in any order, and the `share` > 0 of them that is there."""
+
+    score: F64
+    share: F64
+
+    @property
+    def there(self) -> Shares:
+        """Without the scores that no trial has."""
+        used = self.share > 0.0
+        return Shares(self.score[used], self.share[used])
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreShares:
+    """Where the trials of both classes are."""
+
+    target: Shares
+    nontarget: Shares
+
+    def cost(self, prior_log_odds: float, gamma: float = 1.0, delta: float = 0.0) -> float:
+        """C of gamma s + delta, in nats."""
+        cost = 0.0
+        for shares, sign in ((self.target, -1), (self.nontarget, 1)):
+            each = logistic.cost(shares.score, shares.share, sign * gamma, sign * (delta + prior_log_odds))
+            cost += sigmoid(-sign * prior_log_odds) * each
+        return cost
+
+
+class Shared(NamedTuple):
+    """The shares of targets and of non-targets that are at the one score which separated classes have in common."""
+
+    target: float
+    nontarget: float
+
+    def cost(self, prior_log_odds: float) -> float:
+        """The least cost, in nats, of telling them apart by nothing but how many they are."""
+        weights = sigmoid(prior_log_odds) * self.target, sigmoid(-prior_log_odds) * self.nontarget
+        return math.fsum(weight * math.log(sum(weights) / weight) for weight in weights if weight > 0.0)
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Whether the classes are separated: `rising` if no target lies below a non-target, `falling` if none above."""
+
+    rising: Shared | None
+    falling: Shared | None
+
+    @classmethod
+    def of(cls, scores: ScoreShares) -> Self:
+        """Return the separation of the scores of both classes."""
+        turned = (Shares(-shares.score, shares.share) for shares in (scores.target, scores.nontarget))
+        return cls(_rising(scores.target, scores.nontarget), _rising(*turned))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The best map and its cost in nats. Where the classes are separated gamma is inf or -inf, and delta NaN."""
+
+    gamma: float
+    delta: float
+    cost: float
+
+    def moved(self, centre: float, unit: float) -> Fit:
+        """The same map for scores, if this one is for (score - centre) / unit."""
+        if not math.isfinite(self.gamma):
+            return self
+        gamma = self.gamma / unit
+        return Fit(gamma, self.delta - gamma * centre, self.cost)
+
+    def standardised(self, centre: float, unit: float) -> Fit:
+        """The same map for (score - centre) / unit, if this one is for scores."""
+        if not math.isfinite(self.gamma):
+            return NOTHING
+        return Fit(self.gamma * unit, self.delta + self.gamma * centre, self.cost)
+
+
+def softplus(x: float) -> float:
+    """log(1 + e^x): the cost (Eq. 37) of a non-target trial with posterior log-odds x; of a target trial at -x."""
+    return float(kernel.softplus(np.array([x]))[0])
+
+
+def sigmoid(x: float) -> float:
+    """1 / (1 + e^-x): the probability of log-odds (Eq. 35)."""
+    small = math.exp(-abs(x))
+    return (1.0 if x >= 0.0 else small) / (1.0 + small)
+
+
+def prior_entropy(prior_log_odds: float) -> float:
+    """The cost in nats of saying nothing, llr = 0 for every trial: Eq. 39 without its change to bits."""
+    as_target = sigmoid(prior_log_odds) * softplus(-prior_log_odds)
+    return as_target + sigmoid(-prior_log_odds) * softplus(prior_log_odds)
+
+
+NOTHING = Fit(0.0, 0.0, math.nan)
+"""The map to nothing but the prior, from which the search begins unless a better one is known."""
+
+
+def fit(
+    scores: ScoreShares,
+    separation: Separation,
+    prior_log_odds: float,
+    *,
+    nonnegative: bool = False,
+    start: Fit = NOTHING,
+) -> Fit:
+    """The map with the least cost; with `nonnegative`, the least for gamma >= 0. The search begins at `start`."""
+    rising, falling = separation.rising, separation.falling
+    nothing = Fit(0.0, 0.0, prior_entropy(prior_log_odds))
+    if rising is not None and falling is not None:
+        return nothing
+    if rising is not None:
+        return Fit(math.inf, math.nan, rising.cost(prior_log_odds))
+    if falling is not None:
+        return nothing if nonnegative else Fit(-math.inf, math.nan, falling.cost(prior_log_odds))
+    centre, unit = _centre_and_unit(scores)
+    with np.errstate(over="ignore"):
+        target, nontarget = (
+            Shares(np.clip((shares.score - centre) / unit, -_FARTHEST, _FARTHEST), shares.share)
+            for shares in (scores.target, scores.nontarget)
+        )
+    best = _minimum(ScoreShares(target, nontarget), prior_log_odds, start.standardised(centre, unit))
+    return nothing if nonnegative and best.gamma < 0.0 else best.moved(centre, unit)
+
+
+class _Expansion(NamedTuple):
+    """The cost at some (gamma, delta), in nats, with its first and second derivatives by them."""
+
+    value: float
+    gamma: float
+    delta: float
+    gamma_gamma: float
+    gamma_delta: float
+    delta_delta: float
+
+
+def _expansion(scores: ScoreShares, prior_log_odds: float, gamma: float, offset: float) -> _Expansion:
+    """`offset` is delta and the prior log-odds together."""
+    total = np.zeros(6)
+    for shares, sign in ((scores.target, -1), (scores.nontarget, 1)):
+        sums = logistic.expansion(shares.score, shares.share, sign * gamma, sign * offset)
+        total += sigmoid(-sign * prior_log_odds) * np.array([1, sign, sign, 1, 1, 1]) * sums
+    return _Expansion(*total.tolist())
+
+
+def _minimum(scores: ScoreShares, prior_log_odds: float, start: Fit) -> Fit:
+    """The one minimum, by Newton steps that are shortened until they go down.
+
+    They begin at `start`; at the prior where the cost of that is too flat to say where to go.
+    """
+    gamma, offset = start.gamma, start.delta + prior_log_odds
+    here = _expansion(scores, prior_log_odds, gamma, offset)
+    if not min(here.gamma_gamma, here.delta_delta) > 0.0:
+        gamma, offset = 0.0, prior_log_odds
+        here = _expansion(scores, prior_log_odds, gamma, offset)
+    for _ in range(_STEPS):
+        d_gamma, d_offset = _newton_step(here)
+        decrement = -(here.gamma * d_gamma + here.delta * d_offset)
+        if decrement <= _NEAR * here.value:
+            break
+        share = 1.0
+        for _ in range(_SHORTENINGS):
+            there = _expansion(scores, prior_log_odds, gamma + share * d_gamma, offset + share * d_offset)
+            bound = here.value - share * _DECREASE * decrement + _ROUNDING * here.value
+            if there.value <= bound and min(there.gamma_gamma, there.delta_delta) > 0.0:
+                break
+            rise = there.gamma * d_gamma + there.delta * d_offset
+            share *= _shortened(decrement * share, there.value - here.value, rise * share)
+        else:
+            break
+        gamma, offset, here = gamma + share * d_gamma, offset + share * d_offset, there
+    return Fit(gamma, offset - prior_log_odds, here.value)
+
+
+def _shortened(decrement: float, above: float, rise: float) -> float:
+    """The share of a step that is too long where the tangents at its two ends meet.
+
+    Along the step the cost is convex: it falls at first by `decrement` per step, rises by `rise` at the end, and ends
+    `above` the start. Where it is nearly two straight lines, as after a step that is a million times too long, they
+    meet near its minimum.
+    """
+    met = (rise - above) / (rise + decrement) if rise > 0.0 else 0.5
+    return min(max(met, _LEAST_SHARE), 0.5)
+
+
+def _newton_step(at: _Expansion) -> tuple[float, float]:
+    """-H^-1 g, by completing the square in delta: curvature is a weight, with its mean and its variance about that.
+
+    Scores without a variance are all one in double precision: they do not say which gamma is better.
+    """
+    mean = at.gamma_delta / at.delta_delta
+    variance = max(at.gamma_gamma - at.gamma_delta * mean, _ROUNDING * at.gamma_gamma)
+    step_gamma = -(at.gamma - mean * at.delta) / variance if variance > 0.0 else 0.0
+    return step_gamma, -at.delta / at.delta_delta - mean * step_gamma
+
+
+def _centre_and_unit(scores: ScoreShares) -> tuple[float, float]:
+    """The middle of the overlap and its width, as a power of two. The width is not 0, however near scores are."""
+    target, nontarget = scores.target, scores.nontarget
+    rises = np.sum(target.score * target.share) >= np.sum(nontarget.score * nontarget.share)
+    worse, better = (nontarget, target) if rises else (target, nontarget)
+    low, high = float(better.score.min()) / 2, float(worse.score.max()) / 2
+    half = max(high - low, math.ulp(0.0))
+    return low + high, math.ldexp(1.0, min(math.frexp(half)[1] + 1, 1023))
+
+
+def _rising(target: Shares, nontarget: Shares) -> Shared | None:
+    lowest_target = target.score.min()
+    if lowest_target < nontarget.score.max():
+        return None
+    return Shared(*(float(np.sum(shares.share[shares.score == lowest_target])) for shares in (target, nontarget)))
 
 
 @dataclass(frozen=True, eq=False)

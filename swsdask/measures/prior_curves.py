@@ -46,8 +46,7 @@ from swsdask.kernels.softplus import softplus
 from swsdask.kernels.sums import window_sums
 from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.calibration import Affine, Blocks, affine, pooled_blocks
-from swsdask.measures.cross_entropy import Censored, censored
-from swsdask.measures.logistic_fit import ScoreShares, prior_entropy, sigmoid
+from swsdask.measures.cross_entropy import Censored, ScoreShares, censored, prior_entropy, sigmoid
 from swsdask.measures.measure import Curve, Population, Scored
 from swsdask.measures.sweep import BAYES_NEEDS, Sweep, errors_at_bayes, threshold_sweep, with_imputed
 from swsdask.model.trials import F64, I64, Bool

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -35,6 +35,9 @@ from swsdask.model.resources import ProcessingLoadSettings
 from swsdask.model.retrieval import AveragePrecisionSettings, GapSettings
 from swsdask.model.toml import read_toml
 from swsdask.model.trials import Reference
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 TextFilter = Literal["charsplit", "notascii", "deletehyphens"]
 Compat = Literal["none", "kwseval", "stdeval", "mediaeval"]
@@ -401,7 +404,7 @@ def _merge_point(below: Mapping[str, object], above: Mapping[str, object]) -> di
     return dict(above)
 
 
-def _explain(error: Any) -> str:
+def _explain(error: ErrorDetails) -> str:
     path = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         parent: Any = Settings

@@ -123,7 +123,7 @@ class History:
     def rows_of(self, measure: str, condition: str = "all") -> list[dict[str, Any]]:
         """The numbers of one measure in all nights, in order."""
         named = pc.and_(pc.equal(self.table["measure"], measure), pc.equal(self.table["condition"], condition))
-        rows: list[dict[str, Any]] = self.table.filter(named).to_pylist()
+        rows: list[dict[str, object]] = self.table.filter(named).to_pylist()
         return rows
 
 
@@ -171,7 +171,7 @@ def read_history(storage: Storage) -> History:
     return History([_night(storage, _name(number), contents) for number in range(1, len(names) + 1)])
 
 
-def commit_night(storage: Storage, record: Record, rows: Iterable[dict[str, Any]]) -> bool:
+def commit_night(storage: Storage, record: Record, rows: Iterable[dict[str, object]]) -> bool:
     """Add a night to the history; False, and nothing has happened, if another process made it first."""
     table = pa.Table.from_pylist(
         [{"night": record.number, "date": record.date, "version": record.version, **row} for row in rows], HISTORY

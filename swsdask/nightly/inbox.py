@@ -97,7 +97,7 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
     return [arrived for _, (_, arrived) in sorted(found.items())]
 
 
-def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
+def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, object]]]:
     """Everything but folders: where it is, how many levels below the entry, and what its file system says of it."""
     filesystem, root, infos = _found(entry)
     if wait := max((left for left in map(settles_in, infos.values()) if left < math.inf), default=0.0):
@@ -111,7 +111,7 @@ def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
         yield file if isinstance(filesystem, _Local) else filesystem.unstrip_protocol(file), depth, info
 
 
-def _found(entry: str) -> tuple[Any, str, dict[str, Mapping[str, Any]]]:
+def _found(entry: str) -> tuple[Any, str, dict[str, Mapping[str, object]]]:
     """The file system, the path of the entry in it (empty of a glob), and what it says of everything but folders."""
     try:
         filesystem, path = url_to_fs(entry)
@@ -154,7 +154,7 @@ class _Local(LocalFileSystem):  # type: ignore[misc]
         super().__init__()
         self.missed: dict[str, OSError] = {}
 
-    def ls(self, path: str, *more: Any, **named: Any) -> Any:
+    def ls(self, path: str, *more: object, **named: object) -> object:
         """List a folder."""
         try:
             return super().ls(path, *more, **named)

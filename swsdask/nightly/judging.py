@@ -22,8 +22,7 @@ from swsdask.archive.run_table import StoredRun
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.versions import versions
-from swsdask.comparison.compare import compare
-from swsdask.comparison.gates import failures
+from swsdask.comparison.compare import compare, failures
 from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from swsdask.comparison.gates import Gate, parse_gate
+from swsdask.comparison.compare import Gate, parse_gate
 from swsdask.model.errors import SettingsError, cut
 from swsdask.model.settings import conf_directory, settings_of
 from swsdask.places.reading import is_local, joined, local_path, parted, read_small

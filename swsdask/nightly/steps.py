@@ -18,7 +18,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -204,7 +203,7 @@ def _unread(news: Sequence[Arrived], known: KnownSources | None) -> list[Arrived
     return list(news) if known is None else [files[file] for file in known.parted([*files])[0]]
 
 
-def _explicit(asked: NightlyEvaluation) -> dict[str, Any]:
+def _explicit(asked: NightlyEvaluation) -> dict[str, object]:
     """The settings, and where the work runs."""
     engine = {"engine": {"executor": asked.cluster}} if asked.cluster else {}
     return {**asked.given_settings, **engine}
@@ -335,7 +334,7 @@ def _new_record(
     today: date,
     progress: Progress,
     workers: Workers,
-) -> tuple[Record, list[dict[str, Any]]]:
+) -> tuple[Record, list[dict[str, object]]]:
     """The record and the rows of tonight."""
     number = 1 if past.last is None else past.last.number + 1
     day, notes = today.isoformat(), []
@@ -343,7 +342,7 @@ def _new_record(
         notes.append(f"The clock says {day}, but night {past.last.number} was {past.last.date}, which counts on.")
         day = past.last.date
     runs = {run.system: run for run in evaluation.archive.runs}
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     verdict = Verdict((), (), ())
     if due:
         verdict, result = judged(asked, evaluation, past, due, progress, workers)

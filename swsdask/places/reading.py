@@ -32,10 +32,13 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError, remember, without_secrets
 from swsdask.model.limits import shortage
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 Location = str | os.PathLike[str]
 """A path or a URL."""
@@ -54,7 +57,7 @@ def local_path(place: Location) -> str | None:
     return path.removeprefix(_LOCAL) if is_local(path.removeprefix(_LOCAL)) else None
 
 
-def file_system(url: str, **options: object) -> tuple[Any, str]:
+def file_system(url: str, **options: object) -> tuple[AbstractFileSystem, str]:
     """The file system of a URL, with these options and those that fsspec is configured with, and the path in it."""
     from fsspec.core import url_to_fs
 

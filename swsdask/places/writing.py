@@ -23,13 +23,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import xxhash
 
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.limits import shortage
 from swsdask.places.reading import Location, file_system, local_path, parted, storage_fault
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 MANIFEST = "manifest.json"
 """The file of a set of results that is moved last. Its entry `files` holds the fingerprints of the others."""
@@ -134,7 +137,7 @@ def check_writable(folder: Location) -> None:
         raise PermissionError(f"no permission to write into {there}.")
 
 
-def _writable(url: str) -> tuple[Any, str]:
+def _writable(url: str) -> tuple[AbstractFileSystem, str]:
     """The file system of a URL and the path in it. Raises `InputError` for a protocol that only reads."""
     if url.partition("://")[0] in _READ_ONLY:
         expected = "a folder here or in a store (s3, gs, az, ...)"

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from swsdask.model.leaderboard import Board
 from swsdask.model.tables import rows_with
 from swsdask.model.trials import F64, I64
-from swsdask.render.tables import drawn, mark, number
+from swsdask.render.pages import drawn, mark, number
 
 WIDTH, HEIGHT = 760, 566
 LEFT, RIGHT, TOP, BOTTOM = 64, 18, 14, 60

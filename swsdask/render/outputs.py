@@ -19,12 +19,11 @@ from swsdask.model.errors import InputError, Problem, ResourceError, SettingsErr
 from swsdask.model.leaderboard import board
 from swsdask.model.limits import shortage
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result
-from swsdask.model.tables import NAMES, coded, read_parquet
+from swsdask.model.tables import NAMES, as_json, coded, read_parquet, records_as
 from swsdask.places.reading import Location, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
 from swsdask.render.html import page
-from swsdask.render.records import as_json, records_as
 
 OUTPUTS = ("scores", "json", "curves", "report")
 """What a result is written as, beside its manifest: scores.parquet, scores.json, curves.parquet, report.html."""

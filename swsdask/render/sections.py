@@ -22,7 +22,7 @@ from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
 from swsdask.model.tables import rows_with
 from swsdask.model.trials import F64
-from swsdask.render.tables import cell, drawn, mark
+from swsdask.render.pages import cell, drawn, mark
 
 KINDS = {
     "default": "without any scores",

@@ -15,7 +15,7 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.measures import describe, names_in, parted
 from swsdask.model.results import Result
 from swsdask.model.retrieval import RELEVANT
-from swsdask.render.records import as_json
+from swsdask.model.tables import as_json
 
 TREC_NEEDED = ("map_n_averaged", "n_retrieved")
 """What the lines cannot do without: how many topics there are, and which have rows."""

@@ -17,10 +17,10 @@ from rich.table import Table
 from swsdask.model.comparison import CoverageStudy
 from swsdask.model.measures import describe
 from swsdask.model.results import GapStudy
+from swsdask.model.tables import as_json
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
 from swsdask.render.pages import environment, style
-from swsdask.render.records import as_json
 
 _INTERVAL_WIDTH, _INTERVAL_ROW, _INTERVAL_LEFT, _INTERVAL_TOP = 760, 30, 280, 26
 _SCALES = {"interval": (0.85, 1.0, 0.05), "test": (0.0, 0.15, 0.05)}

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import or_
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -143,7 +142,7 @@ class Aligned:
 def _aligned(
     executor: Executor,
     work: Iterator[CellTask],
-    reference: Any,
+    reference: object,
     of_run: tuple[ScoreRange, UnknownDocuments],
     progress: Progress,
 ) -> Iterator[Aligned]:

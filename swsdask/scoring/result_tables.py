@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +45,7 @@ class Observer(Protocol):
         """Whether it needs statistics that keep every document apart."""
         ...
 
-    def observe(self, system: str, scored: Scored) -> Any:
+    def observe(self, system: str, scored: Scored) -> object:
         """Return what it takes of a system. Called where the numbers of the system are computed, which is a task."""
         ...
 

@@ -20,13 +20,12 @@ import pyarrow as pa
 
 from swsdask.archive.conditions import ALL
 from swsdask.measures.measure import Population, Scored, ratio
+from swsdask.model.comparison import EVENTS, WORST_QUERIES, Errors
 from swsdask.model.errors import counted
-from swsdask.model.listening import EVENTS, WORST_QUERIES, Errors
 from swsdask.model.trials import I64, Bool, Reference, given_scores
 from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.scoring.alignment_table import ABSENT, Targets, targets_of
-from swsdask.statistics.counts import NO, Counts
-from swsdask.statistics.errors import FoundTargets, HighestFalseAlarms
+from swsdask.statistics.counts import NO, Counts, FoundTargets, HighestFalseAlarms
 
 Row = tuple[Any, ...]
 

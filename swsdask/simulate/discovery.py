@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
+from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.trials import I32, I64, Bool
 
 _TICKS_PER_MS = 10
@@ -55,7 +55,7 @@ DISCOVERERS = (
 
 @dataclass(frozen=True, eq=False)
 class SimulatedCorpus:
-    """The tables of a corpus, each in the schema of `model.corpus` of its kind.
+    """The tables of a corpus, each in the schema of `model.discovery` of its kind.
 
     `word_type`, int32 [n_words], is the number of each word in the lexicon, whose spellings are the labels of `words`;
     `word_phones`, int64 [n_words], how many phones it has.

@@ -2,6 +2,8 @@
 
 A stratum is a (query, group of documents). Conditions select strata; `Reference.class_of` merges those that no
 condition distinguishes. Trials come as stretches of rows that share their stratum.
+
+What a system did wrong, query by query: its highest false alarms, and which targets it found.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ import numpy as np
 
 from swsdask.kernels.rates import count_decisions
 from swsdask.kernels.trials import stretch_begins
-from swsdask.model.trials import F64, I16, I32, I64, Bool, Condition, Reference, Trials
-from swsdask.statistics.statistic import Found, Statistic
+from swsdask.model.trials import F64, I8, I16, I32, I64, Bool, Condition, Reference, Trials
+from swsdask.statistics.statistic import Found, OfDetections, Statistic
 
 
 def members(condition: Condition) -> Bool:
@@ -171,3 +173,91 @@ class Counts:
     def has_decisions(self) -> bool:
         """Whether every trial has a decision."""
         return not (self.mapped[..., NONE].any() or self.unmapped[..., NONE].any())
+
+
+KEPT = 100
+"""How many false alarms of a query are kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class HighestFalseAlarms(OfDetections):
+    """The `KEPT` false alarms of each stratum with the highest scores: trials that are no target and not decided NO.
+
+    Equally long columns, by query and group of documents, then score from the highest, document, channel, start and
+    end; of these equal ones any. `document` is -1 for one that the evaluation does not know; times in ticks.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = ()
+    aligned: ClassVar[bool] = True
+    columns: ClassVar[tuple[str, ...]] = ("document", "channel", "start", "duration")
+
+    query: I32
+    group: I16
+    score: F64
+    document: I32
+    channel: I8
+    start: I32
+    end: I64
+
+    @classmethod
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
+        """Nothing is needed."""
+        return ()
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
+        """Those of one aligned cell."""
+        detections = trials.detections
+        if trials.hit is None or detections is None:
+            raise ValueError("false alarms need aligned trials")
+        wrong = np.ones(len(trials), np.bool_) if trials.decision is None else trials.decision != NO
+        wrong[trials.hit] = False
+        chosen = np.flatnonzero(wrong)
+        row = chosen if trials.row is None else trials.row[chosen]
+        document, channel, start, duration = (np.asarray(getattr(detections, name))[row] for name in cls.columns)
+        score = trials.score[chosen] + 0.0
+        stratum = trials.query[chosen], groups(trials, chosen)
+        return cls(*stratum, score, document, channel, start, start.astype(np.int64) + duration)._highest()
+
+    def merge(self, other: Self) -> Self:
+        """Those of both parts together."""
+        pairs = zip(self._columns, other._columns, strict=True)
+        return type(self)(*(np.concatenate(pair) for pair in pairs))._highest()
+
+    @property
+    def _columns(self) -> tuple[np.ndarray, ...]:
+        return self.query, self.group, self.score, self.document, self.channel, self.start, self.end
+
+    def _highest(self) -> Self:
+        order = np.lexsort((self.end, self.start, self.channel, self.document, -self.score, self.group, self.query))
+        stratum = self.query[order].astype(np.int64) << 16 | self.group[order]
+        rank = np.arange(len(stratum)) - np.searchsorted(stratum, stratum)
+        kept = order[rank < KEPT]
+        return type(self)(*(column[kept] for column in self._columns))
+
+
+@dataclass(frozen=True, eq=False)
+class FoundTargets:
+    """The targets that a trial is mapped to which is not decided NO: their numbers, int64, ascending."""
+
+    after: ClassVar[tuple[type[Statistic], ...]] = ()
+    aligned: ClassVar[bool] = True
+
+    target: I64
+
+    @classmethod
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
+        """Nothing is needed."""
+        return ()
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
+        """Those of one aligned cell."""
+        if trials.hit is None or trials.occurrence is None:
+            raise ValueError("targets need aligned trials")
+        accepted = np.ones(len(trials.hit), np.bool_) if trials.decision is None else trials.decision[trials.hit] != NO
+        return cls(np.sort(trials.occurrence[accepted].astype(np.int64)))
+
+    def merge(self, other: Self) -> Self:
+        """Those of both parts together."""
+        return type(self)(np.sort(np.concatenate([self.target, other.target])))

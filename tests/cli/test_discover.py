@@ -14,7 +14,7 @@ from scipy import stats
 
 import swsdask as sws
 from swsdask.discovery.measures import names_of
-from swsdask.model.corpus import Definition
+from swsdask.model.discovery import Definition
 from swsdask.model.results import CURVES, SCORES
 from swsdask.render.outputs import read_outputs
 from tests.cli.conftest import Outcome

@@ -15,7 +15,7 @@ from swsdask.api.discovery_inputs import discovery_inputs
 from swsdask.discovery.score import FragmentSource
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.executor import SerialExecutor
-from swsdask.model.corpus import DEFAULT_READINGS, Definition, Readings
+from swsdask.model.discovery import DEFAULT_READINGS, Definition, Readings
 from swsdask.model.errors import ExecutionError
 from tests.cluster import cells
 from tests.cluster.cells import Noting

@@ -17,7 +17,7 @@ from swsdask.discovery.counting.gold import gold
 from swsdask.discovery.measures.matching import MatchedWindows, Matching, PairedWindows, WeightedMatching, counted
 from swsdask.discovery.placing import locate
 from swsdask.kernels.matching import pair_up
-from swsdask.model.corpus import Corpus, Definition, Discovered
+from swsdask.model.discovery import Corpus, Definition, Discovered
 from tests.literal_matching import Pairs, Rule, alignments, flat, fold_of
 
 CASES = {

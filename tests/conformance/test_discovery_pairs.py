@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from swsdask.discovery.corpus import read_corpus, read_fragments
-from swsdask.discovery.measures.grouping import Grouping, GroupingTde, PairSets
+from swsdask.discovery.measures.clustering import Grouping, GroupingTde, PairSets
 from swsdask.discovery.measures.ned import EditDistances, Ned
 from swsdask.discovery.placing import locate
-from swsdask.model.corpus import Corpus, Discovered
+from swsdask.model.discovery import Corpus, Discovered
 
 WORK = 5_000
 

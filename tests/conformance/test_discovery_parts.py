@@ -15,10 +15,10 @@ import pytest
 from swsdask.discovery.corpus import read_corpus, read_fragments
 from swsdask.discovery.counting.per_fold import things_counted
 from swsdask.discovery.measures import select
+from swsdask.discovery.measures.clustering import spellings
 from swsdask.discovery.measures.coverage import gold_ticks
-from swsdask.discovery.measures.types import spellings
 from swsdask.discovery.placing import locate
-from swsdask.model.corpus import Corpus, Definition, Discovered, Fragments
+from swsdask.model.discovery import Corpus, Definition, Discovered, Fragments
 
 NAMES = {
     "coverage": ("coverage",),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.discovery.counting.gold import Gold, gold, gold_cover
-from swsdask.model.corpus import NO_FOLD, Corpus, Definition
+from swsdask.model.discovery import NO_FOLD, Corpus, Definition
 from tests.literal_matching import Rule, corpora, flat, fold_of, make_corpus
 
 DEFINITIONS: list[Definition] = ["document", "tde2015"]

@@ -8,11 +8,11 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 
-from swsdask.discovery import looks
-from swsdask.discovery.looks import Exemplars, histograms
-from swsdask.discovery.measures.tokens import sizes
+from swsdask.discovery import score
+from swsdask.discovery.measures.parsing import sizes
 from swsdask.discovery.placing import locate
-from swsdask.model.corpus import Corpus, Definition, Discovered
+from swsdask.discovery.score import Exemplars, histograms
+from swsdask.model.discovery import Corpus, Definition, Discovered
 from tests.conftest import examples
 from tests.discoveries import DEFINITIONS, corpus_of
 from tests.discovery_worlds import World, worlds
@@ -82,7 +82,7 @@ def test_exemplars(world: World) -> None:
         assert {each.cluster: each.distance for each in kind} == pytest.approx(
             {e.cluster: means[e.cluster] for e in kind}
         )
-        order = sorted(means, key=lambda c: (sign * round(means[c], 9), -len(classes[c]), c))[: looks.SHOWN]
+        order = sorted(means, key=lambda c: (sign * round(means[c], 9), -len(classes[c]), c))[: score.SHOWN]
         assert [each.cluster for each in kind] == order
     for each in whole.report(corpus, found)["best"]:
         rows = classes[found.classes.index(each["class"])]
@@ -93,7 +93,7 @@ def test_exemplars(world: World) -> None:
 
 def test_some_members_stand_for_a_large_class(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of five members three are taken, at 0, 5 // 3 and 10 // 3."""
-    monkeypatch.setattr(looks, "MOST_MEMBERS", 3)
+    monkeypatch.setattr(score, "MOST_MEMBERS", 3)
     phones = [("f", 1000 * n, 1000 * n + 1000, label) for n, label in enumerate("aabab")]
     spoken = [(start, end) for _, start, end, _ in phones]
     world = World(phones, phones, [("1", [("f", *times) for times in spoken])], [], [[("f", 0, 9000)]], [], {"f": "s"})

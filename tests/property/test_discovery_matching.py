@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from swsdask.discovery.counting.gold import gold
 from swsdask.discovery.measures.matching import MatchedWindows, Matching
-from swsdask.model.corpus import DEFAULT_READINGS, Corpus, Discovered
+from swsdask.model.discovery import DEFAULT_READINGS, Corpus, Discovered
 from tests.literal_matching import Pairs, Rule, Window, corpora, flat, make_corpus, make_discovered, systems
 from tests.readings import read
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.discovery.measures.matching import PairedWindows, WeightedMatching, counted
-from swsdask.model.corpus import Corpus, Discovered
+from swsdask.model.discovery import Corpus, Discovered
 from tests.literal_matching import Pairs, Rule, corpora, flat, make_corpus, make_discovered, systems
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.measures.grouping import Grouping, GroupingTde, PairSets
+from swsdask.discovery.measures.clustering import Grouping, GroupingTde, PairSets
 from swsdask.discovery.measures.ned import EditDistances, Ned
 from swsdask.discovery.placing import locate
-from swsdask.model.corpus import Corpus, Definition, Discovered
+from swsdask.model.discovery import Corpus, Definition, Discovered
 from tests.conftest import examples
 from tests.discovery_worlds import World, worlds
 from tests.literal_pairs import DEFINITIONS, Literal, corpora, corpus_of, exact, system_of, systems

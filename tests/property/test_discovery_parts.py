@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from swsdask.discovery.measures import select
 from swsdask.discovery.placing import locate
-from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered, Readings
+from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered, Readings
 from tests import literal_discovery as literal
 from tests.discovery_worlds import World, worlds
 from tests.readings import READINGS, read

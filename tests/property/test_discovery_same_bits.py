@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
-from swsdask.model.corpus import Definition, Readings
+from swsdask.model.discovery import Definition, Readings
 from swsdask.scoring import rounds
 from tests.conftest import examples
 from tests.discoveries import DEFINITIONS, corpus_of, scored

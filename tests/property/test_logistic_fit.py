@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from swsdask.kernels import logistic
 from swsdask.measures.calibration import isotonic_blocks
-from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, Shares, fit, prior_entropy, sigmoid, softplus
+from swsdask.measures.cross_entropy import Fit, ScoreShares, Separation, Shares, fit, prior_entropy, sigmoid, softplus
 from tests.recalibration import Row, exact_minimum, overlapping
 
 ROWS = st.lists(

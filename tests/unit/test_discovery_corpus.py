@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swsdask.discovery.corpus import read_corpus, read_fragments, system_of
 from swsdask.discovery.folds import equal_parts
-from swsdask.model.corpus import Corpus
+from swsdask.model.discovery import Corpus
 from swsdask.model.errors import InputError, SettingsError
 from swsdask.model.units import MAX_TICKS
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from swsdask.discovery.folds import f_score, spreads, with_f_scores
-from swsdask.model.corpus import Definition
+from swsdask.model.discovery import Definition
 
 NAN = math.nan
 

@@ -17,7 +17,7 @@ from swsdask.discovery.counting.per_fold import by_fold, distinct_things, ratio,
 from swsdask.kernels.ngrams import find_sequences, number_sequences
 from swsdask.kernels.pairs import have_partner, holding, sharing_most
 from swsdask.kernels.placing import add_union, most_covered, place_document, place_tde, place_tdev2, same_labels
-from swsdask.model.corpus import Corpus
+from swsdask.model.discovery import Corpus
 from tests import literal_discovery as literal
 from tests.discovery_worlds import World
 

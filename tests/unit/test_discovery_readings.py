@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import swsdask as sws
 from swsdask.discovery.folds import parts_of_time
-from swsdask.model.corpus import Tokens
+from swsdask.model.discovery import Tokens
 from swsdask.model.units import MAX_TICKS
 
 TENTHS = "{} {:.1f} {:.1f} {}\n"

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import swsdask as sws
-from swsdask.model.listening import EVENTS, WORST_QUERIES
-from swsdask.render.listening import audacity_labels, textgrid, write_errors
+from swsdask.model.comparison import EVENTS, WORST_QUERIES
+from swsdask.render.comparison import audacity_labels, textgrid, write_errors
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.speech import SYSTEMS
-from swsdask.statistics.errors import KEPT, HighestFalseAlarms
+from swsdask.statistics.counts import KEPT, HighestFalseAlarms
 
 K = 3
 PLACE = ("document", "channel", "start", "end")

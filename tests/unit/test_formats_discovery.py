@@ -20,7 +20,7 @@ from swsdask.formats.discovery import (
     read_stretches,
 )
 from swsdask.formats.runs import text as run_text
-from swsdask.model.corpus import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
+from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import Problems
 
 Reader = Callable[[str, Problems], pa.Table]

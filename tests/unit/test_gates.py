@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from swsdask.comparison.gates import Gate, failures, parse_gate
+from swsdask.comparison.compare import Gate, failures, parse_gate
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import TABLE, better
 

@@ -13,8 +13,7 @@ import pytest
 
 from swsdask.measures import interpretation, system_notes
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
-from swsdask.measures.cross_entropy import CrossEntropy
-from swsdask.measures.logistic_fit import sigmoid
+from swsdask.measures.cross_entropy import CrossEntropy, sigmoid
 from swsdask.measures.measure import Scored
 from swsdask.measures.prior_curves import Decisions
 from swsdask.model.settings import weights

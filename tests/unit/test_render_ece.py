@@ -12,7 +12,7 @@ import swsdask.render.sections as rendered
 from swsdask.model.leaderboard import board
 from swsdask.model.measures import describe, written
 from swsdask.model.results import CURVES, SCORES, Result
-from swsdask.render import tables
+from swsdask.render import pages
 from swsdask.render.html import page
 from swsdask.render.sections import COLUMNS, KINDS, _ticks, calibration, plots
 from tests.results import table, three_systems
@@ -141,7 +141,7 @@ def test_no_section_without_cnxe_and_no_pictures_without_curves() -> None:
 
 def test_many_systems_are_folded_and_then_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendered, "DRAWN", 1)
-    monkeypatch.setattr(tables, "MOST_DRAWN", 6)
+    monkeypatch.setattr(pages, "MOST_DRAWN", 6)
     result = calibrated_systems()
     section = calibration(result.curve_table, board(result.table))["all"]
     assert [len(section[part]) for part in ("open", "folded")] == [1, 1]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 import swsdask.render.html as html
-import swsdask.render.tables as cubes
+import swsdask.render.pages as cubes
 from swsdask.model.errors import visible
 from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import written

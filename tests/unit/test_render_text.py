@@ -12,7 +12,7 @@ from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import describe, written
 from swsdask.model.results import SCORES, Result
 from swsdask.render.outputs import result_as
-from swsdask.render.tables import mark
+from swsdask.render.pages import mark
 from swsdask.render.text import print_leaderboard
 from tests.results import MANIFEST, table, three_systems
 

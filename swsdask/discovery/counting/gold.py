@@ -39,7 +39,7 @@ from swsdask.kernels.ngrams import (
     trigrams,
 )
 from swsdask.kernels.pairs import holding
-from swsdask.model.corpus import NO_FOLD, Corpus, Discovered, Folds, Tokens
+from swsdask.model.discovery import NO_FOLD, Corpus, Discovered, Folds, Tokens
 from swsdask.model.trials import I16, I32, I64
 
 LONGEST: Final = 20

@@ -19,7 +19,7 @@ from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.ngrams import number_sequences
 from swsdask.kernels.pairs import ACROSS_FILES, Times, overlapping, ranks, repeated
-from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
+from swsdask.model.discovery import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import I32, I64, Bool
 
 _AT_ONCE = 1 << 18

@@ -19,7 +19,7 @@ import numpy as np
 
 from swsdask.discovery.placing import first_rows, folds_of, segments_of
 from swsdask.kernels.placing import most_covered, place_tde, place_touching, same_labels
-from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
+from swsdask.model.discovery import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND
 
@@ -152,7 +152,7 @@ class Tile(NamedTuple):
 
 def completable(corpus: Corpus, discovered: Discovered, low: int, high: int) -> Members:
     """The members of the classes low .. high - 1 that have the phones of the shortest string that is paired (see
-    `model.corpus.Readings`), and others like that in class and fold.
+    `model.discovery.Readings`), and others like that in class and fold.
 
     Sorted by (cluster, slot, fragment); a duplicate member is there once.
     """

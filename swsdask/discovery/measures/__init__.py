@@ -1,18 +1,57 @@
 """The measures of term discovery by name: those of each definition, and the classes that compute them.
 
-Names are listed here without imports; only the requested families are imported.
+A measure is arithmetic over one statistic, and a statistic merges. Names are listed here without imports; only the
+requested families are imported.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
+from typing import Any, ClassVar, Protocol, Self
 
-from swsdask.discovery.measures.tokens import NAMES as SIZES
-from swsdask.discovery.statistic import Measure
-from swsdask.model.corpus import Definition
+from swsdask.discovery.measures.parsing import SIZES
+from swsdask.model.discovery import Corpus, Definition, Discovered
 from swsdask.model.errors import SettingsError
+from swsdask.model.trials import F64
+
+
+class Statistic(Protocol):
+    """A mergeable count over one system's fragments. `merge` is associative, commutative and exact (law 1)."""
+
+    @classmethod
+    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Any]:
+        """Parts of the work, at least one, small and picklable, of about `work` elementary steps each.
+
+        Their merged statistics are the statistic of the whole, for any partition.
+        """
+        ...
+
+    @classmethod
+    def from_cell(cls, cell: Any, corpus: Corpus, discovered: Discovered) -> Self:
+        """The statistic of one part."""
+        ...
+
+    def merge(self, other: Self) -> Self:
+        """The statistic of both parts together; neither is changed."""
+        ...
+
+
+class Measure(Protocol):
+    """A family of numbers. `names` are those that it computes per fold, in order.
+
+    A precision and a recall are named "x_precision" and "x_recall"; "x_f_score" is derived per fold
+    (`discovery.folds`). A number that is not defined in a fold is NaN.
+    """
+
+    names: ClassVar[tuple[str, ...]]
+    statistic: ClassVar[type[Statistic]]
+
+    def values(self, statistic: Any, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
+        """The numbers of the folds of one set by name, float64 [n_folds]."""
+        ...
+
 
 _ENDINGS = ("precision", "recall", "f_score")
 
@@ -31,10 +70,14 @@ _HOMES: dict[str, str | dict[Definition, str]] = {
     "ned": "ned:Ned",
     "coverage": {"document": "coverage:Coverage", "tde2015": "coverage:TimeCoverage", "tdev2": "coverage:Coverage"},
     "matching": {"document": "matching:Matching", "tde2015": "matching:WeightedMatching"},
-    "grouping": {"document": "grouping:Grouping", "tde2015": "grouping:GroupingTde", "tdev2": "grouping:Grouping"},
-    "type": {"document": "types:Type", "tde2015": "types:SpelledType", "tdev2": "types:Type"},
-    "token": "tokens:Token",
-    "boundary": "boundaries:Boundary",
+    "grouping": {
+        "document": "clustering:Grouping",
+        "tde2015": "clustering:GroupingTde",
+        "tdev2": "clustering:Grouping",
+    },
+    "type": {"document": "clustering:Type", "tde2015": "clustering:SpelledType", "tdev2": "clustering:Type"},
+    "token": "parsing:Token",
+    "boundary": "parsing:Boundary",
 }
 """The module and class of each family, one for all definitions or one for each definition that has it."""
 
@@ -92,6 +135,6 @@ def _spelled_out(word: str, known: list[str], definition: Definition) -> tuple[s
 def home_of(name: str) -> str:
     """The module that computes a measure, whose docstring defines it for every definition; "" for an unknown name."""
     family = next((family for family, names in _NAMES.items() if name in names), "")
-    home = _HOMES.get(family, "tokens:" if family else "")
+    home = _HOMES.get(family, "parsing:" if family else "")
     first = home if isinstance(home, str) else home["document"]
     return first and f"{__name__}.{first.partition(':')[0]}"

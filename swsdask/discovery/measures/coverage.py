@@ -40,7 +40,7 @@ from swsdask.discovery.counting.per_fold import (
 from swsdask.discovery.placing import folds_of
 from swsdask.kernels.pairs import have_partner
 from swsdask.kernels.placing import add_union, mark_phones
-from swsdask.model.corpus import NO_FOLD, Corpus, Discovered
+from swsdask.model.discovery import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 
 _STEPS_PER_MEMBER = 32

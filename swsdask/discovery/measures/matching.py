@@ -52,7 +52,7 @@ from swsdask.discovery.counting.gold import LONGEST, gold, laid_out, windows
 from swsdask.discovery.counting.per_fold import Tile, changes, completable, most_folds, ratio, tiles
 from swsdask.kernels.matching import U32, count_pairs, match_rows, maximal, number_starts, pair_up, tally_types
 from swsdask.kernels.ngrams import SHORTEST, refine
-from swsdask.model.corpus import Corpus, Discovered
+from swsdask.model.discovery import Corpus, Discovered
 from swsdask.model.trials import F64, I32, I64
 
 NAMES = ("matching_precision", "matching_recall")

@@ -45,7 +45,7 @@ from swsdask.discovery.counting.pairs import (
 from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.edit_distance import WORD, Types, add_distances, edit_distances
 from swsdask.kernels.pairs import MOST_OF_THE_SHORTER, NEAR
-from swsdask.model.corpus import NO_FOLD, Corpus, Definition, Discovered
+from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered
 from swsdask.model.trials import F64, I32, I64
 
 _OVERLAP: dict[Definition, int] = {"document": MOST_OF_THE_SHORTER, "tde2015": NEAR}

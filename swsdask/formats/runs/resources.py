@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
@@ -25,6 +25,9 @@ from swsdask.model.resources import Node, Phase, Resources
 from swsdask.model.schemas import RunPiece
 from swsdask.model.toml import read_toml
 from swsdask.places.reading import before_query, is_file
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Path = tuple[str | int, ...]
 """The path of a value: tables, keys and indices of arrays, from the outside in."""
@@ -73,7 +76,7 @@ def _parsed(url: str, content: bytes) -> dict[str, object]:
         raise InputError(Problem(url, line, "a TOML file", _AT_LINE.sub("", said), "Correct it.")) from None
 
 
-def _fault(url: str, fault: Any, lines: Mapping[Path, int]) -> Problem:
+def _fault(url: str, fault: ErrorDetails, lines: Mapping[Path, int]) -> Problem:
     """The problems that pydantic found, at the line of the innermost table or key that has one."""
     path: Path = fault["loc"]
     line = next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
@@ -93,7 +96,7 @@ def _fault(url: str, fault: Any, lines: Mapping[Path, int]) -> Problem:
     return Problem(url, line, f"{_expected(fault)} for {name}", found, "Correct the value.")
 
 
-def _expected(fault: Any) -> str:
+def _expected(fault: ErrorDetails) -> str:
     bounds = fault.get("ctx", {})
     match fault["type"]:
         case "greater_than_equal":

@@ -7,7 +7,7 @@ that does not do, as that of the evaluation is.
 
 The least cross entropy of many replicates at once follows from one expansion of its cost: the best affine map of a
 replicate lies near that of the evaluation. With x = gamma s + delta + eta of the latter, any map near it is (1 + a) x +
-b, and the cost of a trial (`measures.logistic_fit`) is Taylor's series of softplus about x,
+b, and the cost of a trial (`measures.cross_entropy`) is Taylor's series of softplus about x,
 
     softplus(x + (a x + b)) = sum over i, j of a^i b^j (i + j choose i) x^i t_(i + j)(x),   t_n = softplus^(n) / n!
 
@@ -33,8 +33,17 @@ import numpy as np
 from swsdask.kernels.resampling import weigh
 from swsdask.kernels.softplus import softplus
 from swsdask.measures.calibration import fit_pool
-from swsdask.measures.cross_entropy import Censored, mean_cost
-from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, prior_entropy, sigmoid
+from swsdask.measures.cross_entropy import (
+    NOTHING,
+    Censored,
+    Fit,
+    ScoreShares,
+    Separation,
+    Shares,
+    mean_cost,
+    prior_entropy,
+    sigmoid,
+)
 from swsdask.measures.measure import Population, Scored
 from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_queries, places
 from swsdask.model.samples import Sample
