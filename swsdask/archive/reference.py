@@ -223,12 +223,6 @@ def _reference(
     )
 
 
-def queries_without_targets(reference: Reference) -> tuple[str, ...]:
-    """The ids of the queries that have no target trial at all, in the order of the list."""
-    empty = reference.targets.sum(axis=1) == 0
-    return tuple(reference.query_ids[number] for number in np.flatnonzero(empty))
-
-
 def _judgments(archive: Archive, codes: Codes, settings: EvaluationSettings) -> Judgments | None:
     """The judged trials; None where trials are no documents, or none was judged.
 

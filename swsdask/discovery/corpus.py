@@ -93,27 +93,6 @@ def per_corpus(find: Callable[[Corpus], Found]) -> Callable[[Corpus], Found]:
     return locked
 
 
-def read_corpus(
-    phones: str,
-    words: str,
-    definition: Definition,
-    *,
-    split: str | None = None,
-    folds: str | None = None,
-    within: str | None = None,
-    speakers: str | None = None,
-    n_folds: int = DEFAULT_FOLDS,
-) -> Corpus:
-    """Read a corpus from files (paths or URLs, plain or compressed).
-
-    `phones` and `words` are alignments, `split` the stretches of speech, `folds` a fold file, `within` a fold file for
-    the folds within talkers, `speakers` a speaker map. Without `within` the speaker map gives the folds within talkers:
-    one per speaker, of whole files, by name. Raises `InputError` with every problem of the files.
-    """
-    tables = read_corpus_files(CorpusFiles(phones, words, split, folds, within, speakers))
-    return build_corpus(tables, definition, n_folds=n_folds)
-
-
 def build_corpus(
     tables: CorpusTables,
     definition: Definition,

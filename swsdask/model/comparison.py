@@ -1,6 +1,7 @@
-"""Systems compared: intervals, differences, failed gates, and how they were made.
+"""Systems compared, and their errors.
 
-What to listen to: the queries that cost a system most, with their false alarms and missed targets.
+A comparison has intervals, differences, failed gates, and how they were made. Errors are what to listen to: the queries
+that cost a system most, with their false alarms and missed targets.
 """
 
 from __future__ import annotations

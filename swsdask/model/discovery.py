@@ -1,8 +1,7 @@
-"""Term discovery: the table of its measures, of which `discovery.measures` has the formulas; and its settings.
+"""Term discovery: its corpus and fragments, the table of its measures, and its settings.
 
-A family of measures has a precision, a recall and their harmonic mean, the F-score.
-
-The corpus of term discovery, the fragments that systems found in it, and the tables of both.
+`discovery.measures` has the formulas. A family of measures has a precision, a recall and their harmonic mean, the
+F-score.
 
 Times are ticks of 0.1 ms (int32). Alignments and class files have at most four decimals, so `ticks / 10_000` is the
 double that an official tool parses, and its arithmetic can be followed to the last digit.

@@ -1,13 +1,12 @@
-"""A comparison of systems: tables in a terminal, JSON, files, and what it adds to a report.
+"""A comparison of systems, and their errors: tables in a terminal, JSON and files.
 
-A report gains whiskers and ties of the leaderboard, and matrices of differences.
+With a comparison a report gains whiskers and ties of the leaderboard, and matrices of differences.
 
-The errors of systems: a table in a terminal, JSON, and files to listen by.
-
-Of each system SYSTEM/, and of each document in it, labels of Audacity (start, end and text, by tabs) and a TextGrid of
-Praat, whose tiers are the false alarms and the misses, as many of each as overlap. SYSTEM.ctm has a line per event, as
-a CTM: document, channel, start, duration, text, score; `-` where there is none. Events without times are in none of
-them. Names are those of systems and documents with what file names cannot have as %XX.
+Errors are written as files to listen by: of each system SYSTEM/, and of each document in it, labels of Audacity (start,
+end and text, by tabs) and a TextGrid of Praat, whose tiers are the false alarms and the misses, as many of each as
+overlap. SYSTEM.ctm has a line per event, as a CTM: document, channel, start, duration, text, score; `-` where there is
+none. Events without times are in none of them. Names are those of systems and documents with what file names cannot
+have as %XX.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A stratum is a (query, group of documents). Conditions select strata; `Reference.class_of` merges those that no
 condition distinguishes. Trials come as stretches of rows that share their stratum.
 
-What a system did wrong, query by query: its highest false alarms, and which targets it found.
+What a system did wrong is counted query by query: its highest false alarms, and which targets it found.
 """
 
 from __future__ import annotations

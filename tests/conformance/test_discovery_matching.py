@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdask.discovery.corpus import read_corpus, read_fragments
+from swsdask.discovery.corpus import read_fragments
 from swsdask.discovery.counting.gold import gold
 from swsdask.discovery.measures.matching import MatchedWindows, Matching, PairedWindows, WeightedMatching, counted
 from swsdask.discovery.placing import locate
 from swsdask.kernels.matching import pair_up
 from swsdask.model.discovery import Corpus, Definition, Discovered
+from tests.corpora import read_corpus
 from tests.literal_matching import Pairs, Rule, alignments, flat, fold_of
 
 CASES = {

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from swsdask.discovery.corpus import read_corpus, read_fragments
+from swsdask.discovery.corpus import read_fragments
 from swsdask.discovery.measures.clustering import Grouping, GroupingTde, PairSets
 from swsdask.discovery.measures.ned import EditDistances, Ned
 from swsdask.discovery.placing import locate
 from swsdask.model.discovery import Corpus, Discovered
+from tests.corpora import read_corpus
 
 WORK = 5_000
 

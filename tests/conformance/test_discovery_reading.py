@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.discovery.corpus import read_corpus, read_fragments
+from swsdask.discovery.corpus import read_fragments
+from tests.corpora import read_corpus
 
 SAMPLE_CLASSES = {
     "sample.classes": (13_785, 56_193),

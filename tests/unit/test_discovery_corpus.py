@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.corpus import read_corpus, read_fragments, system_of
+from swsdask.discovery.corpus import read_fragments, system_of
 from swsdask.discovery.folds import equal_parts
 from swsdask.model.discovery import Corpus
 from swsdask.model.errors import InputError, SettingsError
 from swsdask.model.units import MAX_TICKS
+from tests.corpora import read_corpus
 
 PHONES = "g 1.0 1.1 c\nf 0.2 0.3 b\nf 0.1 0.2 SIL\nf 0.5 0.6 SPN\n"
 WORDS = "f 0.2 0.3 be\nf 0.1 0.2 SIL\ng 1.0 1.1 see\n"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.archive.reference import build_reference, queries_without_targets
+from swsdask.archive.reference import build_reference
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, ReferenceTables, audio_time, virtual_trials
 from swsdask.model.errors import SettingsError
 from swsdask.model.schemas import DOCUMENTS, WORDS
@@ -112,7 +112,8 @@ class TestEvaluatedOccurrences:
         assert [reference.end.tolist(), reference.first_word_end.tolist()] == [[5000, 6000], [5000, 5000]]
         assert [reference.last_word_start.tolist(), reference.channel.tolist()] == [[1000, 5000], [1, 1]]
         assert reference.targets.tolist() == [[1], [0], [1], [0], [0]]
-        assert queries_without_targets(reference) == ("qb", "qe", "none")
+        empty = np.flatnonzero(reference.targets.sum(axis=1) == 0)
+        assert [reference.query_ids[query] for query in empty] == ["qb", "qe", "none"]
         assert (reference.rule.tolerance, reference.rule.trials) == (5000, "virtual")
         assert reference.thresholds == (0.5,)
         assert reference.prior_log_odds == pytest.approx(-6.907655, abs=1e-6), "-log(999.9)"
