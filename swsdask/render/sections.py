@@ -162,22 +162,34 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
         threshold = found.value(condition, systems[0], "bayes_threshold") if systems else math.nan
         sections[condition] = {
             "threshold": None if math.isnan(threshold) else written("bayes_threshold", threshold),
-            "columns": [
-                {"heading": describe(measure).heading, "title": describe(measure).title} for measure in columns
-            ],
-            "rows": [
-                {
-                    "system": system,
-                    **mark(found, system),
-                    "cells": [cell(m, found.value(condition, system, m)) for m in columns],
-                }
-                for system in systems
-            ],
-            "open": pictures[:DRAWN],
-            "folded": pictures[DRAWN:],
-            "not_drawn": len(systems) - len(with_curves) if pictures else 0,
+            **_table_and_pictures(found, condition, columns, systems, pictures, len(with_curves)),
         }
     return sections
+
+
+def _table_and_pictures(
+    found: Board,
+    condition: str,
+    columns: Sequence[str],
+    systems: Sequence[str],
+    pictures: Sequence[Mapping[str, object]],
+    n_drawn: int,
+) -> dict[str, object]:
+    """The numbers of systems in a condition, and their pictures, of which the first are shown at once."""
+    return {
+        "columns": [{"heading": _heading(measure), "title": describe(measure).title} for measure in columns],
+        "rows": [
+            {
+                "system": system,
+                **mark(found, system),
+                "cells": [cell(measure, found.value(condition, system, measure)) for measure in columns],
+            }
+            for system in systems
+        ],
+        "open": pictures[:DRAWN],
+        "folded": pictures[DRAWN:],
+        "not_drawn": len(systems) - n_drawn if pictures else 0,
+    }
 
 
 def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, object]]:
@@ -229,20 +241,7 @@ def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, object]]:
             for system in with_curves
             if (plot := _precision_recall(rows_with(points, system=[system])))
         ]
-        sections[condition] = {
-            "columns": [{"heading": _heading(measure), "title": describe(measure).title} for measure in columns],
-            "rows": [
-                {
-                    "system": system,
-                    **mark(found, system),
-                    "cells": [cell(m, found.value(condition, system, m)) for m in columns],
-                }
-                for system in systems
-            ],
-            "open": pictures[:DRAWN],
-            "folded": pictures[DRAWN:],
-            "not_drawn": len(systems) - len(with_curves) if pictures else 0,
-        }
+        sections[condition] = _table_and_pictures(found, condition, columns, systems, pictures, len(with_curves))
     return sections
 
 
