@@ -100,7 +100,8 @@ def define_measure(name: str) -> str:
     whole = inspect.cleandoc(import_module(home).__doc__ or "")
     _, *parts = _SECTION.split(whole)
     sections = list(zip(parts[::2], parts[1::2], strict=True))
-    found = ((title, text) for name in names for title, text in sections if f"`{name}`" in text)
+    marks = [f"`{name}" if name.endswith("@") else f"`{name}`" for name in names]
+    found = ((title, text) for mark in marks for title, text in sections if mark in text)
     return next((f"{title}.\n\n{text.strip()}" for title, text in found), whole)
 
 

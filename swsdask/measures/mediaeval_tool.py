@@ -9,8 +9,8 @@ are not pooled, and -0.0 stands before 0.0 as Java compares them. Queries withou
 So memory grows with the trials of a system, by some hundred bytes each: the tool adds up one trial after the other in
 this order, in double precision, so that what it prints depends on where each of them is.
 
-Its numbers
------------
+The numbers of MediaEval's tool
+-------------------------------
 They are made under `compat = "mediaeval"` only, of this list; the lines of score.out have them
 (`render.short_outputs`). Sums are taken in double precision in the order of the list, so that they round as the
 tool's do: a maximum that is 0 can be -1.3322676E-15, and of equal maxima rounding picks one.
