@@ -241,7 +241,8 @@ def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[
     )
     known = {name: plain.index(name) for name in (*columns, *OPTIONAL) if name in plain}
     no_times = judged or are_judged(names)
-    check_columns(plain, [name for name in columns if not (no_times and name in TIMES)], list(known))
+    spelled = [name if name.strip().lower() == proper else proper for name, proper in zip(names, plain, strict=True)]
+    check_columns(spelled, [name for name in columns if not (no_times and name in TIMES)], list(known))
     ignored = [name.strip() for name, simple in zip(names, plain, strict=True) if simple not in known]
     attributes = {"ignored_columns": ", ".join(ignored)} if ignored else {}
     return known, attributes if any(name in known for name in TIMES) else {**attributes, WITHOUT_TIMES: "true"}
