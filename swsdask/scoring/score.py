@@ -241,7 +241,8 @@ _DISTANT = 2 * detections.FEW_ROWS
 """Tasks of distant runs are not made smaller, for each begins with waiting."""
 
 _AT_ONCE = 4
-"""How many parts of a task of distant runs are scored at once: while some wait for the store, others are counted."""
+"""How many parts of a task of distant runs are scored at once: while some wait for the store, others are counted. Cells
+of one part are requested at once too."""
 
 _NUMBERS = 50_000
 """The numbers of a system take about as long as counting so many rows."""
@@ -289,7 +290,7 @@ def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
     """
     tables, counts, numbers = [], Tally(), Tally()
     with closing(ThreadExecutor(_AT_ONCE) if task.is_distant else SerialExecutor()) as executor:
-        for part, *tallies in executor.map(_tables_of_part, task.parts(detections.FEW_ROWS // _AT_ONCE), shared):
+        for part, *tallies in executor.map(_tables_of_part, task.parts(detections.FEW_ROWS // 2), shared):
             tables.append(part)
             counts.add(tallies[0])
             numbers.add(tallies[1])

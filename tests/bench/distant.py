@@ -29,6 +29,7 @@ from tests.bench.table import Row
 from tests.traffic import traffic
 
 ROWS, SYSTEMS = 500_000, 10
+SMALL_ROWS, MANY_SYSTEMS = 100_000, 40
 DELAY_S = 0.03
 MEASURES = ["mtwv"]
 """It needs two rounds: trials, then queries and scores."""
@@ -66,12 +67,15 @@ def rows(data: Data) -> Iterator[Row]:
     filesystem = fsspec.filesystem("s3", **options)
     filesystem.mkdir("evals")
     filesystem.put(archive.url, "evals/archive", recursive=True)
+    small = data.written("distant-many", Shape(data.rows(SMALL_ROWS)), MANY_SYSTEMS)
+    filesystem.put(small.url, "evals/many", recursive=True)
+    small.remove()
     what = f"{MEASURES[0]} of {SYSTEMS} systems of {data.rows(ROWS):,} detections in a store"
     size, in_files = needed.size, sum(len(of_round) for of_round in needed.rounds)
     found: dict[float, Cost] = {}
     for delay_s in (0.0, DELAY_S):
         with traffic(options["endpoint_url"], delay_s) as seen:
-            found[delay_s] = cost(_scored, {**options, "endpoint_url": seen.address}, repeats=3)
+            found[delay_s] = cost(_scored, "archive", MEASURES, {**options, "endpoint_url": seen.address}, repeats=3)
             requests, down = len(seen.requests) / 4, sum(each.down for each in seen.of("/detections/")) / 4
         late = f"{what}, {1000 * delay_s:.0f} ms a request"
         yield Row(f"{late}, received", down / MB, "columns x rounds", size / MB, down / size, unit="MB", most=1.1)
@@ -79,6 +83,18 @@ def rows(data: Data) -> Iterator[Row]:
     near, far = found.values()
     yield Row(f"{what}, 30 ms a request, wall", far.wall, "0 ms", near.wall, far.wall / near.wall, most=1.3)
     yield Row(f"{what}, 30 ms a request, CPU", far.cpu, "0 ms", near.cpu, far.cpu / near.cpu)
+    with traffic(options["endpoint_url"], DELAY_S) as seen:
+        cost(_planned, {**options, "endpoint_url": seen.address}, repeats=1)
+    before = "requests in sequence before the first system is"
+    yield Row(f"{before} read", seen.in_sequence, "limit", 3, seen.in_sequence / 3, unit="requests", most=1.0)
+    whole: dict[float, Cost] = {}
+    for delay_s in (0.0, DELAY_S):
+        with traffic(options["endpoint_url"], delay_s) as seen:
+            whole[delay_s] = cost(_scored, "many", None, {**options, "endpoint_url": seen.address}, repeats=5)
+    all_of_many = f"all measures of {MANY_SYSTEMS} systems of {data.rows(SMALL_ROWS):,} detections in a store"
+    many_near, many_far = whole.values()
+    ratio = many_far.wall / many_near.wall
+    yield Row(f"{all_of_many}, 30 ms a request, wall", many_far.wall, "0 ms", many_near.wall, ratio, most=1.3)
     local = cost(_scored_here, archive.url)
     yield Row(f"{what}, CPU", near.cpu, "on a disk", local.cpu, near.cpu / local.cpu)
     clients = {name: cost(_fetched, name, options, needed) for name in ("s3fs", "obstore", "pyarrow")}
@@ -126,19 +142,28 @@ def _is_constant(statistics: Any, name: str) -> bool:
     return name != "score" and statistics is not None and statistics.has_min_max and statistics.min == statistics.max
 
 
-def _scored(options: dict[str, Any]) -> Callable[[], None]:
+def _scored(name: str, measures: list[str] | None, options: dict[str, Any]) -> Callable[[], None]:
     from fsspec.config import conf
 
     from swsdask.archive import cells
 
     conf["s3"] = options
-    sws.score(sws.open("s3://evals/archive"), MEASURES, cache=False)
+    sws.score(sws.open(f"s3://evals/{name}"), measures, cache=False)
 
     def step() -> None:
         cells._footers.clear()
-        sws.score(sws.open("s3://evals/archive"), MEASURES, cache=False)
+        sws.score(sws.open(f"s3://evals/{name}"), measures, cache=False)
 
     return step
+
+
+def _planned(options: dict[str, Any]) -> Callable[[], None]:
+    """Read all tables of an archive, as is done before the first system is read. It is done once."""
+    from fsspec.config import conf
+
+    conf["s3"] = options
+    sws.plan(sws.open("s3://evals/archive"), MEASURES)
+    return lambda: None
 
 
 def _scored_here(url: str) -> Callable[[], None]:
