@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -347,7 +348,7 @@ class RankCorrelation:
         """The mean of tau_AP in both directions."""
         return (self.tau_ap + self.tau_ap.T) / 2
 
-    @property
+    @cached_property
     def same_winner(self) -> list[list[bool]]:
         """Whether a system is the best, alone or among equals, under both measures of a pair."""
         return [[not set(own).isdisjoint(others) for others in self.winners] for own in self.winners]
