@@ -143,18 +143,20 @@ def without_hashes(folder: Path) -> None:
     """Make the newest version of a local archive one as earlier releases wrote it."""
     manifest = max(folder.glob("manifest-*.json"))
     said = json.loads(manifest.read_bytes())
-    assert not said.pop("newer"), "earlier releases had one table"
+    newer = [each["file"] for each in said.pop("newer")]
     for name, schema in (("runs", EARLIER_RUNS), ("systems", EARLIER_SYSTEMS)):
         if name in said["tables"]:
-            file = folder / said["tables"][name]["file"]
-            rows = pq.read_table(file).to_pylist()
+            parts = [said["tables"][name]["file"], *newer]  # Earlier releases had one table.
+            found = {row["system"]: row for part in parts for row in pq.read_table(folder / part).to_pylist()}
+            rows = [row for _, row in sorted(found.items())]
             for row in rows:
                 for place in ("classes", "fragments"):
                     if name == "systems":
                         row[place] = row[place]["file"]
                 if name == "runs":
                     row["fragments"] = [{"file": each["file"], "groups": each["groups"]} for each in row["fragments"]]
-            pq.write_table(pa.Table.from_pylist(rows, schema), file)
+            pq.write_table(pa.Table.from_pylist(rows, schema), folder / parts[-1])
+            said["tables"][name]["file"] = parts[-1]
     said["tables"] = {name: each["file"] for name, each in said["tables"].items()}
     del said["hash"]
     if said["kind"] == "detections":

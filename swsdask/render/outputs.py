@@ -186,18 +186,29 @@ def renew_report(directory: Location, result: Result, correlations: Sequence[Ran
 
 
 def _write_manifest(directory: Path, manifest: Mapping[str, object]) -> None:
-    (directory / MANIFEST).write_text(as_json(manifest, indent=2) + "\n", encoding="utf-8")
+    said = {**manifest, "hash": _own_hash(manifest)}
+    (directory / MANIFEST).write_text(as_json(said, indent=2) + "\n", encoding="utf-8")
+
+
+def _own_hash(manifest: Mapping[str, object]) -> str:
+    """The hash of what a manifest says, of whatever form."""
+    return str(fingerprint(as_json(manifest).encode())["xxh3_128"])
 
 
 def _read_manifest(directory: Location) -> dict[str, Any]:
     place = joined(directory, MANIFEST)
     try:
-        manifest = json.loads(read_whole(place))
-        if isinstance(manifest["notes"], list) and isinstance(manifest["files"], dict):
-            return dict(manifest)
+        manifest = dict(json.loads(read_whole(place)))
+        of_known_kinds = isinstance(manifest["notes"], list) and isinstance(manifest["files"], dict)
+        said = manifest.pop("hash", None)  # Earlier releases wrote none.
+        is_own = said is None or said == _own_hash(manifest)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _not_a_result(place, error) from None
-    raise _not_a_result(place, "notes and files of another kind")
+    if not of_known_kinds:
+        raise _not_a_result(place, "notes and files of another kind")
+    if not is_own:
+        raise _not_a_result(place, "one that is not what was written")
+    return manifest
 
 
 def result_as(form: str, result: Result) -> str:

@@ -5,22 +5,28 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import resource
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from datetime import date
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
-from tests.faults import hostile, interrupted, processes, races, samples
-from tests.faults.damage import flip_discovery, flip_evaluation, flip_kept, flip_results, try_hostile
+from tests.faults import damage, hostile, interrupted, nights, processes, races, samples
 
 RESULTS = Path(__file__).parents[2] / "docs" / "reliability.md"
 SECONDS = 60.0
+IN_MEMORY = "/dev/shm"
+"""Where files are written if it is there. What is lost without power is simulated: to wait for a disk finds nothing."""
+PREPARED_S = 300.0
+"""What the first attempt in a process, which makes what is damaged, may take more on a busy machine."""
 KINDS = (
     samples.IDENTICAL,
     samples.REFUSED,
@@ -44,23 +50,25 @@ processes within seven.
 **Damage.** One bit of one file is flipped, of every kind of file. Hostile archives are readable Parquet and JSON with
 valid hashes and contents that no archive can have.
 
-**Interruptions.** Writing is interrupted at its operations on files (opening, writing, syncing, moving, linking,
-removing, making folders), what was being written cut in half. Of more than {operations} operations every second, third,
-... is taken, other ones with the next seed. A reader must find what was there before or what was to be written. `--out`
-and `verify --repair` may also leave one error, until they are run again. Left: files that neither the next writer nor
-`swsdask vacuum` removed. Untold: an error that did not say that a commit had happened. After a power cut a changed
-name, unless its folder was synced, is the old or the new one, and a file's content, unless synced, is lost, by chance.
+**Interruptions.** Writing is interrupted at every one of its operations on files (opening, writing, syncing, moving,
+linking, removing, making folders), what was being written cut in half. A reader must find what was there before or what
+was to be written. `--out` and `verify --repair` may also leave one error, until they are run again. Left: files that
+neither the next writer nor `swsdask vacuum` removed. Untold: an error that did not say that a commit had happened.
+After a power cut a changed name, unless its folder was synced, is the old or the new one, and a file's content, unless
+synced, is lost, by chance.
 
 **Races.** Five processes ingest, two of them contradicting systems of one name; others replace a system, vacuum,
 expire and score. What a process reported as written must be there, with the numbers that it has alone.
 
+**Nights.** `swsdask nightly` is killed at every operation and done again, and done by two processes at once: history,
+board, archive and what is kept must be as those of an undisturbed night. Bits are flipped in what a killed night left.
+
 **Processes.** `score`, of an archive and of files, and `ingest` run with two workers, started by the command or of a
 running scheduler. In a phase of it (start, reading, systems, each round, numbers, alignment, writing) a client,
 scheduler, nanny or worker gets SIGKILL, SIGSTOP, SIGTERM, or as a client SIGINT or SIGHUP. Phases are lengthened, so
-that they are met. One run sends every signal to every kind of process, and meets every phase; which signal in which
-phase changes with the seed: {rounds} seeds in a row try all {strikes} combinations. A client that was killed or told to
-end counts as an error. Orphans: processes that outlived by a minute the command that started them. A strike whose phase
-ended before it came is not counted.
+that they are met. One run tries all {strikes} combinations of process, signal and phase, at moments drawn by the seed.
+A client that was killed or told to end counts as an error. Orphans: processes that outlived by a minute the command
+that started them. A strike whose phase ended before it came, thrice, is not counted.
 """
 
 Attempt = Callable[[str, int], tuple[str, str]]
@@ -70,37 +78,35 @@ def campaign(what: str, attempt: Attempt, numbers: Sequence[int], seconds: float
     """Make attempts in a process of their own, in a new one where it dies; how many ended in which way."""
     found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="swsdask-faults-") as folder:
-        pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        pool = None
         for number in numbers:
+            limit_s = seconds
+            if pool is None:
+                pool, limit_s = ProcessPoolExecutor(1, mp_context=get_context("spawn")), seconds + PREPARED_S
             try:
-                kind, message = pool.submit(attempt, folder, number).result(seconds)
+                kind, message = pool.submit(attempt, folder, number).result(limit_s)
             except (BrokenProcessPool, TimeoutError) as error:
                 kind, message = (samples.CRASHED if isinstance(error, BrokenProcessPool) else samples.HUNG), ""
                 for process in list((pool._processes or {}).values()):
                     process.kill()
                 pool.shutdown(wait=False)
-                pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+                pool = None
             found[kind] += 1
             if kind not in (samples.IDENTICAL, samples.REFUSED):
                 print(f"{what}, number {number}: {kind}: {message}", flush=True)
-        pool.shutdown()
+        if pool is not None:
+            pool.shutdown()
     print(f"{what}: {dict(found)}", flush=True)
     return found
 
 
-def interruptions(most: int, seed: int) -> Iterator[tuple[str, Counter[str]]]:
-    """Interrupt everything that writes, at `most` operations each; how many ended in which way."""
-    with tempfile.TemporaryDirectory(prefix="swsdask-faults-") as folder:
-        for work in interrupted.works(Path(folder)):
-            for what, hows in interrupted.HOWS.items():
-                found: Counter[str] = Counter()
-                for first, how in enumerate(hows, seed):
-                    for number, kind, message in interrupted.strikes(work, how, most, first):
-                        found[kind] += 1
-                        if kind not in (samples.IDENTICAL, samples.REFUSED):
-                            print(f"{what} of {work.name}, {how} at operation {number}: {kind}: {message}", flush=True)
-                print(f"{what} of {work.name}: {dict(found)}", flush=True)
-                yield f"{what} of {work.name}", found
+Found = TypeVar("Found")
+
+
+def apart(work: Callable[[], Found]) -> Found:
+    """Do some work in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work).result()
 
 
 def main() -> None:
@@ -108,48 +114,46 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--seed", type=int, help="repeats a run; random if none is given")
     parser.add_argument("--flips", type=int, default=2000, help="flipped bits")
-    parser.add_argument("--operations", type=int, default=48, help="of each work at most so many are interrupted")
+    parser.add_argument("--every", type=int, default=1, help="every so many operations of each work are interrupted")
+    parser.add_argument("--kills", type=int, help="killed nights; one at each operation if no number is given")
     parser.add_argument("--races", type=int, default=50, help="races of writers, cleaners and readers")
-    parser.add_argument("--strikes", type=int, default=len(processes.KINDS), help="struck processes")
+    parser.add_argument("--strikes", type=int, default=len(processes.COMBINATIONS), help="struck processes")
     parser.add_argument("--short", action="store_true", help="some minutes with a fixed seed; writes no table")
     asked = parser.parse_args()
     if asked.short:
-        asked.seed, asked.flips, asked.operations, asked.races, asked.strikes = 1, 100, 4, 3, 3
+        asked.seed, asked.flips, asked.every, asked.kills, asked.races, asked.strikes = 1, 120, 12, 4, 3, 3
     seed = random.SystemRandom().randrange(2**31) if asked.seed is None else asked.seed
     print(f"make faults: seed {seed}", flush=True)
+    if os.access(IN_MEMORY, os.W_OK):
+        os.environ["TMPDIR"] = IN_MEMORY
     begun = time.monotonic()
-    part = asked.flips // 10
-    first_strike = seed * len(processes.KINDS)
-    n_hostile = len(list(hostile.cases()))
-    with ThreadPoolExecutor(1) as beside:
-        # A command with struck processes mostly waits, until patience ends: so all the rest runs beside it.
-        struck = beside.submit(
-            campaign,
-            "processes",
-            processes.attempt,
-            range(first_strike, first_strike + asked.strikes),
-            processes.LIMIT_S + 3 * processes.GONE_S,
-        )
+    part, first_strike = -(-asked.flips // 12), seed * len(processes.COMBINATIONS)
+    every_hostile = range(0, len(list(hostile.cases())), 8 if asked.short else 1)
+    numbers = range(first_strike, first_strike + asked.strikes)
+    with ThreadPoolExecutor() as beside:
+        # A command with struck processes mostly waits, until patience ends, and a disk for what is synced.
+        struck = beside.submit(apart, partial(processes.attempts, numbers))
+        written = beside.submit(apart, partial(interrupted.campaign, asked.every))
+        disturbed = beside.submit(apart, partial(nights.campaign, asked.kills, max(1, asked.races // 5), seed))
+        flips = [
+            (f"bits flipped in {what}", campaign(f"flips in {what}", flip, range(seed, seed + share * part)))
+            for what, flip, share in (
+                ("archives of detections", damage.flip_evaluation, 4),
+                ("archives of term discovery", damage.flip_discovery, 4),
+                ("archives with kept results", damage.flip_kept, 1),
+                ("results", damage.flip_results, 2),
+                ("what killed nights left", damage.flip_night, 1),
+            )
+        ]
         lines = [
-            (
-                "bits flipped in archives of detections",
-                campaign("flips", flip_evaluation, range(seed, seed + 4 * part)),
-            ),
-            (
-                "bits flipped in archives of term discovery",
-                campaign("flips of discovery", flip_discovery, range(seed, seed + 4 * part)),
-            ),
-            (
-                "bits flipped in archives with kept results",
-                campaign("flips of kept", flip_kept, range(seed, seed + part)),
-            ),
-            ("bits flipped in results", campaign("flips of results", flip_results, range(seed, seed + part))),
-            ("hostile archives", campaign("hostile", try_hostile, range(0, n_hostile, 8 if asked.short else 1))),
-            *interruptions(asked.operations, seed),
+            *flips,
+            ("hostile archives", campaign("hostile", damage.try_hostile, every_hostile)),
             (
                 "races of five writers, a replacement, vacuum, expire and a reader",
                 campaign("races", races.attempt, range(seed, seed + asked.races), 4 * races.LIMIT_S),
             ),
+            *written.result(),
+            ("nights killed, and raced", disturbed.result()),
             ("clients, schedulers, nannies and workers killed, frozen or told to end", struck.result()),
         ]
     tried = {what: sum(found[kind] for kind in KINDS) for what, found in lines}
@@ -166,11 +170,10 @@ def main() -> None:
         ),
     ]
     RESULTS.parent.mkdir(exist_ok=True)
-    introduction = INTRODUCTION.format(
-        operations=asked.operations, rounds=processes.ROUNDS, strikes=processes.COMBINATIONS
-    )
-    minutes = (time.monotonic() - begun) / 60
-    end = f"Seed {seed}, {date.today().isoformat()}; {minutes:.0f} minutes on {os.cpu_count()} cores."
+    introduction = INTRODUCTION.format(strikes=len(processes.COMBINATIONS))
+    minutes, used = (time.monotonic() - begun) / 60, resource.getrusage(resource.RUSAGE_CHILDREN)
+    work = f"{minutes:.0f} minutes, {(used.ru_utime + used.ru_stime) / 60:.0f} of CPU time, on {os.cpu_count()} cores"
+    end = f"Seed {seed}, {date.today().isoformat()}; {work}."
     RESULTS.write_text("\n".join([introduction, *table, "", end, ""]), encoding="utf-8")
     sys.exit(failed)
 

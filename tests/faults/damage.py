@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +16,11 @@ import pyarrow.parquet as pq
 
 from swsdask.archive.cells import chunk_range
 from swsdask.archive.store import open_archive
-from tests.faults import hostile, samples
+from swsdask.model.errors import SwsdaskError
+from swsdask.nightly.board import LATEST
+from swsdask.nightly.lease import BusyError
+from swsdask.nightly.steps import run_night
+from tests.faults import hostile, nights, samples
 from tests.faults.samples import IDENTICAL, REFUSED, Outcome, Sample
 
 
@@ -27,19 +31,25 @@ def files_of(folder: Path) -> list[Path]:
 
 def flipped(sample: Sample, copy: Path, seed: int) -> tuple[Path, Outcome]:
     """Flip a bit of a file, chosen by the seed, in a copy of an archive that is as the sample; then mend it."""
-    chance = random.Random(seed)
-    kinds: dict[str, list[Path]] = {}
-    for file in files_of(copy):
-        kinds.setdefault(file.name.split("-")[0] if file.parts[0] != "detections" else "fragment", []).append(file)
-    file = chance.choice(kinds[chance.choice(sorted(kinds))])
-    whole = (copy / file).read_bytes()
-    damaged = bytearray(whole)
-    place = chance.randrange(len(damaged))
-    damaged[place] ^= 1 << chance.randrange(8)
-    (copy / file).write_bytes(damaged)
+    file, whole = _flipped_of(copy, files_of(copy), seed)
     outcome = sample.outcome(copy)
     (copy / file).write_bytes(whole)
     return file, outcome
+
+
+def _flipped_of(folder: Path, files: Iterable[Path], seed: int) -> tuple[Path, bytes]:
+    """Flip a bit of one of some files, of every kind alike: which, and what it was before."""
+    chance = random.Random(seed)
+    kinds: dict[str, list[Path]] = {}
+    for file in (file for file in files if (folder / file).stat().st_size):
+        kinds.setdefault("fragment" if "detections" in file.parts else file.name.split("-")[0], []).append(file)
+    file = chance.choice(kinds[chance.choice(sorted(kinds))])
+    whole = (folder / file).read_bytes()
+    damaged = bytearray(whole)
+    place = chance.randrange(len(damaged))
+    damaged[place] ^= 1 << chance.randrange(8)
+    (folder / file).write_bytes(damaged)
+    return file, whole
 
 
 def is_right(file: Path, outcome: Outcome) -> bool:
@@ -95,6 +105,35 @@ def flip_results(folder: str, seed: int) -> tuple[str, str]:
 def flip_kept(folder: str, seed: int) -> tuple[str, str]:
     """Flip a bit of an archive that keeps results."""
     return _flip(samples.kept, folder, seed)
+
+
+def flip_night(folder: str, seed: int) -> tuple[str, str]:
+    """Flip a bit of what a killed night left, in its archive or in what its board is known by, and do the night."""
+    cut = _cut_night(folder)
+    cut.place.become(cut.left)
+    there = Path(cut.place.url)
+    file, _ = _flipped_of(there, [file for file in files_of(there) if _is_read(file)], seed)
+    try:
+        run_night(cut.asked, nights.SECOND)
+        differing = set(nights.differing(cut.expected, cut.place.state())) - {str(file)}
+    except BusyError as error:
+        return REFUSED if file.name.startswith("lease") else samples.UNCLEAR, f"{file}: {error}"
+    except SwsdaskError as error:
+        return REFUSED if file.name in str(error) else samples.UNCLEAR, f"{file}: {error}"
+    except Exception as error:
+        return samples.UNCLEAR, f"{file}: {type(error).__name__}: {error}"
+    return samples.SILENT if differing else IDENTICAL, f"{file}: {sorted(differing)}"
+
+
+def _is_read(file: Path) -> bool:
+    """Whether a night reads a file again: of its board only what names the night."""
+    return file.parts[0] == "archive" or file.name == LATEST
+
+
+@cache
+def _cut_night(folder: str) -> nights.Cut:
+    place = Path(tempfile.mkdtemp(dir=folder))
+    return nights.cut(place, nights.Place(str(place / "there")))
 
 
 def try_hostile(folder: str, number: int) -> tuple[str, str]:

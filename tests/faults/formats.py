@@ -1,4 +1,4 @@
-"""Mutations of every format that is read: `python -m tests.faults.formats --seconds 600 --seed 1`.
+"""Mutations of every format and settings file that is read: `python -m tests.faults.formats --seconds 600 --seed 1`.
 
 A mutation knows the structure: it replaces, repeats, exchanges and removes tokens (tags, values, blanks, line ends)
 and, less often, bytes. `swsdask.validate` must list problems with file and line or find none, within `SECONDS` and
@@ -22,7 +22,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -33,8 +33,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import swsdask as sws
-from swsdask.formats.sniff import Format, sniff
-from swsdask.model.errors import SwsdaskError
+from swsdask.execution.cluster_files import describe
+from swsdask.formats.sniff import LINE_FORMATS, Format, sniff
+from swsdask.model.errors import Problem, SwsdaskError
+from swsdask.model.settings import build_settings, conf_directory, settings_of
+from swsdask.nightly.settings import load_nightly
+from swsdask.simulate.evaluation import NIGHTLY_SETTINGS
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 
 SECONDS = 20
@@ -94,6 +98,26 @@ TABLES = {
 
 ROLED = {"x.speakers": Format.SPEAKERS}
 """The format of files that only their role tells."""
+
+SETTINGS: Mapping[str, tuple[str, Callable[[Path], object]]] = {
+    "x.settings.toml": (
+        (conf_directory() / "sws2013.toml").read_text(),
+        lambda file: build_settings(explicit=settings_of(file.read_bytes(), str(file))),
+    ),
+    "x.cluster.toml": (
+        re.sub(r"(?m)^# (?=\w+ =)", "", (conf_directory() / "cluster" / "slurm.toml").read_text()),
+        lambda file: describe(str(file)),
+    ),
+    "x.nightly.toml": (NIGHTLY_SETTINGS, load_nightly),
+    "x.map.toml": (
+        'version = 1\n[map]\nmethod = "pav"\nbegins = [-1.5, 0.5, 2]\nllr = [-7.5, -1, 0.25, 3]\n[fitted_on]\n'
+        'system = "s"\nrun = "0a"\nevaluation = {ecf = "1b"}\nsignature = "swsdask 1"\nprior_log_odds = -9.0\n'
+        'impute = "min"\nimpute_score = -inf\nn_given_target = 3\nn_imputed_target = 1\nn_given_nontarget = 5\n'
+        "n_imputed_nontarget = 90\ncnxe = 0.9\ncnxe_calibrated = 0.7\n",
+        sws.Calibration.read,
+    ),
+}
+"""Files that are not validated by name, and what reads each."""
 
 VALUES = (
     "", " ", "0", "-0", "-1", "1e999", "-1e999", "1e-999", "nan", "NaN", "inf", "0x10", "1_000", "٣", "9" * 30,
@@ -189,8 +213,10 @@ def parquet(chance: random.Random) -> bytes:
 def case(number: int) -> tuple[str, bytes]:
     """The name and content of a file, the case of that number."""
     chance = random.Random(number)
-    name = chance.choice((*SAMPLES, "run.parquet"))
-    return name, parquet(chance) if name == "run.parquet" else mutated(SAMPLES[name], chance)
+    name = chance.choice((*SAMPLES, *SETTINGS, "run.parquet"))
+    if name == "run.parquet":
+        return name, parquet(chance)
+    return name, mutated(SETTINGS[name][0] if name in SETTINGS else SAMPLES[name], chance)
 
 
 def fault(name: str, content: bytes, folder: Path, *, sound: bool = False) -> str | None:
@@ -201,10 +227,15 @@ def fault(name: str, content: bytes, folder: Path, *, sound: bool = False) -> st
     aligned = {"phones": str(folder / "sound.phn"), "words": str(folder / "sound.phn")}
     roles = {**aligned, ROLES[name]: str(file)} if name in ROLES else {}
     asked = [] if roles else str(file.parent if name in TABLES else file)
+    problems: Sequence[Problem] = ()
     try:
-        report = sws.validate(asked, **roles)  # type: ignore[arg-type]
+        if name in SETTINGS:
+            SETTINGS[name][1](file)
+        else:
+            problems = sws.validate(asked, **roles).problems  # type: ignore[arg-type]
     except SwsdaskError as error:
-        return f"raised, not listed: {error}"[:600]
+        if sound or name not in SETTINGS:
+            return f"raised, not listed: {error}"[:600]
     except MemoryError:
         return "more memory than allowed"
     except TimeoutError:
@@ -214,7 +245,7 @@ def fault(name: str, content: bytes, folder: Path, *, sound: bool = False) -> st
     finally:
         if before is not None:
             file.write_bytes(before)
-    for problem in report.problems:
+    for problem in problems:
         if sound or str(folder) not in problem.file:
             return f"a problem of a sound file, or without the file: {problem}"[:600]
     return None
@@ -230,12 +261,12 @@ def prepare(folder: Path) -> None:
     (folder / "tables").mkdir()
     for name in TABLES:
         (folder / "tables" / name).write_text(SAMPLES[name])
-    for name, text in SAMPLES.items():
+    for name, text in (*SAMPLES.items(), *((name, text) for name, (text, _) in SETTINGS.items())):
         wrong = fault(name, text.encode(), folder, sound=True)
         assert wrong is None, f"{name}: {wrong}"
     sniffed = (sniff(str(folder / name), ROLED.get(name)) for name in SAMPLES if name not in TABLES)
-    tried = {Format.PARQUET, *TABLES.values(), *sniffed}
-    assert tried == set(Format), f"formats without a sample: {set(Format) - tried}"
+    untried = {*Format, *LINE_FORMATS} - {Format.PARQUET, *TABLES.values(), *sniffed}
+    assert not untried, f"formats without a sample: {untried}"
 
 
 def tried(first: int, step: int, seconds: float) -> tuple[int, float, Counter[str]]:

@@ -17,6 +17,7 @@ from swsdask.archive.run_table import Fragment, StoredRun, read_runs_table, writ
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.archive.tables import StoredFile
+from swsdask.archive.versions import new_token, table_name
 from swsdask.model.schemas import DETECTIONS, INSIDE
 from tests.archives import rewritten, without_hashes
 from tests.faults.samples import N_DOCUMENTS, N_QUERIES
@@ -92,9 +93,19 @@ def _of_tables() -> Iterator[tuple[str, Case]]:
         for number in range(3):
             yield f"{table} without column {number}", _table_edited(table, _dropped(number))
             yield f"nulls in column {number} of {table}", _table_edited(table, _nulled(number))
-    for key in ("version", "tables", "inputs", "buckets", "find_gap", "text_filters", "settings"):
+    for what, edit in {
+        "that is not there": lambda part: {**part, "file": "tables/runs-0.parquet"},
+        "of another size": lambda part: {**part, "size": part["size"] + 1},
+        "of another hash": lambda part: {**part, "hash": "0" * 32},
+        "without a hash": lambda part: {"file": part["file"]},
+        "out of the archive": lambda part: {**part, "file": "../x"},
+        "that is a number": lambda _: 7,
+    }.items():
+        yield f"a newer part {what}", _manifest(lambda said, edit=edit: said.update(newer=[*map(edit, said["newer"])]))
+    yield "a newer part that is another table", _manifest(lambda said: said.update(newer=[said["tables"]["words"]]))
+    for key in ("version", "tables", "newer", "inputs", "buckets", "find_gap", "text_filters", "settings"):
         for value in (None, -1, "x", [], {"x": 1}):
-            if (key, value) != ("settings", None) and (key, value) != ("text_filters", []):
+            if (key, value) not in (("settings", None), ("text_filters", []), ("newer", [])):
                 yield (
                     f"{key} = {value!r} in the manifest",
                     _manifest(lambda said, key=key, value=value: said.update({key: value})),
@@ -160,7 +171,7 @@ def _write_runs(folder: Path, edit: Callable[[Fragment], Fragment]) -> None:
     fragments = (edit(runs[0].fragments[0]), *runs[0].fragments[1:])
     rows = sum(sum(each.groups) for each in fragments)
     runs[0] = StoredRun(replace(runs[0].run, rows=min(max(rows, 0), 2**63 - 1)), fragments)
-    written = write_runs_table(storage, stored.file, runs)
+    written = write_runs_table(storage, table_name("runs", new_token()), runs)  # An older version has the other one.
     rewritten(manifest, lambda said: said["tables"].update(runs=vars(written)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +33,7 @@ from tests.faults.samples import (
     UNCLEAR,
     discovery,
     evaluation,
+    in_parts,
     rows,
     text,
 )
@@ -69,9 +71,23 @@ def works(samples: Path) -> Iterator[Work]:
     def ingest(folder: Path) -> object:
         return write_runs(Storage(str(folder)), None, [source(rows(300, 5), "c")], EvaluationSettings(), layout=LAYOUT)
 
+    def beside(folder: Path) -> object:
+        with in_parts:
+            return ingest(folder)
+
+    def replace(folder: Path) -> object:
+        runs = [source(rows(300, 5), "a")]
+        with in_parts:
+            return write_runs(Storage(str(folder)), None, runs, EvaluationSettings(), layout=LAYOUT, replace=True)
+
+    def aged(folder: Path) -> None:
+        copied(folder)
+        replace(folder)
+        ingest(folder)
+
     def damaged(folder: Path) -> None:
         copied(folder)
-        for file in sorted(folder.glob("*/*.parquet"))[:6]:
+        for file in [*sorted(folder.glob("*/*/*.parquet"))[:4], *sorted(folder.glob("tables/*.parquet"))[-4:]]:
             file.write_bytes(b"x")
 
     def earlier(folder: Path) -> None:
@@ -91,6 +107,8 @@ def works(samples: Path) -> Iterator[Work]:
 
     vacuum, expire = partial(sws.vacuum, older_than_s=-10), partial(sws.expire, keep=1)
     yield Work("ingest", copied, ingest, sample.score, vacuum)
+    yield Work("ingest beside older parts of the table", copied, beside, sample.score, vacuum)
+    yield Work("ingest --replace", copied, replace, sample.score, vacuum)
     yield Work(
         "ingest of discovery", partial(shutil.copytree, corpus.folder, dirs_exist_ok=True), found, corpus.score, vacuum
     )
@@ -99,24 +117,29 @@ def works(samples: Path) -> Iterator[Work]:
     yield Work("verify --repair", damaged, repair, sample.score, lambda folder: (repair(folder), vacuum(folder)), True)
     yield Work("verify --adopt", earlier, partial(sws.verify, adopt=True), sample.score, vacuum)
     yield Work("vacuum", orphaned, vacuum, sample.score, vacuum)
-    yield Work("expire", copied, expire, sample.score, expire)
+    yield Work("expire", aged, expire, sample.score, expire)
     old, new = three_systems(), three_systems(("good", "other", "weak"))
+    sws.write(old, samples / "results" / "out")
 
     def write(folder: Path) -> object:
         return sws.write(new, folder / "out")
 
-    yield Work("--out", lambda folder: sws.write(old, folder / "out") and None, write, _results, write, may_refuse=True)
+    yield Work(
+        "--out",
+        partial(shutil.copytree, samples / "results", dirs_exist_ok=True),
+        write,
+        _results,
+        write,
+        may_refuse=True,
+    )
 
 
 def _results(folder: Path) -> str:
     return str(read_outputs(folder / "out").table.to_pylist())
 
 
-def strikes(work: Work, how: str, most: int, first: int) -> Iterator[tuple[int, str, str]]:
-    """Strike the work at its operations, one after the other: the operation, what became of it, a message.
-
-    Of more than `most` each second, third, ... is struck; as many consecutive `first` go through all.
-    """
+def strikes(work: Work, how: str, every: int = 1) -> Iterator[tuple[int, str, str]]:
+    """Strike the work at every operation, or every second, third, ...: the operation, what became of it, a message."""
     with tempfile.TemporaryDirectory(prefix="swsdask-faults-") as place:
         before, after = Path(place, "before"), Path(place, "after")
         for folder in (before, after):
@@ -127,8 +150,7 @@ def strikes(work: Work, how: str, most: int, first: int) -> Iterator[tuple[int, 
         done = _state(work, after)
         states = {_state(work, before), done}
         allowed = _files(before) | _files(after)
-        every = -(-count // most)
-        for number in range(first % every, count, every):
+        for number in range(0, count, every):
             folder = Path(place, str(number))
             folder.mkdir()
             work.prepare(folder)
@@ -178,3 +200,20 @@ HOWS = {
     "power cuts": ("power",),
 }
 """The ways to strike, by what the table calls them."""
+
+
+def campaign(every: int) -> list[tuple[str, Counter[str]]]:
+    """Interrupt everything that writes, at every so many operations of it; how many ended in which way."""
+    lines = []
+    with tempfile.TemporaryDirectory(prefix="swsdask-faults-") as folder:
+        for work in works(Path(folder)):
+            for what, hows in HOWS.items():
+                found: Counter[str] = Counter()
+                for how in hows:
+                    for number, kind, message in strikes(work, how, every):
+                        found[kind] += 1
+                        if kind not in (IDENTICAL, REFUSED):
+                            print(f"{what} of {work.name}, {how} at operation {number}: {kind}: {message}", flush=True)
+                print(f"{what} of {work.name}: {dict(found)}", flush=True)
+                lines.append((f"{what} of {work.name}", found))
+    return lines

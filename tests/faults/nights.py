@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,15 +30,19 @@ from swsdask.archive.kept_statistics import SOURCES
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.nightly.lease import BusyError
-from swsdask.nightly.settings import load_nightly
+from swsdask.nightly.settings import NightlyEvaluation, load_nightly
 from swsdask.nightly.steps import run_night
 from swsdask.render.nightly import DURATION
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS, nights, simulate, write
+from tests.faults.samples import IDENTICAL, SILENT
 
 ON_DISK = ("write_whole", "link_new", "replace", "sync", "remove")
 IN_STORE = ("write_temporary", "write_all", "write_new", "replace", "remove")
 
 WORKED, NOTHING, BUSY, FAILED = range(4)
+
+SECOND = date(2020, 1, 2)
+"""The date of the night that is disturbed."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +109,15 @@ def prepare(folder: Path, place: Place) -> None:
     third()
 
 
-def night(folder: Path, today: date = date(2020, 1, 2)) -> int:
-    """Do a night in this process."""
+def asked_of(folder: Path) -> NightlyEvaluation:
+    """The evaluation that a folder is prepared for."""
     (asked,) = load_nightly(folder / "nightly.toml").evaluation
+    return asked
+
+
+def night(folder: Path, today: date = SECOND) -> int:
+    """Do a night in this process."""
+    asked = asked_of(folder)
     try:
         return NOTHING if run_night(asked, today).record is None else WORKED
     except BusyError:
@@ -163,12 +174,42 @@ def ended(process: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
+@dataclass(frozen=True)
+class Cut:
+    """What a night left that was killed halfway, with its lease, and the state after another one."""
+
+    asked: NightlyEvaluation
+    place: Place
+    left: Mapping[str, bytes]
+    expected: dict[str, Any]
+
+
+def cut(folder: Path, place: Place) -> Cut:
+    """Prepare an evaluation, and kill its second night halfway."""
+    prepare(folder, place)
+    pristine = place.contents()
+    with killed_at(place, -1) as operations:
+        assert night(folder) == WORKED
+    expected = place.state()
+    place.become(pristine)
+
+    def halfway() -> int:
+        with killed_at(place, len(operations) // 2):
+            return night(folder)
+
+    assert ended(apart(halfway)) == -signal.SIGKILL
+    return Cut(asked_of(folder), place, place.contents(), expected)
+
+
 def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
-def main(kills: int, races: int, url: str | None = None, seed: int = 0) -> list[str]:
-    """What went wrong, in words. The same seed kills at the same operations."""
+def main(kills: int | None, races: int, url: str | None = None, seed: int = 0) -> tuple[int, list[str]]:
+    """How many nights were disturbed, and what went wrong, in words. The same seed kills at the same operations.
+
+    Without a number of `kills` one at every operation.
+    """
     print(f"seed {seed}", flush=True)
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(prefix="nights-") as scratch:
@@ -182,6 +223,7 @@ def main(kills: int, races: int, url: str | None = None, seed: int = 0) -> list[
         assert night(folder) == NOTHING
         assert place.state() == expected, "a night without news changed something"
         n_operations = len(operations)
+        kills = n_operations if kills is None else kills
 
         def kill(operation: int) -> int:
             with killed_at(place, operation):
@@ -203,7 +245,14 @@ def main(kills: int, races: int, url: str | None = None, seed: int = 0) -> list[
             if codes not in ([WORKED, BUSY], [WORKED, NOTHING]) or found:
                 wrong.append(f"race {race}: {codes}: {found}")
         print(f"{n_operations} operations in a night; {kills} kills, {races} races: {len(wrong)} wrong")
-    return wrong
+    return kills + races, wrong
+
+
+def campaign(kills: int | None, races: int, seed: int) -> Counter[str]:
+    """Kill nights at their operations, and race them; how many ended in which way."""
+    tried, wrong = main(kills, races, seed=seed)
+    print("\n".join(wrong), end="", flush=True)
+    return Counter({IDENTICAL: tried - len(wrong), SILENT: len(wrong)})
 
 
 if __name__ == "__main__":
@@ -212,6 +261,6 @@ if __name__ == "__main__":
     parser.add_argument("races", type=int)
     parser.add_argument("url", nargs="?")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    faults = main(**vars(parser.parse_args()))
+    _, faults = main(**vars(parser.parse_args()))
     print("\n".join(faults))
     sys.exit(bool(faults))

@@ -108,7 +108,7 @@ class Disk:
         if self.operation():
             self.strike()
         self._changes(self._real(file, None))
-        plain = _Writer(io.FileIO(file, mode.replace("b", "").replace("t", "")), self)
+        plain = io.BufferedWriter(_Writer(file, mode.replace("b", "").replace("t", ""), self))
         self.synced.pop(os.fstat(plain.fileno()).st_ino, None)
         return plain if "b" in mode else io.TextIOWrapper(plain, options.get("encoding") or "utf-8")
 
@@ -134,15 +134,16 @@ class Disk:
                         _put(path, content)
 
 
-class _Writer(io.BufferedWriter):
-    def __init__(self, raw: io.FileIO, disk: Disk) -> None:
-        super().__init__(raw)
+class _Writer(io.FileIO):
+    """A file whose writes are counted as they reach the disk, behind the buffer of its process."""
+
+    def __init__(self, file: Any, mode: str, disk: Disk) -> None:
+        super().__init__(file, mode)
         self._disk = disk
 
     def write(self, data: Any) -> int:
         if self._disk.operation():
             super().write(bytes(data)[: len(bytes(data)) // 2])
-            self.flush()
             self._disk.strike()
         return super().write(data)
 

@@ -17,10 +17,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -39,6 +41,10 @@ GONE_S = 60.0
 FROZEN_S = 8.0
 START_S, LATEST_S = 2.0, 0.5
 """How long after the begin of the start, and of another phase, a process is struck at most."""
+EARLIER = 3
+"""How often a strike whose phase had ended is tried again, each time after half the delay."""
+BESIDE = 6 * (os.cpu_count() or 1)
+"""How many commands run at the same time: struck ones mostly wait, until patience ends."""
 
 OURS, THEIRS = "started by the command", "of a running scheduler"
 STRIKES = {
@@ -82,31 +88,24 @@ class Strike:
         return f"{self.number.name} to the {self.role} ({self.where}), {self.command}, {when}"
 
 
-KINDS = [(where, role, sent) for where, roles in STRIKES.items() for role, signals in roles.items() for sent in signals]
-"""Which signal is sent to which process."""
-
 MOMENTS = [(command, phase) for command, phases in PHASES.items() for phase in phases]
 """The phases of all commands."""
 
-ROUNDS = len(MOMENTS)
-"""How many times all kinds must be gone through until each has met each phase."""
-
-
-def moments(where: str, role: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The phases in which there is such a process: a command that writes has ended its workers."""
-    return [each for each in MOMENTS if (where, role) != (OURS, "worker") or each[1] != WRITING]
-
-
-COMBINATIONS = sum(len(moments(where, role)) for where, role, _ in KINDS)
-"""How many different strikes there are."""
+COMBINATIONS = [
+    (where, role, sent, command, phase)
+    for where, roles in STRIKES.items()
+    for role, signals in roles.items()
+    for sent in signals
+    for command, phase in MOMENTS
+    if (where, role, phase) != (OURS, "worker", WRITING)
+]
+"""Every signal to every process in every phase that has it, mixed: a command that writes has ended its workers."""
+random.Random(0).shuffle(COMBINATIONS)
 
 
 def strike(number: int) -> Strike:
-    """The strike of that number: numbers in a row go through all kinds, with each in another phase every round."""
-    rounds, kind = divmod(number, len(KINDS))
-    where, role, sent = KINDS[kind]
-    there = moments(where, role)
-    command, phase = there[(rounds + kind) % len(there)]
+    """The strike of that number: numbers in a row go through all combinations, each round with other delays."""
+    where, role, sent, command, phase = COMBINATIONS[number % len(COMBINATIONS)]
     delay_s = random.Random(number).uniform(0.0, START_S if phase == BEGIN else LATEST_S)
     return Strike(where, command, role, sent, phase, delay_s)
 
@@ -139,10 +138,8 @@ class Prepared:
         return f"{found.table.to_pylist()} {aligned}"
 
 
-@cache
-def prepared(folder: str) -> Prepared:
+def prepared(place: Path) -> Prepared:
     """The evaluation, and what a reader finds before and after the commands, done by one process."""
-    place = Path(tempfile.mkdtemp(dir=folder))
     write(simulate(1, hours=2, n_queries=40), place / "files")
     *runs, late = sorted((place / "files" / "runs").iterdir())
     (place / "late").mkdir()
@@ -261,19 +258,44 @@ def _wait(until: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def attempt(folder: str, number: int) -> tuple[str, str]:
-    """Make the strike of that number; what became of the command, and a message."""
-    made, chosen = prepared(folder), strike(number)
+def attempts(numbers: Iterable[int]) -> Counter[str]:
+    """Make the strikes of some numbers, several beside each other; how many commands ended in which way."""
+    found: Counter[str] = Counter()
+    with (
+        tempfile.TemporaryDirectory(prefix="swsdask-faults-") as folder,
+        ThreadPoolExecutor(BESIDE) as beside,
+    ):
+        made = prepared(Path(folder))
+        for kind, message in beside.map(partial(_attempt, made), numbers):
+            found[kind] += 1
+            if kind not in (IDENTICAL, REFUSED):
+                print(f"processes: {kind}: {message}", flush=True)
+    print(f"processes: {dict(found)}", flush=True)
+    return found
+
+
+def _attempt(made: Prepared, number: int) -> tuple[str, str]:
+    """Make the strike of that number, earlier where its phase had ended; what became of the command, and a message."""
+    chosen = strike(number)
+    for _ in range(EARLIER):
+        kind, message = _made(made, chosen)
+        if kind != MISSED:
+            break
+        chosen = replace(chosen, delay_s=chosen.delay_s / 2)
+    return kind, f"number {number}, {chosen}: {message}"
+
+
+def _made(made: Prepared, chosen: Strike) -> tuple[str, str]:
     with _running(made, chosen.command, chosen.where) as running:
         processes = _struck(running, chosen)
         try:
             code = running.client.wait(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
-            return HUNG, f"{chosen}: {running.log.lines[-3:]}"
+            return HUNG, f"{running.log.lines[-3:]}"
         if processes is None:
-            return MISSED, str(chosen)
+            return MISSED, ""
         kind, message = _found(made, running, chosen, code, processes)
-        return kind, f"{chosen}: exit code {code}: {message}"
+        return kind, f"exit code {code}: {message}"
 
 
 def _found(

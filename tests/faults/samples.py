@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
 import swsdask as sws
+from swsdask.archive import change
 from swsdask.archive.discovery import ingest_discovery
 from swsdask.archive.storage import Storage
 from swsdask.archive.versions import Layout
@@ -21,7 +23,6 @@ from swsdask.model.settings import EvaluationSettings
 from swsdask.render.outputs import read_outputs
 from tests.archives import Row, excerpt, queries, source, tables, words
 from tests.discovery_worlds import random_world
-from tests.results import three_systems
 
 N_QUERIES, N_DOCUMENTS = 12, 3
 MEASURES = ("atwv", "mtwv", "cnxe", "map")
@@ -31,6 +32,9 @@ IDENTICAL, REFUSED, SILENT, UNCLEAR = "identical", "refused", "silent", "unclear
 CRASHED, HUNG, LEFT, COMMITTED, ORPHANED = "crashed", "hung", "left", "committed", "orphaned"
 MISSED = "missed"
 """What was to be struck had ended before: nothing was tried."""
+
+in_parts = patch.object(change, "GROWTH", 1)
+"""Commits write a part of what they add alone, and join it with no older one."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def rows(n: int, seed: int) -> list[Row]:
 
 
 def evaluation(folder: Path) -> Sample:
-    """An archive of detections: two systems of several fragments and row groups, two versions."""
+    """An archive of detections: two systems of several fragments and row groups, two versions, two parts of runs."""
     spoken = [(f"w{number % N_QUERIES}", 700 * number, 700 * number + 300, "lex") for number in range(50)]
     reference = tables(
         [excerpt(f"d{number}", 0, 50_000) for number in range(N_DOCUMENTS)],
@@ -85,8 +89,9 @@ def evaluation(folder: Path) -> Sample:
         [("d1", 1, 0, 40_000, "s")],
     )
     settings, keep = EvaluationSettings(), Layers()
-    for sources in ([source(rows(400, 1), "a")], [source(rows(500, 2), "b")]):
-        write_runs(Storage(str(folder)), reference, sources, settings, layout=LAYOUT, keep=keep)
+    for run in (source(rows(400, 1), "a"), source(rows(500, 2), "b")):
+        with in_parts:
+            write_runs(Storage(str(folder)), reference, [run], settings, layout=LAYOUT, keep=keep)
     return Sample(folder, _evaluated, _evaluated(folder))
 
 
@@ -103,7 +108,8 @@ def discovery(folder: Path) -> Sample:
         place.mkdir(parents=True)
         read_from = random_world(seed).write(place)
         corpus = corpus or read_corpus_files(read_from)
-        ingest_discovery(str(folder), corpus, {name: str(place / "w.classes")}, keep=Layers())
+        with in_parts:
+            ingest_discovery(str(folder), corpus, {name: str(place / "w.classes")}, keep=Layers())
     return Sample(folder, _discovered, _discovered(folder))
 
 
@@ -112,13 +118,16 @@ def _discovered(folder: Path) -> str:
 
 
 def results(folder: Path) -> Sample:
-    """A folder of results, as `--out` writes it."""
-    sws.write(three_systems(), folder)
+    """A folder of results, as `--out` writes it, with all that it may have."""
+    scored = sws.score(sws.open(evaluation(folder.parent / f"{folder.name}-of").folder), MEASURES, alignment=True)
+    sws.write(replace(scored, comparison=sws.compare(scored)), folder)
     return Sample(folder, _read, _read(folder))
 
 
 def _read(folder: Path) -> str:
-    return json.dumps(read_outputs(folder).table.to_pylist())
+    found = read_outputs(folder)
+    tables = {name: None if table is None else table.to_pylist() for name, table in found.tables.items()}
+    return f"{tables} {found.comparison} {found.manifest} {found.notes}"
 
 
 def kept(folder: Path) -> Sample:

@@ -39,6 +39,7 @@ def start() -> None:
     def move(*given: Any) -> None:
         Slowed().begin("writing", 0)
         moved(*given)
+        time.sleep(BEGIN_S)
 
     moved = swsdask.places.writing._move
     swsdask.places.writing._move = move

@@ -17,7 +17,7 @@ KILLS, RACES = 3, 1
 
 
 def test_nights_that_are_killed_and_nights_of_two_hosts(store: Store) -> None:
-    assert main(KILLS, RACES, f"{store.root}/{uuid4().hex}") == []
+    assert main(KILLS, RACES, f"{store.root}/{uuid4().hex}") == (KILLS + RACES, [])
 
 
 def test_the_same_numbers_from_an_inbox_that_is_a_bucket(tmp_path: Path, store: Store) -> None:
