@@ -227,6 +227,21 @@ def test_what_is_no_result_is_an_error_that_names_the_file(tmp_path: Path, name:
     assert "Score again" in str(caught.value)
 
 
+def test_a_manifest_that_says_something_else_is_an_error_and_an_earlier_one_is_read(tmp_path: Path) -> None:
+    write_outputs(odd(), tmp_path)
+    file = tmp_path / "manifest.json"
+    said = json.loads(file.read_text())
+    assert read_outputs(tmp_path).manifest["signature"] == said["signature"]
+    file.write_text(json.dumps(said))
+    assert read_outputs(tmp_path).manifest["signature"] == said["signature"], "what it says counts, not its form"
+    file.write_text(json.dumps({**said, "signature": "another"}))
+    with pytest.raises(InputError, match=r"manifest\.json: .* found one that is not what was written"):
+        read_outputs(tmp_path)
+    del said["hash"]
+    file.write_text(json.dumps({**said, "signature": "of an earlier release"}))
+    assert read_outputs(tmp_path).manifest["signature"] == "of an earlier release"
+
+
 def test_a_table_of_other_columns_is_an_error(tmp_path: Path) -> None:
     write_outputs(odd(), tmp_path)
     pq.write_table(pa.table({"x": [1]}), tmp_path / "scores.parquet")
