@@ -66,9 +66,10 @@ board, archive and what is kept must be as those of an undisturbed night. Bits a
 **Processes.** `score`, of an archive and of files, and `ingest` run with two workers, started by the command or of a
 running scheduler. In a phase of it (start, reading, systems, each round, numbers, alignment, writing) a client,
 scheduler, nanny or worker gets SIGKILL, SIGSTOP, SIGTERM, or as a client SIGINT or SIGHUP. Phases are lengthened, so
-that they are met. One run tries all {strikes} combinations of process, signal and phase, at moments drawn by the seed.
-A client that was killed or told to end counts as an error. Orphans: processes that outlived by a minute the command
-that started them. A strike whose phase ended before it came, thrice, is not counted.
+that they are met. One run tries the {strikes} combinations of process, signal and phase in a mixed order, at moments
+drawn by the seed, as many as can be begun within 18 minutes; another seed begins elsewhere. A client that was killed or
+told to end counts as an error. Orphans: processes that outlived by a minute the command that started them. A strike
+whose phase ended before it came, thrice, is not counted.
 """
 
 Attempt = Callable[[str, int], tuple[str, str]]
@@ -118,6 +119,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, help="killed nights; one at each operation if no number is given")
     parser.add_argument("--races", type=int, default=50, help="races of writers, cleaners and readers")
     parser.add_argument("--strikes", type=int, default=len(processes.COMBINATIONS), help="struck processes")
+    parser.add_argument("--minutes", type=float, default=20, help="strikes that might end later are not begun")
     parser.add_argument("--short", action="store_true", help="some minutes with a fixed seed; writes no table")
     asked = parser.parse_args()
     if asked.short:
@@ -127,12 +129,13 @@ def main() -> None:
     if os.access(IN_MEMORY, os.W_OK):
         os.environ["TMPDIR"] = IN_MEMORY
     begun = time.monotonic()
-    part, first_strike = -(-asked.flips // 12), seed * len(processes.COMBINATIONS)
+    part, first_strike = -(-asked.flips // 12), seed
     every_hostile = range(0, len(list(hostile.cases())), 8 if asked.short else 1)
     numbers = range(first_strike, first_strike + asked.strikes)
     with ThreadPoolExecutor() as beside:
         # A command with struck processes mostly waits, until patience ends, and a disk for what is synced.
-        struck = beside.submit(apart, partial(processes.attempts, numbers))
+        limit_s = 60 * asked.minutes - 2 * processes.PATIENCE_S
+        struck = beside.submit(apart, partial(processes.attempts, numbers, limit_s))
         written = beside.submit(apart, partial(interrupted.campaign, asked.every))
         disturbed = beside.submit(apart, partial(nights.campaign, asked.kills, max(1, asked.races // 5), seed))
         flips = [

@@ -20,7 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ import psutil
 import swsdask as sws
 from swsdask.render.outputs import read_outputs
 from swsdask.simulate.evaluation import simulate, write
-from tests.faults.samples import HUNG, IDENTICAL, LEFT, MISSED, ORPHANED, REFUSED, SILENT, UNCLEAR
+from tests.faults.samples import HUNG, IDENTICAL, LATE, LEFT, MISSED, ORPHANED, REFUSED, SILENT, UNCLEAR
 from tests.faults.slowed import ROUNDS as ROUNDS_SET
 
 PATIENCE_S = 60
@@ -43,8 +43,11 @@ START_S, LATEST_S = 2.0, 0.5
 """How long after the begin of the start, and of another phase, a process is struck at most."""
 EARLIER = 3
 """How often a strike whose phase had ended is tried again, each time after half the delay."""
-BESIDE = 6 * (os.cpu_count() or 1)
-"""How many commands run at the same time: struck ones mostly wait, until patience ends."""
+CORES = os.cpu_count() or 1
+BESIDE = 8 * CORES
+"""How many commands there are at the same time: those that were struck mostly wait, until patience ends."""
+_not_struck = threading.Semaphore(CORES)
+"""Held by a command from its begin until it is struck: as many as there are cores."""
 
 OURS, THEIRS = "started by the command", "of a running scheduler"
 STRIKES = {
@@ -258,26 +261,32 @@ def _wait(until: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def attempts(numbers: Iterable[int]) -> Counter[str]:
-    """Make the strikes of some numbers, several beside each other; how many commands ended in which way."""
+def attempts(numbers: Iterable[int], seconds: float) -> Counter[str]:
+    """Make the strikes of some numbers, several beside each other; how many commands ended in which way.
+
+    After so many seconds no more are begun.
+    """
     found: Counter[str] = Counter()
+    until = time.monotonic() + seconds
     with (
         tempfile.TemporaryDirectory(prefix="swsdask-faults-") as folder,
         ThreadPoolExecutor(BESIDE) as beside,
     ):
         made = prepared(Path(folder))
-        for kind, message in beside.map(partial(_attempt, made), numbers):
+        for kind, message in beside.map(partial(_attempt, made, until), numbers):
             found[kind] += 1
-            if kind not in (IDENTICAL, REFUSED):
+            if kind not in (IDENTICAL, REFUSED, LATE):
                 print(f"processes: {kind}: {message}", flush=True)
     print(f"processes: {dict(found)}", flush=True)
     return found
 
 
-def _attempt(made: Prepared, number: int) -> tuple[str, str]:
+def _attempt(made: Prepared, until: float, number: int) -> tuple[str, str]:
     """Make the strike of that number, earlier where its phase had ended; what became of the command, and a message."""
-    chosen = strike(number)
+    kind, message, chosen = LATE, "", strike(number)
     for _ in range(EARLIER):
+        if time.monotonic() > until:
+            break
         kind, message = _made(made, chosen)
         if kind != MISSED:
             break
@@ -286,13 +295,18 @@ def _attempt(made: Prepared, number: int) -> tuple[str, str]:
 
 
 def _made(made: Prepared, chosen: Strike) -> tuple[str, str]:
-    with _running(made, chosen.command, chosen.where) as running:
-        processes = _struck(running, chosen)
+    with ExitStack() as stack:
+        with _not_struck:
+            running = stack.enter_context(_running(made, chosen.command, chosen.where))
+            struck, processes = _struck(running, chosen)
+        if struck is not None and chosen.role == "client" and chosen.number == signal.SIGSTOP:
+            time.sleep(FROZEN_S)
+            struck.send_signal(signal.SIGCONT)
         try:
             code = running.client.wait(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
             return HUNG, f"{running.log.lines[-3:]}"
-        if processes is None:
+        if struck is None:
             return MISSED, ""
         kind, message = _found(made, running, chosen, code, processes)
         return kind, f"exit code {code}: {message}"
@@ -317,8 +331,8 @@ def _found(
     return (IDENTICAL if code == 0 else REFUSED), last
 
 
-def _struck(running: _Running, chosen: Strike) -> list[psutil.Process] | None:
-    """Strike in the phase; the processes that the client had begun, or None if it had ended before."""
+def _struck(running: _Running, chosen: Strike) -> tuple[psutil.Process | None, list[psutil.Process]]:
+    """Strike in the phase: which process, None if the client had ended before, and those that the client had begun."""
     processes: dict[int, psutil.Process] = {}
     struck = None
     begun = None
@@ -333,12 +347,7 @@ def _struck(running: _Running, chosen: Strike) -> list[psutil.Process] | None:
                 if struck is not None:
                     struck.send_signal(chosen.number)
         time.sleep(0.02)
-    if struck is None:
-        return None
-    if chosen.role == "client" and chosen.number == signal.SIGSTOP:
-        time.sleep(FROZEN_S)
-        struck.send_signal(signal.SIGCONT)
-    return list(processes.values())
+    return struck, list(processes.values())
 
 
 def _left(running: _Running, *, killed: bool) -> list[str]:

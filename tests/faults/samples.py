@@ -30,8 +30,8 @@ LAYOUT = Layout(buckets=4, rows_per_group=60, rows_per_fragment=150, rows_in_mem
 
 IDENTICAL, REFUSED, SILENT, UNCLEAR = "identical", "refused", "silent", "unclear"
 CRASHED, HUNG, LEFT, COMMITTED, ORPHANED = "crashed", "hung", "left", "committed", "orphaned"
-MISSED = "missed"
-"""What was to be struck had ended before: nothing was tried."""
+MISSED, LATE = "missed", "not begun"
+"""Nothing was tried: what was to be struck had ended before, or no time was left."""
 
 in_parts = patch.object(change, "GROWTH", 1)
 """Commits write a part of what they add alone, and join it with no older one."""
