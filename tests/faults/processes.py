@@ -287,7 +287,10 @@ def _attempt(made: Prepared, until: float, number: int) -> tuple[str, str]:
     for _ in range(EARLIER):
         if time.monotonic() > until:
             break
-        kind, message = _made(made, chosen)
+        try:
+            kind, message = _made(made, chosen)
+        except TimeoutError as error:
+            kind, message = HUNG, f"it did not begin: {error}"
         if kind != MISSED:
             break
         chosen = replace(chosen, delay_s=chosen.delay_s / 2)
@@ -336,7 +339,8 @@ def _struck(running: _Running, chosen: Strike) -> tuple[psutil.Process | None, l
     processes: dict[int, psutil.Process] = {}
     struck = None
     begun = None
-    while struck is None and running.client.poll() is None:
+    until = time.monotonic() + LIMIT_S
+    while struck is None and running.client.poll() is None and time.monotonic() < until:
         if begun is None and running.log.has_begun(chosen.phase):
             begun = time.monotonic()
         with suppress(psutil.Error):
