@@ -132,11 +132,14 @@ def main() -> None:
     part, first_strike = -(-asked.flips // 12), seed
     every_hostile = range(0, len(list(hostile.cases())), 8 if asked.short else 1)
     numbers = range(first_strike, first_strike + asked.strikes)
-    with ThreadPoolExecutor() as beside:
+    with ThreadPoolExecutor(2 + interrupted.SHARES) as beside:
         # A command with struck processes mostly waits, until patience ends, and a disk for what is synced.
         limit_s = 60 * asked.minutes - 2 * processes.PATIENCE_S
         struck = beside.submit(apart, partial(processes.attempts, numbers, limit_s))
-        written = beside.submit(apart, partial(interrupted.campaign, asked.every))
+        written = [
+            beside.submit(apart, partial(interrupted.campaign, asked.every, share))
+            for share in range(interrupted.SHARES)
+        ]
         disturbed = beside.submit(apart, partial(nights.campaign, asked.kills, max(1, asked.races // 5), seed))
         flips = [
             (f"bits flipped in {what}", campaign(f"flips in {what}", flip, range(seed, seed + share * part)))
@@ -155,7 +158,7 @@ def main() -> None:
                 "races of five writers, a replacement, vacuum, expire and a reader",
                 campaign("races", races.attempt, range(seed, seed + asked.races), 4 * races.LIMIT_S),
             ),
-            *written.result(),
+            *(line for share in written for line in share.result()),
             ("nights killed, and raced", disturbed.result()),
             ("clients, schedulers, nannies and workers killed, frozen or told to end", struck.result()),
         ]

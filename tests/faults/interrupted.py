@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import swsdask as sws
@@ -202,11 +203,15 @@ HOWS = {
 """The ways to strike, by what the table calls them."""
 
 
-def campaign(every: int) -> list[tuple[str, Counter[str]]]:
-    """Interrupt everything that writes, at every so many operations of it; how many ended in which way."""
+SHARES = 3
+"""Into so many shares works are divided, each for a process of its own."""
+
+
+def campaign(every: int, share: int) -> list[tuple[str, Counter[str]]]:
+    """Interrupt a share of what writes, at every so many operations of it; how many ended in which way."""
     lines = []
     with tempfile.TemporaryDirectory(prefix="swsdask-faults-") as folder:
-        for work in works(Path(folder)):
+        for work in islice(works(Path(folder)), share, None, SHARES):
             for what, hows in HOWS.items():
                 found: Counter[str] = Counter()
                 for how in hows:
