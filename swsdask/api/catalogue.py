@@ -176,7 +176,9 @@ def _settings(model: type[BaseModel], path: str, presets: Mapping[str, Any]) -> 
 
 def _attributes(model: type[BaseModel]) -> Iterator[tuple[str, tuple[str, str]]]:
     """The section "Attributes" of a docstring: name, type and meaning."""
-    text = inspect.cleandoc(model.__doc__ or "").partition("\nAttributes\n----------\n")[2]
+    if model.__doc__ is None:
+        raise SettingsError("Docstrings explain the settings, and python -OO (PYTHONOPTIMIZE=2) leaves them out.")
+    text = inspect.cleandoc(model.__doc__).partition("\nAttributes\n----------\n")[2]
     for name, values, meaning in re.findall(r"^(\w+) : (.*)\n((?:    .*\n?)+)", text, re.MULTILINE):
         yield name, (values.removesuffix(", optional"), " ".join(meaning.split()))
 

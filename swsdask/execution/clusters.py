@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
 import socket
 import threading
@@ -93,6 +94,12 @@ class LocalProcesses(Workers):
         check_addresses(_ADDRESSES, "a worker process")
         pool = f"a pool of {counted(self.workers, 'worker processes')}"
         check_open_files(_FILES + _FILES_OF_WORKER * self.workers, pool)
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            raise ClusterError(
+                "the working directory, in which worker processes start, has been removed. Change to another."
+            ) from None
         tell(f"starting worker processes: {self.workers}")
         load_kernels()
         with ExitStack() as stack:

@@ -215,9 +215,7 @@ def result_as(form: str, result: Result) -> str:
     """A result as text: its numbers as "csv", "spreadsheet" or "json", its leaderboards as "markdown" or "latex"."""
     if form == "json":
         return scores_json(result)
-    if form == "csv":
-        return result.to_csv() or ""
-    if form == "spreadsheet":
+    if form in ("csv", "spreadsheet"):
         return records_as(form, result.table.to_pylist()) + "\n"
     found = board(result.table, result.asked)
     write = result.to_markdown if form == "markdown" else result.to_latex

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import swsdask as sws
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import unreadable
 from swsdask.model.errors import ResourceError
@@ -136,6 +137,39 @@ def test_worker_processes_need_open_files(files: Files) -> None:
 def test_a_small_evaluation_is_scored_in_few_addresses(files: Files) -> None:
     ended = under("RLIMIT_AS", 1 << 30, "score", files.reference, files.run, "--quiet")
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_worker_processes_need_a_working_directory(files: Files, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = f"rmdir {gone}; {sys.executable} -m swsdask score {files.reference} {files.run}"
+    ended = subprocess.run(["bash", "-c", command], cwd=gone, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    gone.mkdir()
+    command = f"{command} --executor processes --workers 2 --quiet"
+    ended = subprocess.run(["bash", "-c", command], cwd=gone, capture_output=True, text=True)
+    assert ended.returncode == 4
+    (line,) = ended.stderr.splitlines()
+    assert "the working directory, in which worker processes start, has been removed" in line
+
+
+def test_settings_are_not_explained_without_docstrings() -> None:
+    ended = subprocess.run([sys.executable, "-OO", "-m", "swsdask", "settings"], capture_output=True, text=True)
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert "-OO" in line
+
+
+@pytest.mark.parametrize("form", ["csv", "spreadsheet", "json", "markdown", "latex"])
+def test_every_form_is_printed_by_the_command_as_it_is_called(swsdask: Call, files: Files, form: str) -> None:
+    """It has no pandas, which this process has."""
+    arguments = [str(each) for each in ("score", files.reference, files.run, "--quiet", "--format", form)]
+    ended = subprocess.run([sys.executable, "-m", "swsdask", *arguments], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == swsdask(*arguments).out
+    if form == "csv":
+        evaluation = sws.open(files.reference)
+        assert ended.stdout == sws.score(evaluation, runs=files.run).to_csv()
 
 
 WITHOUT = """
