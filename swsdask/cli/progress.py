@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -58,6 +59,17 @@ class LogLines:
         print(f"{stamp}swsdask: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
 
+class _Messages(logging.Handler):
+    """Messages while a bar is shown: warnings above it; how far kernels are compiled, once per machine, in it."""
+
+    def __init__(self, bar: Bar) -> None:
+        super().__init__()
+        self._bar = bar
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._bar.say(record.getMessage(), lasting=record.levelno >= logging.WARNING)
+
+
 class Bar:
     """A bar with rows/s and the time left, by rich."""
 
@@ -67,6 +79,7 @@ class Bar:
         from rich.progress import Progress as RichProgress
 
         self._unit = unit
+        self._phase = ""
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -78,19 +91,35 @@ class Bar:
         )
         self._bar.start()
         self._task = self._bar.add_task("", rate="", total=None)
+        self._messages = _Messages(self)
+        self._logger = logging.getLogger("swsdask")
+        self._level = self._logger.level
+        self._logger.addHandler(self._messages)
+        self._logger.setLevel(logging.DEBUG)
 
     def begin(self, phase: str, rows: int) -> None:
         """Start the bar anew."""
+        self._phase = phase
         self._bar.reset(self._task, total=rows or None, description=phase, rate="")
+
+    def say(self, message: str, *, lasting: bool) -> None:
+        """Show a message in place of the phase, or above the bar, where it stays."""
+        if lasting:
+            self._bar.console.print(message, markup=False, highlight=False)
+        else:
+            self._bar.update(self._task, description=message)
 
     def advance(self, rows: int) -> None:
         """Move the bar."""
+        self._bar.update(self._task, description=self._phase)
         self._bar.advance(self._task, rows)
         speed = self._bar.tasks[0].speed
         self._bar.update(self._task, rate=_speed(speed, self._unit) if speed else "")
 
     def close(self) -> None:
         """Take the bar away."""
+        self._logger.removeHandler(self._messages)
+        self._logger.setLevel(self._level)
         self._bar.stop()
 
 

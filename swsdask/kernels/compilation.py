@@ -197,9 +197,9 @@ class _Compilation:
 
     def tell(self) -> None:
         """Log how many of the kernels are compiled."""
-        if LOG.isEnabledFor(logging.INFO) and self._needed:
+        if LOG.isEnabledFor(logging.DEBUG) and self._needed:
             done = sum(each.is_kept for each in self._needed)
-            LOG.info("compiling kernels, once for this machine, %d of %d", done, len(self._needed))
+            LOG.debug("compiling kernels, once for this machine, %d of %d", done, len(self._needed))
 
     def compile_another(self) -> bool:
         """Compile a kernel that nobody has begun with; whether there is one. None from within another one."""

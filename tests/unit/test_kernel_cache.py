@@ -281,13 +281,14 @@ import sys
 
 from swsdask.kernels import slow
 
-logging.basicConfig(format="%(levelname)s %(message)s", stream=sys.stderr, level=logging.INFO)
+logging.basicConfig(format="%(levelname)s %(message)s", stream=sys.stderr)
+logging.getLogger("swsdask").setLevel(logging.DEBUG)
 print(slow.twice(1), slow.twice(2), slow.thrice(3))
 """
     write_two_kernels(package)
     out, said = started(package, "-c", code, **ALONE).communicate(timeout=120)
     assert out == "2 4 9\n"
-    progress = "INFO compiling kernels, once for this machine, "
+    progress = "DEBUG compiling kernels, once for this machine, "
     steps = ("0 of 1", "1 of 1", "1 of 2", "2 of 2")
     assert said == f"WARNING {SAID}" + "".join(f"{progress}{step}\n" for step in steps)
     assert started(package, "-c", code, **ALONE).communicate(timeout=120) == (out, "")
