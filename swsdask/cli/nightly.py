@@ -6,7 +6,8 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -28,14 +29,22 @@ def log_options(command: Command) -> Command:
     return click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help=told)(command)
 
 
-def configure(log_format: str, quiet: bool, verbose: bool) -> None:
-    """Send what swsdask logs to stderr."""
+@contextmanager
+def logged(log_format: str, quiet: bool, verbose: bool) -> Iterator[None]:
+    """Send what swsdask logs to stderr, in the context."""
     handler = _Stderr()
     handler.setFormatter(_Json() if log_format == "json" else _Text())
     logger = logging.getLogger("swsdask")
-    logger.handlers = [handler]
+    level, propagated = logger.level, logger.propagate
+    logger.addHandler(handler)
     logger.propagate = False
     logger.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagated
+        logger.setLevel(level)
 
 
 class LoggedPhases:
@@ -123,7 +132,7 @@ def nightly(
         return
     if file is None:
         raise click.UsageError("Give a FILE of settings; --example prints one.")
-    configure(log_format, quiet, verbose)
+    click.get_current_context().with_resource(logged(log_format, quiet, verbose))
     settings = load_nightly(file)
     evaluations = settings.only(only)
     today = datetime.now(UTC).date()

@@ -656,7 +656,9 @@ def test_logs_as_json_and_only_and_notify(three_nights: Path, capsys: pytest.Cap
     run.write_text(run.read_text().replace('score="', 'score="1', 1))
     place = three_nights / "nightly.toml"
     place.write_text(f'notify = ["tee", "{three_nights}/told.json"]\n' + place.read_text())
+    handlers = logging.getLogger("swsdask").handlers[:]
     assert code_of([str(place), "--only", "demo", "--log-format", "json", "-v"]) == 0
+    assert logging.getLogger("swsdask").handlers == handlers
     said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert {"time", "level", "message"} <= set.intersection(*map(set, said))
     assert [each for each in said if each.get("rows") and "seconds" in each and each["evaluation"] == "demo"]
