@@ -217,7 +217,9 @@ class _Running(Workers):
         security = self._security(address)
         with quiet(), ExitStack() as stack:
             try:
-                client = Client(address, timeout=self.timeout_s, security=security)
+                # Its own limit does not count where a scheduler that is stopped has the connection already.
+                connect = partial(Client, address, timeout=self.timeout_s, security=security)
+                client = within(self.timeout_s + CLOSE_S, connect)
                 stack.callback(_close, client)
                 wait_for_workers(client, self.workers, self.timeout_s, f"the scheduler at {what}", tell)
                 within(self.timeout_s, partial(check_code, client))

@@ -288,6 +288,15 @@ def test_a_scheduler_that_is_stopped(elsewhere: Elsewhere, tmp_path: Path, monke
             executor.map_reduce(cells.wait, [tmp_path] * 4, cells.add)
 
 
+def test_a_scheduler_that_is_stopped_before_it_is_reached(elsewhere: Elsewhere, tmp_path: Path) -> None:
+    with cluster_of(elsewhere, tmp_path) as executor:
+        executor.map_reduce(cells.linear, range(5), cells.add, (1, 0))
+    elsewhere.scheduler.send_signal(signal.SIGSTOP)
+    (tmp_path / "c.toml").write_text(f'kind = "scheduler_file"\npath = "{elsewhere.file}"\ntimeout_s = 2\n')
+    with pytest.raises(ClusterError, match="does not answer within 2 seconds"), cluster(tmp_path / "c.toml"):
+        pass
+
+
 def cluster_of(elsewhere: Elsewhere, folder: Path) -> AbstractContextManager[Any]:
     (folder / "c.toml").write_text(f'kind = "scheduler_file"\npath = "{elsewhere.file}"\ntimeout_s = 20\n')
     return cluster(folder / "c.toml")
