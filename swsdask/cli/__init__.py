@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
 import click
 
@@ -250,7 +250,7 @@ def _traceback_if_asked() -> None:
         raise
 
 
-def _fail(message: str, code: int) -> object:
+def _fail(message: str, code: int) -> NoReturn:
     with suppress(OSError):
         click.echo(visible(f"swsdask: {message}"), err=True)
     sys.exit(code)

@@ -67,15 +67,15 @@ def check_expansion(url: str, stored: int, expanded: int) -> None:
         raise InputError(Problem(url, None, expected, found, remedy))
 
 
-def _gzip(plain: BinaryIO) -> object:
+def _gzip(plain: BinaryIO) -> pa.CompressedInputStream:
     return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "gzip")
 
 
-def _zstd(plain: BinaryIO) -> object:
+def _zstd(plain: BinaryIO) -> pa.CompressedInputStream:
     return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "zstd")
 
 
-def _only_member(plain: BinaryIO) -> object:
+def _only_member(plain: BinaryIO) -> IO[bytes]:
     """The one file in a zip archive."""
     try:
         archive = zipfile.ZipFile(plain)
@@ -95,7 +95,7 @@ class _Streams(io.RawIOBase):
     stream would be lost.
     """
 
-    def __init__(self, new: Callable[[], Any], plain: BinaryIO) -> None:
+    def __init__(self, new: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor], plain: BinaryIO) -> None:
         self._new = new
         self._plain = plain
         self._stream = new()
