@@ -135,7 +135,9 @@ def test_worker_processes_need_open_files(files: Files) -> None:
 
 
 def test_a_small_evaluation_is_scored_in_few_addresses(files: Files) -> None:
-    ended = under("RLIMIT_AS", 1 << 30, "score", files.reference, files.run, "--quiet")
+    arguments = ["score", files.reference, files.run, "--quiet"]
+    subprocess.run([sys.executable, "-m", "swsdask", *arguments], check=True)  # compiles what no test did before
+    ended = under("RLIMIT_AS", 1 << 30, *arguments)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
