@@ -147,7 +147,7 @@ def try_hostile(folder: str, number: int) -> tuple[str, str]:
         outcome = sample.outcome(copy)
         # Of a file whose name is itself what does harm, the archive is named.
         is_named = any(each in outcome.message for each in names) or (
-            name.startswith("a fragment named") and str(copy) in outcome.message
+            name.startswith(("a fragment named", "a newer part out of")) and str(copy) in outcome.message
         )
     kind = samples.UNCLEAR if outcome.kind == samples.REFUSED and not is_named else outcome.kind
     return kind, f"{name}: {outcome.message}"

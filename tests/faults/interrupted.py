@@ -171,7 +171,10 @@ def _struck(work: Work, folder: Path, how: str, number: int, states: set[str], d
         return (UNCLEAR if found.startswith("refused") else SILENT), found[:300]
     if error and found == done and len(states) > 1 and "committed" not in error:
         return COMMITTED, error
-    work.clean(folder)
+    try:
+        work.clean(folder)
+    except SwsdaskError as cleaning:
+        return UNCLEAR, f"cleaning: {cleaning}"
     if _state(work, folder) not in states:
         return SILENT, "after cleaning"
     left = [name for name in _files(folder) if ".swsdask-" in name or ".part" in name or "temporary" in name]

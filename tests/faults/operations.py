@@ -122,12 +122,14 @@ class Disk:
     def lose_power(self, seed: int) -> None:
         """Leave the folder as it might be found when power is back."""
         chance = random.Random(seed)
-        for path in sorted(self.names):
-            if not os.path.isdir(path) and chance.random() < 0.5:
-                _put(path, self.before[path])
+        back = {path for path in sorted(self.names) if not os.path.isdir(path) and chance.random() < 0.5}
+        for path in back:
+            _put(path, self.before[path])
         for folder, _, files in os.walk(self.root):
             for name in files:
                 path = os.path.join(folder, name)
+                if path in back:  # It has what was on the disk.
+                    continue
                 if path in self.names or os.stat(path).st_ino in self.synced:
                     content = self.synced.get(os.stat(path).st_ino, b"")
                     if chance.random() < 0.7 and content != Path(path).read_bytes() and os.stat(path).st_nlink == 1:
