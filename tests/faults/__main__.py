@@ -67,9 +67,9 @@ board, archive and what is kept must be as those of an undisturbed night. Bits a
 running scheduler. In a phase of it (start, reading, systems, each round, numbers, alignment, writing) a client,
 scheduler, nanny or worker gets SIGKILL, SIGSTOP, SIGTERM, or as a client SIGINT or SIGHUP. Phases are lengthened, so
 that they are met. One run tries the {strikes} combinations of process, signal and phase in a mixed order, at moments
-drawn by the seed, as many as can be begun within 18 minutes; another seed begins elsewhere. A client that was killed or
-told to end counts as an error. Orphans: processes that outlived by a minute the command that started them. A strike
-whose phase ended before it came, thrice, is not counted.
+drawn by the seed, as many as can be begun within {begun} minutes; another seed begins elsewhere. A client that was
+killed or told to end counts as an error. Orphans: processes that outlived by a minute the command that started them. A
+strike whose phase ended before it came, thrice, is not counted.
 """
 
 Attempt = Callable[[str, int], tuple[str, str]]
@@ -176,7 +176,7 @@ def main() -> None:
         ),
     ]
     RESULTS.parent.mkdir(exist_ok=True)
-    introduction = INTRODUCTION.format(strikes=len(processes.COMBINATIONS))
+    introduction = INTRODUCTION.format(strikes=len(processes.COMBINATIONS), begun=f"{limit_s / 60:g}")
     minutes, used = (time.monotonic() - begun) / 60, resource.getrusage(resource.RUSAGE_CHILDREN)
     work = f"{minutes:.0f} minutes, {(used.ru_utime + used.ru_stime) / 60:.0f} of CPU time, on {os.cpu_count()} cores"
     end = f"Seed {seed}, {date.today().isoformat()}; {work}."
