@@ -188,7 +188,7 @@ class _Compilation:
         """Log that kernels are compiled, and call for help, when the first of them are needed."""
         with self._lock:
             if not self._needed:
-                LOG.warning("compiling kernels, once for this machine: about ten seconds on two cores")
+                LOG.warning("compiling kernels, once for this machine")
                 missing = [each for each in _in_turn(Kernel.known) if not each.is_kept]
                 _call_for_help(missing)
                 self._needed = [each for each in missing if each.place < len(LONGEST_FIRST)]

@@ -197,7 +197,7 @@ def write_two_kernels(package: Path) -> None:
     (package / "swsdask" / "kernels" / "slow.py").write_text(f"{SLOW_KERNEL}\n\n{another}")
 
 
-SAID = "compiling kernels, once for this machine: about ten seconds on two cores\n"
+SAID = "compiling kernels, once for this machine\n"
 ALONE = {compilation._HELPER: "1"}
 
 
