@@ -11,7 +11,7 @@ from swsdask.api.discovery_inputs import Classes, UnreadSystem, discovery_inputs
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
 from swsdask.archive.tables import NO_HASHES
 from swsdask.discovery.corpus import build_corpus
-from swsdask.discovery.measures import Measure, select
+from swsdask.discovery.measures import DiscoveryMeasure, select
 from swsdask.discovery.placing import locate
 from swsdask.discovery.score import CountedDiscovery, FragmentSource, fragment_notes, meaning, needed, word_notes
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
@@ -149,7 +149,7 @@ class _Requested(NamedTuple):
     """What is requested of every system: the names of numbers, what computes them, the steps of a task."""
 
     names: list[str]
-    families: list[Measure]
+    families: list[DiscoveryMeasure]
     work: int
 
     def counted(self, found: Discovered, statistics: Found) -> CountedDiscovery:

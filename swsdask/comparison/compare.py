@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from swsdask.comparison.resampled import Draws, OfSystem, Resampled, Tasks
+from swsdask.comparison.resampled import Draws, OfSystem, SampleReplicates, Tasks
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Failure, Resampling
 from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.measures import TABLE, better
@@ -289,7 +289,7 @@ def _resampled(
     tasks: Tasks,
     *,
     together: bool,
-) -> Iterator[tuple[str, _ByMeasure, dict[Key, Resampled]]]:
+) -> Iterator[tuple[str, _ByMeasure, dict[Key, SampleReplicates]]]:
     """Yield each measure with its samples resampled: one measure after the other, or all `together`."""
     ordered = {
         measure: _ByMeasure.of({system: own[system] for system in systems if system in own}, pairs)
@@ -309,7 +309,7 @@ def _resampled(
             )
             for system, own in work.items()
         ]
-        found: dict[str, dict[Key, Resampled]] = {measure: {} for measure in measures}
+        found: dict[str, dict[Key, SampleReplicates]] = {measure: {} for measure in measures}
         for own, results in zip(work.values(), tasks.resampled(items), strict=True):
             for (measure, key, _), each in zip(own, results, strict=True):
                 found[measure][key] = each
@@ -317,7 +317,7 @@ def _resampled(
             yield measure, ordered[measure], found[measure]
 
 
-def _undefined_notes(condition: str, measure: str, resampled: Mapping[str, Resampled]) -> list[str]:
+def _undefined_notes(condition: str, measure: str, resampled: Mapping[str, SampleReplicates]) -> list[str]:
     """Note in how many replicates a measure is not defined; systems with equally many are named together."""
     by_number: dict[int, list[str]] = defaultdict(list)
     for system, each in resampled.items():
@@ -336,7 +336,7 @@ def _without_notes(condition: str, measure: str, systems: Sequence[str]) -> list
     return [f"{condition}, {measure}: not defined for {listed(systems, NAMED)}."] if systems else []
 
 
-def _few_notes(condition: str, measure: str, resampled: Mapping[str, Resampled]) -> list[str]:
+def _few_notes(condition: str, measure: str, resampled: Mapping[str, SampleReplicates]) -> list[str]:
     """Note the systems that have few of the queries of a condition that has more."""
     few = [system for system, each in resampled.items() if np.count_nonzero(each.queries) < FEW_QUERIES]
     if not few:
@@ -347,7 +347,7 @@ def _few_notes(condition: str, measure: str, resampled: Mapping[str, Resampled])
     ]
 
 
-def _alone_notes(condition: str, measure: str, resampled: Mapping[str, Resampled]) -> list[str]:
+def _alone_notes(condition: str, measure: str, resampled: Mapping[str, SampleReplicates]) -> list[str]:
     """Note the systems that have a single query: one that is drawn again and again does not vary."""
     alone = [system for system, each in resampled.items() if each.is_alone]
     return [f"{condition}, {measure}: one query of {listed(alone, NAMED)}: no interval and no test."] if alone else []

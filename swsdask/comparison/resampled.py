@@ -77,7 +77,7 @@ class Draws:
 
 
 @dataclass(frozen=True, eq=False)
-class Resampled:
+class SampleReplicates:
     """A sample with its replicates.
 
     `left_out` are the values without each of the queries in turn, where intervals need them; `exchanged` is None for a
@@ -147,8 +147,8 @@ class Pair:
     Replicates are subtracted when they are needed: those of all pairs of some hundred systems exceed a memory.
     """
 
-    one: Resampled
-    other: Resampled
+    one: SampleReplicates
+    other: SampleReplicates
 
     @property
     def difference(self) -> float:
@@ -192,7 +192,7 @@ class _Pairs:
 
     places: Sequence[Places]
 
-    def of(self, samples: Sequence[Resampled]) -> list[Pair]:
+    def of(self, samples: Sequence[SampleReplicates]) -> list[Pair]:
         return [Pair(samples[one], samples[other]) for one, other in self.places]
 
     def __str__(self) -> str:
@@ -207,11 +207,11 @@ class Tasks:
         self._adjust = draws.how.adjust
         self._draws = self._known(draws)
 
-    def resampled(self, systems: Sequence[OfSystem]) -> list[list[Resampled]]:
+    def resampled(self, systems: Sequence[OfSystem]) -> list[list[SampleReplicates]]:
         """The samples of each system, with their replicates."""
         return self._map(_resampled, systems, self._draws, "resampling")
 
-    def tested(self, samples: Sequence[Resampled], pairs: Sequence[Places]) -> list[tuple[Tested, float]]:
+    def tested(self, samples: Sequence[SampleReplicates], pairs: Sequence[Places]) -> list[tuple[Tested, float]]:
         """The tests of each pair of samples, and the p value of its bootstrap adjusted for all of them."""
         known = self._known(samples)
         found = self._map(_tested, _parts(pairs), (known, self._draws), "tests")
@@ -249,12 +249,12 @@ def _parts(pairs: Sequence[Places]) -> list[_Pairs]:
     return [_Pairs(pairs[begin : begin + PAIRS_AT_ONCE]) for begin in range(0, len(pairs), PAIRS_AT_ONCE)]
 
 
-def _resampled(system: OfSystem, draws: Draws) -> list[Resampled]:
+def _resampled(system: OfSystem, draws: Draws) -> list[SampleReplicates]:
     both = zip(system.samples, system.in_pairs, strict=True)
-    return [Resampled.of(sample, draws, in_pairs=in_pairs) for sample, in_pairs in both]
+    return [SampleReplicates.of(sample, draws, in_pairs=in_pairs) for sample, in_pairs in both]
 
 
-def _tested(part: _Pairs, shared: tuple[Sequence[Resampled], Draws]) -> _PartTested:
+def _tested(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Draws]) -> _PartTested:
     samples, draws = shared
     pairs = part.of(samples)
     rows = [pair.tested(draws.how) for pair in pairs]
@@ -262,6 +262,6 @@ def _tested(part: _Pairs, shared: tuple[Sequence[Resampled], Draws]) -> _PartTes
     return _PartTested(rows, all_finite(defined) if draws.how.adjust == "max-t" else np.array(True))
 
 
-def _largest_t(part: _Pairs, shared: tuple[Sequence[Resampled], Bool]) -> MaxT:
+def _largest_t(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Bool]) -> MaxT:
     samples, finite = shared
     return MaxT.of([(pair.difference, pair.replicates[finite]) for pair in part.of(samples)])

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.discovery.folds import COUNT, spreads, with_f_scores
-from swsdask.discovery.measures import Measure, Statistic
+from swsdask.discovery.measures import DiscoveryMeasure, DiscoveryStatistic
 from swsdask.discovery.measures.parsing import sizes
 from swsdask.discovery.placing import folds_of
 from swsdask.execution.executor import Executor
@@ -196,7 +196,7 @@ class FragmentTask:
     place: int
     system: str
     measures: str
-    statistic: type[Statistic]
+    statistic: type[DiscoveryStatistic]
     number: int
     cell: object
     rows: int = 1
@@ -220,7 +220,7 @@ class FragmentSource:
     enough = MOST_FRAGMENTS
 
     def __init__(
-        self, corpus: Corpus, statistics: Mapping[type[Statistic], str], executor: Executor, work: int
+        self, corpus: Corpus, statistics: Mapping[type[DiscoveryStatistic], str], executor: Executor, work: int
     ) -> None:
         self.rounds = (tuple(statistics),)
         self.shared = (executor.share(corpus),)
@@ -249,7 +249,7 @@ class CountedDiscovery:
 
     discovered: Discovered
     statistics: Found
-    families: Sequence[Measure]
+    families: Sequence[DiscoveryMeasure]
     names: Collection[str]
     rows: int = 1
 
@@ -273,16 +273,16 @@ class CountedDiscovery:
         )
 
 
-def needed(families: Iterable[Measure]) -> dict[type[Statistic], str]:
+def needed(families: Iterable[DiscoveryMeasure]) -> dict[type[DiscoveryStatistic], str]:
     """Every statistic that measures and the report need, with the names of these measures."""
-    names: dict[type[Statistic], list[str]] = {}
+    names: dict[type[DiscoveryStatistic], list[str]] = {}
     for family in families:
         names.setdefault(family.statistic, []).extend(family.names)
     return {**{statistic: ", ".join(those) for statistic, those in names.items()}, Exemplars: "examples of classes"}
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class FoldNumbers:
     """The numbers of one system over one set of folds.
 
     `overall` are the means, spreads and counts of the whole set by name; `by_fold` the numbers of its folds,
@@ -297,8 +297,8 @@ class Numbers:
 
 
 def numbers(
-    discovered: Discovered, found: Found, families: Sequence[Measure], corpus: Corpus, names: Collection[str]
-) -> list[Numbers]:
+    discovered: Discovered, found: Found, families: Sequence[DiscoveryMeasure], corpus: Corpus, names: Collection[str]
+) -> list[FoldNumbers]:
     """The numbers `names` (and the spreads of means), in this order, for each set of folds.
 
     tdev2 has one fold, the corpus, and therefore no spreads and no numbers of folds.
@@ -313,7 +313,7 @@ def numbers(
         whole = corpus.definition == "tdev2"
         overall, left_out = _overall({name: values[name] for name in names}, values, totals, corpus, spread=not whole)
         kept = {} if whole else {name: values[name] for name in names}
-        made.append(Numbers(folds.condition, folds.names, overall, kept, left_out))
+        made.append(FoldNumbers(folds.condition, folds.names, overall, kept, left_out))
     return made
 
 
@@ -341,7 +341,7 @@ def _overall(
     return overall, left_out
 
 
-def score_table(system: str, conditions: Sequence[Numbers]) -> pa.Table:
+def score_table(system: str, conditions: Sequence[FoldNumbers]) -> pa.Table:
     """Rows of `model.results.SCORES`: "all" or "within_talker", then a condition per fold, "all/<fold>"."""
     rows = [(condition, name, value) for numbers in conditions for condition, name, value in _rows(numbers)]
     names, measures, values = zip(*rows, strict=True) if rows else ((), (), ())
@@ -349,7 +349,7 @@ def score_table(system: str, conditions: Sequence[Numbers]) -> pa.Table:
     return pa.table(columns, schema=SCORES)
 
 
-def _rows(numbers: Numbers) -> Iterator[tuple[str, str, float]]:
+def _rows(numbers: FoldNumbers) -> Iterator[tuple[str, str, float]]:
     for name, value in numbers.overall.items():
         yield numbers.condition, name, value
     for place, fold in enumerate(numbers.folds):
@@ -357,7 +357,7 @@ def _rows(numbers: Numbers) -> Iterator[tuple[str, str, float]]:
             yield f"{numbers.condition}/{fold}", name, float(values[place])
 
 
-def left_out_notes(conditions: Sequence[Numbers]) -> Iterator[Note]:
+def left_out_notes(conditions: Sequence[FoldNumbers]) -> Iterator[Note]:
     """The means that leave out folds in which the measure is not defined."""
     for numbers in conditions:
         of: dict[int, list[str]] = {}

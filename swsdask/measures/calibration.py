@@ -96,13 +96,13 @@ from swsdask.measures.cross_entropy import (
     sigmoid,
 )
 from swsdask.measures.measure import Population, Scored, Values, kept
-from swsdask.measures.mediaeval_tool import LIST_NEEDS, Rows, TrialList, trial_list
+from swsdask.measures.mediaeval_tool import LIST_NEEDS, ClassCounts, TrialList, trial_list
 from swsdask.measures.sweep import QuerySweep, Sweep, query_sweep, threshold_sweep, twv
 from swsdask.measures.twv import best_rows
 from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import class_layers, class_targets, members
 from swsdask.statistics.ladder import Hits
-from swsdask.statistics.moments import Moments, Overlap, Points, ZoomedMoments, nontarget_points
+from swsdask.statistics.moments import Moments, Overlap, WeightedScores, ZoomedMoments, nontarget_points
 from swsdask.statistics.statistic import Statistic
 
 
@@ -269,7 +269,7 @@ def affine(scored: Scored, population: Population) -> Affine:
 
 def fit_pool(
     hit: Shares,
-    points: Points,
+    points: WeightedScores,
     trials: Censored,
     separation: Callable[[Shares], Separation],
     prior_log_odds: float,
@@ -369,7 +369,7 @@ class PavCalibration:
             yield population.overall({name: cost / prior for name, cost in zip(self.names, costs, strict=True)})
 
 
-def _unpooled(rows: Rows) -> Blocks:
+def _unpooled(rows: ClassCounts) -> Blocks:
     return isotonic_blocks(rows.target, rows.nontarget, rows.offsets)
 
 

@@ -409,7 +409,7 @@ class CrossEntropy:
             of_query = mean_cost(trials, entropy.target.by_query(groups), entropy.nontarget.by_query(groups), eta)
             with np.errstate(over="ignore"):
                 columns = {"cxe": of_query / math.log(2.0), "cnxe": of_query / prior}
-            yield population.by_query(columns | counts)
+            yield population.by_query({**columns, **counts})
 
 
 @kept

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, update_wrapper
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, TypeVarTuple, cast, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, TypeVar, TypeVarTuple, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,7 +154,7 @@ class Population:
         """Numbers over all queries, by measure."""
         return Values(self.condition.name, None, {name: np.array([value], float) for name, value in numbers.items()})
 
-    def by_query(self, columns: Mapping[str, NDArray[Any]]) -> Values:
+    def by_query(self, columns: Mapping[str, NDArray[np.generic]]) -> Values:
         """Numbers of every query, by measure, from columns [n_queries]."""
         listed = self._listed
         numbers = {name: column[listed].astype(np.float64) for name, column in columns.items()}

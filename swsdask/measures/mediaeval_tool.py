@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, repeat
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -51,7 +51,7 @@ LIST_NEEDS: tuple[type[Statistic], ...] = (Counts, FileTrials)
 """The statistics that the list is made of."""
 
 
-class Rows(NamedTuple):
+class ClassCounts(NamedTuple):
     """The list by score, as int64 columns: how many trials of a class stand one after the other, with 0 in the column
     of the other class. Those of list i are rows offsets[i] .. offsets[i + 1].
     """
@@ -91,12 +91,12 @@ class TrialList:
         return np.append(0, np.cumsum(np.bincount(self.query, minlength=self.n_queries)))
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> ClassCounts:
         """All queries together: one list, offsets [0, n]."""
         return _rows(self.target[self.by_score], np.array([0, len(self.score)]))
 
     @property
-    def rows_of_queries(self) -> Rows:
+    def rows_of_queries(self) -> ClassCounts:
         """The list of every query on its own."""
         return _rows(self.target[self.by_query], self.offsets)
 
@@ -120,7 +120,7 @@ def trial_list(scored: Scored, population: Population) -> TrialList:
     query_number, document_number = np.cumsum(counted) - 1, np.cumsum(documents) - 1
     n_queries, n_documents = int(counted.sum()), int(documents.sum())
 
-    def cells(query: Any, document: Any) -> tuple[Bool, I64]:
+    def cells(query: I32, document: I32) -> tuple[Bool, I64]:
         """Select the pairs that are trials, and return their numbers in a table of queries and documents."""
         inside = counted[query] & documents[document]
         return inside, query_number[query[inside]] * n_documents + document_number[document[inside]]
@@ -141,11 +141,11 @@ def trial_list(scored: Scored, population: Population) -> TrialList:
     )
 
 
-def _rows(target: Bool, offsets: I64) -> Rows:
+def _rows(target: Bool, offsets: I64) -> ClassCounts:
     changes = np.flatnonzero(target[1:] != target[:-1]) + 1
     begins = np.unique(np.concatenate([offsets[:-1], changes]))
     sizes, of_target = np.diff(np.append(begins, len(target))), target[begins]
-    return Rows(np.where(of_target, sizes, 0), np.where(of_target, 0, sizes), np.searchsorted(begins, offsets))
+    return ClassCounts(np.where(of_target, sizes, 0), np.where(of_target, 0, sizes), np.searchsorted(begins, offsets))
 
 
 class MediaEvalTool:

@@ -47,12 +47,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, overload
 
 import numpy as np
 
 from swsdask.measures.measure import Population, Scored, Values, kept, ratio
-from swsdask.model.trials import I64
+from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import NO, YES, Counts
 from swsdask.statistics.statistic import Statistic
 
@@ -171,8 +171,18 @@ def _pooled_false_alarms(scored: Scored, population: Population) -> int:
     return population.total(false_alarm)
 
 
-def pooled_rates(scored: Scored, population: Population, hits: Any, false_alarms: Any) -> tuple[Any, Any]:
-    """Pooled P_miss and P_fa from the hits and false alarms of all queries: integers or columns of them."""
+@overload
+def pooled_rates(scored: Scored, population: Population, hits: int, false_alarms: int) -> tuple[float, float]: ...
+
+
+@overload
+def pooled_rates(scored: Scored, population: Population, hits: I64, false_alarms: I64) -> tuple[F64, F64]: ...
+
+
+def pooled_rates(
+    scored: Scored, population: Population, hits: int | I64, false_alarms: int | I64
+) -> tuple[float | F64, float | F64]:
+    """Return pooled P_miss and P_fa from the hits and false alarms of all queries: integers or columns of them."""
     n_target = population.n_target
     like_nist = scored.settings.compat in ("kwseval", "stdeval")
     n_nontarget = (1 if like_nist else population.n_queries) * population.condition.n_trials - n_target

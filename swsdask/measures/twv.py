@@ -420,7 +420,7 @@ class SupremumTwv:
             yield population.by_query({"stwv": 1.0 - p_miss_of, "stwv_p_miss": p_miss_of})
 
 
-class OperatingPoint:
+class ApplicationParameters:
     """beta, effective_prior, bayes_threshold."""
 
     names: ClassVar[tuple[str, ...]] = ("beta", "effective_prior", "bayes_threshold")

@@ -24,12 +24,12 @@ from swsdask.simulate.speech import (
     SCORE_UNIT,
     SYSTEMS,
     TICKS_PER_MS,
-    Occurrences,
+    DetectionTask,
     Queries,
     Recordings,
+    SpokenQueries,
+    SpokenWords,
     SystemModel,
-    Task,
-    Words,
     choose,
     detect,
     find,
@@ -71,7 +71,7 @@ def simulate(
     occurrences = find(queries, words)
     n_syllables = np.array([int(syllables[list(query)].sum()) for query in queries.words])
     evaluated_s = float((recordings.length - recordings.lead_in).sum()) / 1000
-    task = Task(
+    task = DetectionTask(
         recordings=recordings,
         occurrences=occurrences,
         hardness=rng.normal(size=len(occurrences.query)),
@@ -125,7 +125,7 @@ def _queries(queries: Queries, spellings: list[str], syllables: list[int]) -> pa
     return pa.table({"query": ids, "text": texts, "attributes": attributes}, schema=schemas.QUERIES)
 
 
-def _words(recordings: Recordings, words: Words, spellings: list[str]) -> pa.Table:
+def _words(recordings: Recordings, words: SpokenWords, spellings: list[str]) -> pa.Table:
     """Lower case but for the first word of a turn. Disfluencies are marked as such by their subtype."""
     capitals = [word.capitalize() for word in spellings]
     said = np.array([*spellings, *capitals, "eh", "m-"])
@@ -145,7 +145,7 @@ def _words(recordings: Recordings, words: Words, spellings: list[str]) -> pa.Tab
     )
 
 
-def _segments(recordings: Recordings, words: Words) -> pa.Table:
+def _segments(recordings: Recordings, words: SpokenWords) -> pa.Table:
     """Make one SPEAKER record per turn."""
     first = np.flatnonzero(np.diff(words.turn, prepend=-1))
     last = np.append(first[1:], len(words.turn)) - 1
@@ -153,7 +153,7 @@ def _segments(recordings: Recordings, words: Words) -> pa.Table:
     return pa.table(columns).select(schemas.SEGMENTS.names).cast(schemas.SEGMENTS)
 
 
-def _spoken(recordings: Recordings, words: Words, first: I64, last: I64) -> dict[str, NDArray[np.generic]]:
+def _spoken(recordings: Recordings, words: SpokenWords, first: I64, last: I64) -> dict[str, NDArray[np.generic]]:
     document = np.array(recordings.ids)[words.document[first]]
     return {
         "document": document,
@@ -164,7 +164,7 @@ def _spoken(recordings: Recordings, words: Words, first: I64, last: I64) -> dict
     }
 
 
-def _occurrences(recordings: Recordings, occurrences: Occurrences) -> pa.Table:
+def _occurrences(recordings: Recordings, occurrences: SpokenQueries) -> pa.Table:
     times = ("start", "end", "first_word_end", "last_word_start")
     return pa.table(
         {

@@ -93,7 +93,7 @@ class Recordings:
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class SpokenWords:
     """Everything said, sorted by (document, channel, start): one entry per record.
 
     `word` numbers the words of all languages together; `turn` counts stretches of speech without a longer pause.
@@ -145,7 +145,7 @@ def lexicon(rng: np.random.Generator) -> tuple[list[str], I64]:
     return spell(syllables, rng), np.tile(np.array(syllables, np.int64), len(LANGUAGES))
 
 
-def talk(recordings: Recordings, syllables: I64, rng: np.random.Generator) -> Words:
+def talk(recordings: Recordings, syllables: I64, rng: np.random.Generator) -> SpokenWords:
     """Simulate the words of all recordings: close together, with pauses between turns and a few disfluencies."""
     track_length = recordings.length[recordings.track_document]
     track_end = np.cumsum(track_length)
@@ -171,7 +171,7 @@ def talk(recordings: Recordings, syllables: I64, rng: np.random.Generator) -> Wo
     word[disfluency < 0.02] = FILLED_PAUSE
     word[disfluency > 0.995] = FRAGMENT
     offset = (track_end - track_length)[track]
-    return Words(
+    return SpokenWords(
         document=document,
         channel=recordings.track_channel[track],
         speaker=speaker.astype(np.int32),
@@ -196,7 +196,7 @@ class Queries:
 
 
 @dataclass(frozen=True, eq=False)
-class Occurrences:
+class SpokenQueries:
     """Where queries were spoken, sorted by (query, document, channel, start, end)."""
 
     query: I32
@@ -208,7 +208,7 @@ class Occurrences:
     last_word_start: I64
 
 
-def choose(n_queries: int, words: Words, rng: np.random.Generator) -> tuple[Queries, Words]:
+def choose(n_queries: int, words: SpokenWords, rng: np.random.Generator) -> tuple[Queries, SpokenWords]:
     """Choose queries, and the speech with the longer ones said in it more often than chance would have them.
 
     About 55 % have one word, 30 % two, 15 % three; one in twelve is never said. Words nobody says are out of
@@ -237,10 +237,10 @@ def choose(n_queries: int, words: Words, rng: np.random.Generator) -> tuple[Quer
     return Queries(tuple(chosen), np.array(language), np.array(oov)), replace(words, word=said)
 
 
-def find(queries: Queries, words: Words) -> Occurrences:
+def find(queries: Queries, words: SpokenWords) -> SpokenQueries:
     """Every place where a query was spoken: its words in a row, of one speaker, at most `FIND_GAP_MS` apart."""
     rows = np.lexsort((words.start, words.speaker, words.channel, words.document))
-    by = Words(**{name: column[rows] for name, column in vars(words).items()})
+    by = SpokenWords(**{name: column[rows] for name, column in vars(words).items()})
     same = (np.diff(by.document) == 0) & (np.diff(by.channel) == 0) & (np.diff(by.speaker) == 0)
     follows = np.append(same & (by.start[1:] - by.end[:-1] <= FIND_GAP_MS), False)
     order = np.argsort(by.word, kind="stable")
@@ -258,7 +258,7 @@ def find(queries: Queries, words: Words) -> Occurrences:
     query_number, first, last = (np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True))
     sort = np.lexsort((by.end[last], by.start[first], by.channel[first], by.document[first], query_number))
     query_number, first, last = query_number[sort], first[sort], last[sort]
-    return Occurrences(
+    return SpokenQueries(
         query=query_number.astype(np.int32),
         document=by.document[first],
         channel=by.channel[first],
@@ -269,7 +269,7 @@ def find(queries: Queries, words: Words) -> Occurrences:
     )
 
 
-def _spoken_by_frequency(words: Words) -> list[I64]:
+def _spoken_by_frequency(words: SpokenWords) -> list[I64]:
     """The codes of the words of each language, the most frequent first. Every language has some, said or not."""
     counts = np.bincount(words.word[words.word >= 0], minlength=2 * VOCABULARY * len(LANGUAGES))
     by_language = counts.reshape(len(LANGUAGES), 2 * VOCABULARY)[:, :VOCABULARY]
@@ -279,7 +279,9 @@ def _spoken_by_frequency(words: Words) -> list[I64]:
     ]
 
 
-def _say(query: tuple[int, ...], language: int, times: int, said: I64, words: Words, rng: np.random.Generator) -> None:
+def _say(
+    query: tuple[int, ...], language: int, times: int, said: I64, words: SpokenWords, rng: np.random.Generator
+) -> None:
     """Put a query in place of what was said, at up to so many random places inside turns of its language."""
     starts = rng.integers(0, len(said) - len(query), 40 * times + 20)
     span = starts[:, None] + np.arange(len(query))
@@ -324,18 +326,18 @@ each query, a middling and a weak one. The right threshold is SWS 2013's, log(66
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class DetectionTask:
     """What all systems face: the speech, how hard each occurrence is, and how hard each query is."""
 
     recordings: Recordings
-    occurrences: Occurrences
+    occurrences: SpokenQueries
     hardness: F64
     query_ease: F64
     query_duration: F64
     n_nontargets: float
 
 
-def detect(task: Task, model: SystemModel, rng: np.random.Generator) -> pa.Table:
+def detect(task: DetectionTask, model: SystemModel, rng: np.random.Generator) -> pa.Table:
     """The detections of one system: a table of `model.schemas.DETECTIONS`, in its canonical order."""
     n_queries = len(task.query_ease)
     found = np.clip(model.found * (1 + 0.35 * task.query_ease), 0.02, 0.97)
@@ -371,7 +373,7 @@ def detect(task: Task, model: SystemModel, rng: np.random.Generator) -> pa.Table
     return pa.table({f.name: pa.array(columns[f.name][order]).cast(f.type) for f in DETECTIONS}, schema=DETECTIONS)
 
 
-class _Rows(NamedTuple):
+class _Drawn(NamedTuple):
     """Detections in the making; times in ms."""
 
     query: I64
@@ -381,7 +383,7 @@ class _Rows(NamedTuple):
     score: F64
 
 
-def _hits(task: Task, model: SystemModel, found: F64, mean: F64, rng: np.random.Generator) -> _Rows:
+def _hits(task: DetectionTask, model: SystemModel, found: F64, mean: F64, rng: np.random.Generator) -> _Drawn:
     """Detections of occurrences: hard ones are hard for every system. A few are badly placed."""
     occurrences = task.occurrences
     n = len(occurrences.query)
@@ -392,10 +394,10 @@ def _hits(task: Task, model: SystemModel, found: F64, mean: F64, rng: np.random.
     wide = np.where(rng.random(len(there)) < 0.03, 6.0, 1.0)
     start = occurrences.start[there] + np.round(rng.normal(0.0, 45.0, len(there)) * wide).astype(np.int64)
     end = occurrences.end[there] + np.round(rng.normal(0.0, 60.0, len(there)) * wide).astype(np.int64)
-    return _Rows(query, _track_of(task, there), start, np.maximum(end - start, 60), score)
+    return _Drawn(query, _track_of(task, there), start, np.maximum(end - start, 60), score)
 
 
-def _false_alarms(task: Task, model: SystemModel, found: F64, mean: F64, rng: np.random.Generator) -> _Rows:
+def _false_alarms(task: DetectionTask, model: SystemModel, found: F64, mean: F64, rng: np.random.Generator) -> _Drawn:
     """Detections anywhere, as many and with such scores that score is a log-likelihood ratio."""
     centre = mean - model.spread**2
     below = _each(_NORMAL.cdf, (model.pruning - centre) / model.spread)
@@ -410,20 +412,20 @@ def _false_alarms(task: Task, model: SystemModel, found: F64, mean: F64, rng: np
     place = rng.integers(0, int(tape[-1]), len(query))
     track = np.searchsorted(tape, place, "right")
     duration = task.query_duration[query] * rng.lognormal(0.0, 0.2, len(query))
-    return _Rows(query, track, place - (tape - track_length)[track], duration.astype(np.int64), score)
+    return _Drawn(query, track, place - (tape - track_length)[track], duration.astype(np.int64), score)
 
 
-def _beside(rows: _Rows, share: float, rng: np.random.Generator) -> _Rows:
+def _beside(rows: _Drawn, share: float, rng: np.random.Generator) -> _Drawn:
     """Second detections that overlap a share of the given ones, nearly as good."""
     again = np.flatnonzero(rng.random(len(rows.query)) < share)
     n = len(again)
     duration = rows.duration[again]
     start = rows.start[again] + np.round(duration * rng.normal(0.0, 0.25, n)).astype(np.int64)
     duration = np.maximum(np.round(duration * rng.lognormal(0.0, 0.15, n)).astype(np.int64), 60)
-    return _Rows(rows.query[again], rows.track[again], start, duration, rows.score[again] - rng.exponential(1.0, n))
+    return _Drawn(rows.query[again], rows.track[again], start, duration, rows.score[again] - rng.exponential(1.0, n))
 
 
-def _track_of(task: Task, occurrence: I64) -> I64:
+def _track_of(task: DetectionTask, occurrence: I64) -> I64:
     """The track in which each of the given occurrences lies."""
     tracks = task.recordings.track_document.astype(np.int64) * 8 + task.recordings.track_channel
     wanted = task.occurrences.document[occurrence].astype(np.int64) * 8 + task.occurrences.channel[occurrence]

@@ -90,7 +90,7 @@ def virtual_trials(
     )
 
 
-class _Groups(NamedTuple):
+class _OccurrenceGroups(NamedTuple):
     """The occurrences by group: a (query, document, channel) with occurrences."""
 
     of_query: I64
@@ -114,7 +114,7 @@ def _moved(time: I64, by: int, in_seconds: bool) -> F64:
 
 
 @lru_cache(maxsize=2)
-def _groups(reference: Reference) -> _Groups:
+def _groups(reference: Reference) -> _OccurrenceGroups:
     query, document, channel = reference.query, reference.document, reference.channel
     start, end = reference.start.astype(np.int64), reference.end.astype(np.int64)
     changes = (query[1:] != query[:-1]) | (document[1:] != document[:-1]) | (channel[1:] != channel[:-1])
@@ -123,7 +123,7 @@ def _groups(reference: Reference) -> _Groups:
     above_others = np.repeat(np.arange(len(begins)), np.diff(occurrence)) * 2**32
     latest = np.maximum.accumulate(end + above_others) - above_others
     tolerance, in_seconds = reference.rule.tolerance, _in_seconds(reference)
-    return _Groups(
+    return _OccurrenceGroups(
         of_query=np.searchsorted(query[begins], np.arange(reference.n_queries + 1)),
         document=document[begins],
         channel=channel[begins],

@@ -68,9 +68,9 @@ class FileTrials(OfDetections):
         return type(self)(**{field.name: both(field.name) for field in fields(self)})
 
 
-def _of(trials: Trials, column: str) -> Any:
+def _of(trials: Trials, column: str) -> NDArray[Any]:
     """A column of the detection of every trial."""
-    values = None if trials.detections is None else getattr(trials.detections, column)
+    values: NDArray[Any] | None = None if trials.detections is None else getattr(trials.detections, column)
     if values is None:
         raise ValueError(f"the column `{column}` was not read")
     return values if trials.row is None else values[trials.row]

@@ -45,7 +45,7 @@ class Zoom:
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class LayeredScores:
     """Stretches of scores: bounds[i] .. bounds[i + 1] of `score` are of `layer` [i], int32; -1: not counted."""
 
     bounds: I64
@@ -71,7 +71,7 @@ class Bins:
     sums: I64
 
     @classmethod
-    def of(cls, zoom: Zoom, scores: Scores, without: Scores, n_layers: int) -> Self:
+    def of(cls, zoom: Zoom, scores: LayeredScores, without: LayeredScores, n_layers: int) -> Self:
         """The bins of some scores, `without` those that are among them but do not count."""
         there = np.zeros(n_layers + 1, np.bool_)
         there[scores.layer] = True
@@ -169,7 +169,7 @@ _ROUNDED = 4e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class WeightedScores:
     """Weighted scores: `z` and `weight` > 0 float64, equally long, by bins in ascending order.
 
     z = (score - centre) / unit, `unit` a power of two. `n` is the sum of the weights, exactly.
@@ -182,11 +182,11 @@ class Points:
     n: int
 
 
-def quadrature(bins: Bins, zoom: Zoom) -> Points:
+def quadrature(bins: Bins, zoom: Zoom) -> WeightedScores:
     """The points of some bins, whatever their layers."""
     z, weight = nodes(bins)
     used = weight > 0
-    return Points(z[used], weight[used], zoom.centre, zoom.unit, int(bins.sums[:, 0].sum()))
+    return WeightedScores(z[used], weight[used], zoom.centre, zoom.unit, int(bins.sums[:, 0].sum()))
 
 
 def nodes(bins: Bins) -> tuple[F64, F64]:
@@ -294,7 +294,7 @@ class Moments:
         """The moments of both parts together."""
         return type(self)(self.zoom, self.bins.merge(other.bins))
 
-    def points(self, layers: I32) -> Points:
+    def points(self, layers: I32) -> WeightedScores:
         """The trials of some layers as weighted points: computed once, for overlaps and fits need the same."""
         key = layers.tobytes()
         if key not in self._points:
@@ -302,7 +302,7 @@ class Moments:
         return self._points[key]
 
     @cached_property
-    def _points(self) -> dict[bytes, Points]:
+    def _points(self) -> dict[bytes, WeightedScores]:
         return {}
 
 
@@ -343,10 +343,10 @@ class ZoomedMoments:
         return type(self)(self.zoom, self.bins.merge(other.bins))
 
 
-_NOTHING = Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+_NOTHING = LayeredScores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
 
 
-def nontarget_points(found: Found, reference: Reference, number: int) -> Points:
+def nontarget_points(found: Found, reference: Reference, number: int) -> WeightedScores:
     """The given non-target trials of condition `number` as weighted points, from the finest moments that were found.
 
     `found` has `Moments`, or `Hits` and `ZoomedMoments`.
@@ -359,20 +359,20 @@ def nontarget_points(found: Found, reference: Reference, number: int) -> Points:
         return moments.points(layers)
     hits: Hits = found[Hits]
     own = np.isin(_layer_of(hits.query, hits.group, reference), layers)
-    scores = Scores(np.array([0, np.count_nonzero(own)]), np.zeros(1, np.int32), hits.score[own])
+    scores = LayeredScores(np.array([0, np.count_nonzero(own)]), np.zeros(1, np.int32), hits.score[own])
     bins = finest.bins.pooled(layers).minus(Bins.of(finest.zoom, scores, _NOTHING, 1))
     return quadrature(bins, finest.zoom)
 
 
-def _every(trials: Trials, reference: Reference) -> Scores:
+def _every(trials: Trials, reference: Reference) -> LayeredScores:
     parts = stretches(trials)
-    return Scores(parts.bounds, _layer_of(parts.query, parts.group, reference), parts.score)
+    return LayeredScores(parts.bounds, _layer_of(parts.query, parts.group, reference), parts.score)
 
 
-def _each(query: I32, group: I16, score: F64, reference: Reference) -> Scores:
+def _each(query: I32, group: I16, score: F64, reference: Reference) -> LayeredScores:
     layer = _layer_of(query, group, reference)
     begins = np.flatnonzero(np.diff(layer, prepend=-2))
-    return Scores(np.append(begins, len(score)), layer[begins], score)
+    return LayeredScores(np.append(begins, len(score)), layer[begins], score)
 
 
 def _layer_of(query: I32, group: I16, reference: Reference) -> I32:

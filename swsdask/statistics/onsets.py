@@ -174,7 +174,7 @@ def onset_counts(reference: Reference) -> I64:
     return counts
 
 
-class _Groups(NamedTuple):
+class _OnsetGroups(NamedTuple):
     """The onsets by group: a (query, document) that has any. See `kernels.onsets.near_onsets`; `time` in ticks."""
 
     of_query: I64
@@ -184,11 +184,11 @@ class _Groups(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _onsets(reference: Reference) -> _Groups:
+def _onsets(reference: Reference) -> _OnsetGroups:
     order = np.lexsort((reference.start, reference.document, reference.query))
     query, document = reference.query[order], reference.document[order]
     begins = np.flatnonzero(np.append(len(query) > 0, (query[1:] != query[:-1]) | (document[1:] != document[:-1])))
-    return _Groups(
+    return _OnsetGroups(
         of_query=np.searchsorted(query[begins], np.arange(reference.n_queries + 1)),
         document=document[begins],
         begins=np.append(begins, len(query)),

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from swsdask.kernels.ladder import count_ranks
 from swsdask.kernels.text import text_order
@@ -141,7 +142,7 @@ class PooledRanks(_Ranked):
 
 
 def _counted(
-    bounds: I64, ranking: I32, line: Any, score: F64, n_lines: int, reference: Reference, prepared: RankRungs
+    bounds: I64, ranking: I32, line: I16 | I32, score: F64, n_lines: int, reference: Reference, prepared: RankRungs
 ) -> tuple[F64, I64, I64, I64]:
     rungs, offsets = prepared.rungs, prepared.offsets
     counts, tied = np.zeros((2, len(rungs), n_lines), np.int64)
@@ -278,7 +279,7 @@ class HitPlaces(OfPlaces):
         return events.query[rows], groups(events, rows), columns
 
     @classmethod
-    def _sorted(cls, *columns: Any) -> Self:
+    def _sorted(cls, *columns: NDArray[Any]) -> Self:
         score, place, query, group, *further = columns
         order = np.lexsort((*further, group, query, place, score))
         return cls(*(column[order] for column in columns))

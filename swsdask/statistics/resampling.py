@@ -16,7 +16,7 @@ from swsdask.model.trials import F64, I64, Reference, Trials
 from swsdask.statistics.alignment import ranked_events
 from swsdask.statistics.counts import Counts, groups, stretches
 from swsdask.statistics.ladder import Hits, Ladder
-from swsdask.statistics.moments import Bins, Moments, Scores, Zoom, ZoomedMoments
+from swsdask.statistics.moments import Bins, LayeredScores, Moments, Zoom, ZoomedMoments
 from swsdask.statistics.ranks import EventHits, HitPlaces, OfEvents, OfPlaces, TieKeys, pooled_rungs, ranked
 from swsdask.statistics.statistic import Found, Statistic
 
@@ -209,12 +209,12 @@ class StratumMoments:
 
 def stratum_bins(zoom: Zoom, bounds: I64, stratum: I64, score: F64) -> Bins:
     """The bins of stretches of scores, whose layers are their strata."""
-    nothing = Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+    nothing = LayeredScores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
     block = stratum // _STRATA
     parts = [Bins.none()]
     for number in np.unique(block).tolist():
         own = np.where(block == number, stratum - number * _STRATA, -1).astype(np.int32)
-        parts.append(Bins.of(zoom, Scores(bounds, own, score), nothing, _STRATA).raised(number * _STRATA))
+        parts.append(Bins.of(zoom, LayeredScores(bounds, own, score), nothing, _STRATA).raised(number * _STRATA))
     return Bins(np.concatenate([part.key for part in parts]), np.concatenate([part.sums for part in parts]))
 
 

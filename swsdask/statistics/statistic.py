@@ -22,6 +22,7 @@ import pyarrow as pa
 from swsdask.model.trials import I64, Reference, Trials
 
 Kind = TypeVar("Kind", bound="Statistic")
+Made = TypeVar("Made")
 
 
 class Found(Protocol):
@@ -57,10 +58,10 @@ class Statistic(Protocol):
     aligned: ClassVar[bool]
 
     @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> Any:
-        """Once per system, before its round: what `from_trials` needs of earlier rounds, picklable and small.
+    def prepare(cls, found: Found, reference: Reference) -> object:
+        """Return what `from_trials` needs of earlier rounds, picklable and small; called once per system and round.
 
-        None says that what was found makes this statistic needless for the system: it is not computed.
+        None means that the system does not need this statistic: it is not computed.
         """
         ...
 
@@ -117,22 +118,21 @@ def from_arrow(kind: type[Kind], row: pa.RecordBatch) -> Kind:
         If the row is not that of such a statistic.
     """
     left = set(row.schema.names)
-    made: Kind = _made(kind, row, "", left)
+    made = _made(kind, row, "", left)
     if left or row.num_rows != 1:
         raise ValueError(f"not one row of a {kind.__name__}: {row.num_rows} rows with {', '.join(sorted(left))}")
     return made
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
+    if not is_dataclass(value):
+        yield path, value
+        return
     for field in fields(value):
-        each, name = getattr(value, field.name), f"{path}{field.name}"
-        if is_dataclass(each):
-            yield from _leaves(each, f"{name}.")
-        else:
-            yield name, each
+        yield from _leaves(getattr(value, field.name), f"{path}.{field.name}" if path else field.name)
 
 
-def _column(name: str, value: Any) -> tuple[pa.Field, pa.Array]:
+def _column(name: str, value: object) -> tuple[pa.Field, pa.Array]:
     metadata = None
     if isinstance(value, np.ndarray):
         metadata = None if value.ndim == 1 else {_SHAPE: json.dumps(value.shape)}
@@ -146,27 +146,27 @@ def _column(name: str, value: Any) -> tuple[pa.Field, pa.Array]:
 
 
 @cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
-    """The types of the fields of a statistic: their names are evaluated once, not for every system."""
-    return get_type_hints(kind)
+def _field_types(kind: type) -> dict[str, object]:
+    """Return the types of the fields of a statistic; their names are evaluated once, not for every system."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def _made(kind: type[Any], row: pa.RecordBatch, path: str, left: set[str]) -> Any:
-    hints = _hints(kind)  # type: ignore[arg-type]
-    values: dict[str, Any] = {}
-    for field in fields(kind):
-        name, inner = f"{path}{field.name}", hints[field.name]
-        if is_dataclass(inner):
-            values[field.name] = _made(inner, row, f"{name}.", left)  # type: ignore[arg-type]
+def _made(kind: type[Made], row: pa.RecordBatch, path: str, left: set[str]) -> Made:
+    values: dict[str, object] = {}
+    for field, inner in _field_types(kind).items():  # type: ignore[arg-type]
+        name = f"{path}{field}"
+        if isinstance(inner, type) and is_dataclass(inner):
+            values[field] = _made(inner, row, f"{name}.", left)
         elif name in left:
             left.remove(name)
-            values[field.name] = _value(row.schema.field(name), row.column(name))
+            values[field] = _value(row.schema.field(name), row.column(name))
         else:
             raise ValueError(f"not a row of a {kind.__name__}: no column {name}")
     return kind(**values)
 
 
-def _value(field: pa.Field, column: pa.Array) -> Any:
+def _value(field: pa.Field, column: pa.Array) -> object:
     if pa.types.is_map(field.type):
         return dict(column[0].as_py())
     if not pa.types.is_large_list(field.type):

@@ -14,14 +14,23 @@ from swsdask.kernels.softplus import softplus
 from swsdask.model.trials import F64, Reference
 from swsdask.statistics.counts import members
 from swsdask.statistics.ladder import Hits
-from swsdask.statistics.moments import Bins, Moments, Points, Scores, Zoom, ZoomedMoments, nontarget_points, quadrature
+from swsdask.statistics.moments import (
+    Bins,
+    LayeredScores,
+    Moments,
+    WeightedScores,
+    Zoom,
+    ZoomedMoments,
+    nontarget_points,
+    quadrature,
+)
 from tests.conftest import examples
 from tests.engines import plain
 from tests.property.worlds import World, cells, worlds
 from tests.worlds import make_reference, make_trials, unaligned
 
 N = 20_000
-NOTHING = Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+NOTHING = LayeredScores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
 MAPS = ((1.0, 0.0), (1.0, -9.2), (-2.0, 3.0), (20.0, -10.0), (0.01, 0.0), (5.0, -100.0), (0.0, -4.2), (60.0, 10.0))
 """gamma, delta for scores in units of their spread, from their median."""
 
@@ -49,7 +58,7 @@ def hits_near(score: F64) -> F64:
     return np.quantile(score, np.linspace(0.5, 0.999, 201), method="inverted_cdf")
 
 
-def points_of(score: F64, hits: F64) -> Points:
+def points_of(score: F64, hits: F64) -> WeightedScores:
     """The points of some non-targets, by way of `found` as the engine has it."""
     reference = make_reference([[len(hits)]], {"all": ([True], [True], 10**6)})
     rows = [(0, 0, float(s), 0, False) for s in score] + [(0, 0, float(s), 1, True) for s in hits]
@@ -138,7 +147,7 @@ def test_zoomed_or_not_only_nontargets_of_the_condition_remain(
         score = np.array([row[2] for row in world.rows if inside[row[0], row[1]] and not row[4]])
         assert inside.any() == bool(members(condition).any())
         for found, about in (({Moments: moments}, moments.zoom), ({Hits: hits, ZoomedMoments: zoomed}, zoom)):
-            alone = Scores(np.array([0, len(score)]), np.zeros(1, np.int32), score)
+            alone = LayeredScores(np.array([0, len(score)]), np.zeros(1, np.int32), score)
             expected = quadrature(Bins.of(about, alone if len(score) else NOTHING, NOTHING, 1), about)
             assert plain(nontarget_points(found, reference, number)) == plain(expected)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import swsdask as sws
 from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeightedValue, Totals
-from swsdask.measures.twv import ActualTwv, MaximumTwv, OperatingPoint, OptimumTwv, SupremumTwv, ThresholdTwv
+from swsdask.measures.twv import ActualTwv, ApplicationParameters, MaximumTwv, OptimumTwv, SupremumTwv, ThresholdTwv
 from tests import literal
 from tests.conftest import examples
 from tests.literal import Detection, Evaluation, Excerpt, Occurrence, Query, Rules, Turn, Word
@@ -36,7 +36,7 @@ COMPARED = (
     OptimumTwv,
     SupremumTwv,
     DetectionCost,
-    OperatingPoint,
+    ApplicationParameters,
     ThresholdTwv,
     OccurrenceWeightedValue,
 )

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 
 from swsdask.discovery.corpus import per_corpus
-from swsdask.discovery.counting.per_fold import Members, changes, completable, most_folds
+from swsdask.discovery.counting.per_fold import FoldMembers, changes, completable, most_folds
 from swsdask.kernels.matching import Entries, Rows
 from swsdask.kernels.ngrams import (
     SHORTEST,
@@ -92,7 +92,7 @@ def _fold_of(stretch: I64, folds: Folds) -> I16:
     return found
 
 
-class Layout(NamedTuple):
+class EntryRows(NamedTuple):
     """Entries in rows, the class of each row, and for each place of the entries its key.
 
     `cluster` int64 [n_rows]; `key` int64 [n_places] is (fold set * most folds + fold) * n_phones + phone.
@@ -104,7 +104,7 @@ class Layout(NamedTuple):
     key: I64
 
 
-def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> Layout:
+def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> EntryRows:
     """The fragments of the classes low .. high - 1 that can be completed: in a fold, long enough, not alone.
 
     A group is a class in a fold. Its rows come in the order of their first fragments, so what they are does not depend
@@ -136,10 +136,10 @@ def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> Lay
     low_row, high_row = bounds[:-1][group[begins]], bounds[1:][group[begins]]
     rows = Rows(np.append(begins, len(fragment)), low_row, high_row, by_length)
     key = np.repeat(members.slot, np.diff(at)) * len(corpus.phones) + phone
-    return Layout(entries, rows, members.cluster[begins], key)
+    return EntryRows(entries, rows, members.cluster[begins], key)
 
 
-def _phones(corpus: Corpus, discovered: Discovered, members: Members) -> tuple[I64, I64, I32]:
+def _phones(corpus: Corpus, discovered: Discovered, members: FoldMembers) -> tuple[I64, I64, I32]:
     """The places of each member, the phone of each place and its room inside the fragment and the fold."""
     first = discovered.first[members.fragment]
     at = np.append(0, np.cumsum(discovered.last[members.fragment] - first))

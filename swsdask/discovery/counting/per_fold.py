@@ -126,7 +126,7 @@ class Agreement:
         return ratio(self.recalled[fold_set, :n_folds], self.gold[fold_set, :n_folds])
 
 
-class Members(NamedTuple):
+class FoldMembers(NamedTuple):
     """Members of classes, once for each set of folds of which a fold has them: equally long int64 columns.
 
     `slot` is fold set * most folds + fold, `fragment` a row of the system's fragments.
@@ -136,9 +136,9 @@ class Members(NamedTuple):
     slot: I64
     fragment: I64
 
-    def take(self, rows: I64 | Bool) -> Members:
+    def take(self, rows: I64 | Bool) -> FoldMembers:
         """Some of them."""
-        return Members(self.cluster[rows], self.slot[rows], self.fragment[rows])
+        return FoldMembers(self.cluster[rows], self.slot[rows], self.fragment[rows])
 
 
 class Tile(NamedTuple):
@@ -150,7 +150,7 @@ class Tile(NamedTuple):
     end: int
 
 
-def completable(corpus: Corpus, discovered: Discovered, low: int, high: int) -> Members:
+def completable(corpus: Corpus, discovered: Discovered, low: int, high: int) -> FoldMembers:
     """The members of the classes low .. high - 1 that have the phones of the shortest string that is paired (see
     `model.discovery.Readings`), and others like that in class and fold.
 
@@ -163,7 +163,7 @@ def completable(corpus: Corpus, discovered: Discovered, low: int, high: int) -> 
     cluster, fragment = cluster[wanted], fragment[wanted]
     fold_set, member = np.nonzero(d.fold[:, fragment] != NO_FOLD)
     cluster, fragment = cluster[member], fragment[member]
-    members = Members(cluster, fold_set * most_folds(corpus) + d.fold[fold_set, fragment], fragment)
+    members = FoldMembers(cluster, fold_set * most_folds(corpus) + d.fold[fold_set, fragment], fragment)
     members = members.take(np.lexsort((fragment, members.slot, cluster)))
     first = changes(members.cluster, members.slot)
     return members.take(~(first & np.append(first, True)[1:]))

@@ -17,11 +17,11 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.trials import F64
 
 
-class Statistic(Protocol):
+class DiscoveryStatistic(Protocol):
     """A mergeable count over one system's fragments. `merge` is associative, commutative and exact (law 1)."""
 
     @classmethod
-    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Any]:
+    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[object]:
         """Parts of the work, at least one, small and picklable, of about `work` elementary steps each.
 
         Their merged statistics are the statistic of the whole, for any partition.
@@ -38,7 +38,7 @@ class Statistic(Protocol):
         ...
 
 
-class Measure(Protocol):
+class DiscoveryMeasure(Protocol):
     """A family of numbers. `names` are those that it computes per fold, in order.
 
     A precision and a recall are named "x_precision" and "x_recall"; "x_f_score" is derived per fold
@@ -46,7 +46,7 @@ class Measure(Protocol):
     """
 
     names: ClassVar[tuple[str, ...]]
-    statistic: ClassVar[type[Statistic]]
+    statistic: ClassVar[type[DiscoveryStatistic]]
 
     def values(self, statistic: Any, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
         """The numbers of the folds of one set by name, float64 [n_folds]."""
@@ -87,7 +87,7 @@ def names_of(definition: Definition) -> list[str]:
     return [name for family in _families(definition) for name in _NAMES[family]]
 
 
-def select(requested: Iterable[str] | None, definition: Definition) -> tuple[list[str], list[Measure]]:
+def select(requested: Iterable[str] | None, definition: Definition) -> tuple[list[str], list[DiscoveryMeasure]]:
     """The names of the requested measures, in the order of `names_of`, and the families that compute them.
 
     The name of a family means all of its measures: "matching" its precision, recall and F-score. None means all. Raises
@@ -114,9 +114,9 @@ def _home(family: str, definition: Definition) -> str:
     return home if isinstance(home, str) else home.get(definition, "")
 
 
-def _made(family: str, definition: Definition) -> Measure:
+def _made(family: str, definition: Definition) -> DiscoveryMeasure:
     module, _, name = _home(family, definition).partition(":")
-    made: Measure = getattr(import_module(f"{__name__}.{module}"), name)()
+    made: DiscoveryMeasure = getattr(import_module(f"{__name__}.{module}"), name)()
     return made
 
 

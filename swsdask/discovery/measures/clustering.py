@@ -118,7 +118,7 @@ _GOLD: dict[Definition, int] = {"document": ANY_TIME, "tde2015": NEAR_OR_ANY_TIM
 Kind = Literal["found", "gold", "twice"]
 
 
-class Cell(NamedTuple):
+class PairsCell(NamedTuple):
     """Pairs of one class ("found"), of one type ("gold"), or (tdev2) of a fragment with itself ("twice")."""
 
     kind: Kind
@@ -139,7 +139,7 @@ class PairSets:
     both: CountedPairs
 
     @classmethod
-    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Cell]:
+    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[PairsCell]:
         """Ranges of classes and of types, of about `work` fragments each."""
         by_type = np.argsort(discovered.type, kind="stable")
         within: dict[Kind, Products] = {
@@ -151,10 +151,10 @@ class PairSets:
         for kind, products in within.items():
             sizes = np.diff(products.bounds)
             for batch in batches(products, sizes[products.left] + sizes[products.right], work):
-                yield Cell(kind, batch)
+                yield PairsCell(kind, batch)
 
     @classmethod
-    def from_cell(cls, cell: Cell, corpus: Corpus, discovered: Discovered) -> Self:
+    def from_cell(cls, cell: PairsCell, corpus: Corpus, discovered: Discovered) -> Self:
         """The pairs of some classes or types."""
         keys, rule = keys_of(corpus, discovered), _GOLD[corpus.definition]
         among_found = None if corpus.readings.overlapping_pairs == "kept" else _FOUND.get(corpus.definition)

@@ -46,7 +46,7 @@ from swsdask.model.trials import F64, I16, I32, I64, Bool
 _STEPS_PER_MEMBER = 32
 
 
-class Members(NamedTuple):
+class MemberRange(NamedTuple):
     """A cell: the members low:high, all those of some classes."""
 
     low: int
@@ -64,7 +64,7 @@ class CoveredPhones:
     beyond: I64
 
     @classmethod
-    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Members]:
+    def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[MemberRange]:
         """Ranges of classes of about `work` steps (no fewer than there are phones to mark) and up to one class more."""
         n_members = len(discovered.member_cluster)
         ends = np.append(np.flatnonzero(np.diff(discovered.member_cluster)) + 1, n_members)
@@ -72,11 +72,11 @@ class CoveredPhones:
         low, high = 0, -1
         while high < n_members:
             high = int(ends[np.searchsorted(ends, min(low + size, n_members))])
-            yield Members(low, high)
+            yield MemberRange(low, high)
             low = high
 
     @classmethod
-    def from_cell(cls, cell: Members, corpus: Corpus, discovered: Discovered) -> Self:
+    def from_cell(cls, cell: MemberRange, corpus: Corpus, discovered: Discovered) -> Self:
         """The phones that some classes cover."""
         members = slice(*cell)
         cluster, fragment = discovered.member_cluster[members], discovered.member_fragment[members]

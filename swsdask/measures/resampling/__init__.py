@@ -20,7 +20,7 @@ from swsdask.model.trials import Reference
 from swsdask.statistics.statistic import Statistic
 
 
-class Resampled(Protocol):
+class ResampledMeasures(Protocol):
     """A family of measures that can be computed with weights of queries."""
 
     names: ClassVar[tuple[str, ...]]
@@ -31,7 +31,7 @@ class Resampled(Protocol):
         ...
 
 
-FAMILIES: tuple[Resampled, ...] = (
+FAMILIES: tuple[ResampledMeasures, ...] = (
     ResampledMaximum(),
     ResampledTwv(),
     ResampledOptimum(),

@@ -34,7 +34,7 @@ from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Drawable, Statistic
 
 if TYPE_CHECKING:
-    from swsdask.measures.resampling import Resampled
+    from swsdask.measures.resampling import ResampledMeasures
 
 
 SIDE_BY_SIDE = 64
@@ -114,7 +114,7 @@ class DrawnSystem:
     scored: Scored
     population: Population
     measures: Sequence[str]
-    families: Sequence[Resampled]
+    families: Sequence[ResampledMeasures]
     trials: TrialCounts
     queries: I64
     documents: I64
@@ -228,7 +228,7 @@ def drawn_system(
     scored: Scored,
     population: Population,
     measures: Sequence[str],
-    families: Sequence[Resampled],
+    families: Sequence[ResampledMeasures],
     trials: TrialCounts,
 ) -> DrawnSystem:
     """Some measures of one condition, with the documents that it has; those of no family are averages over queries."""
