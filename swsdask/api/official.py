@@ -183,7 +183,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
 def _with_texts(result: Result, evaluation: Evaluation) -> Result:
     """The result whose alignment has numbers as the files spell them, for those that are files."""
     from swsdask.archive.occurrences import kwseval_units
-    from swsdask.formats.spelling import with_texts
+    from swsdask.formats.runs.read import with_texts
 
     if result.alignment_table is None:
         return result
@@ -225,7 +225,7 @@ def _require(files: str, needed: Iterable[str], result: Result) -> None:
 
 def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
     """The writer of the lines of MediaEval's tool, for document trials and a result with the numbers that it prints."""
-    from swsdask.formats.reference.files import ReferenceFiles
+    from swsdask.formats.find import ReferenceFiles
     from swsdask.render.short_outputs import MEDIAEVAL_MEASURES, MEDIAEVAL_TOOL_MEASURES, Loaded, write_mediaeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive

@@ -23,8 +23,8 @@ from swsdask.archive.protocols import Archive, FindRule
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.store import find_archive
 from swsdask.archive.tables import NO_HASHES
+from swsdask.formats.find import ReferenceFiles, find_reference
 from swsdask.formats.in_memory import Judged, Table, by_pair
-from swsdask.formats.reference.files import ReferenceFiles, find_reference
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.layers import Layers, Override, Settled
 from swsdask.model.schemas import RunSource

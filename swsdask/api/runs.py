@@ -20,11 +20,10 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import write_runs
 from swsdask.execution.executor import Executor
-from swsdask.formats.find import find_runs
+from swsdask.formats.find import find_runs, resources_of_runs
 from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
-from swsdask.formats.runs.resources import resources_of_runs
 from swsdask.model.errors import SettingsError
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings

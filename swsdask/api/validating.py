@@ -12,7 +12,7 @@ from swsdask.archive.validate import validate as validate_files
 from swsdask.execution.executor import Executor
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusFiles, roles
-from swsdask.formats.reference.files import find_reference
+from swsdask.formats.find import find_reference
 from swsdask.formats.sniff import Format
 from swsdask.model.discovery import Definition
 from swsdask.model.errors import Problems

@@ -28,10 +28,9 @@ from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION
 from swsdask.archive.versions import EvaluationManifest, latest, own_hash
-from swsdask.formats.reference.files import ReferenceFiles
+from swsdask.formats.find import ReferenceFiles, resource_places
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
-from swsdask.formats.runs.resources import resource_places
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings

@@ -16,20 +16,23 @@ from swsdask.archive.rows import in_order, joined
 from swsdask.execution.executor import Executor, SerialExecutor
 from swsdask.formats.discovery import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted
-from swsdask.formats.find import is_glob, matching, runs_in
-from swsdask.formats.reference.files import (
+from swsdask.formats.find import (
     ReferenceFiles,
     files_in,
     find_reference,
+    find_resources,
+    is_glob,
     kind_by_content,
+    matching,
     reference_candidates,
+    runs_in,
     tables_in,
 )
 from swsdask.formats.reference.nist_xml import read_ecf, read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.tables import read_documents, read_judgments, read_occurrences, read_query_table
 from swsdask.formats.runs.read import RunFile, read_run
-from swsdask.formats.runs.resources import find_resources, read_resources
+from swsdask.formats.runs.resources import read_resources
 from swsdask.formats.sniff import RUNS, AnyFormat, Format, sniff
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Phase, Resources

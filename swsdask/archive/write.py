@@ -29,7 +29,7 @@ from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.versions import BUCKETS, EvaluationManifest, Layout, buckets_of
 from swsdask.execution.executor import Executor, run_tasks
 from swsdask.formats.files import noted
-from swsdask.formats.reference.files import ReferenceFiles
+from swsdask.formats.find import ReferenceFiles
 from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted, without_secrets
 from swsdask.model.layers import Layers
 from swsdask.model.schemas import RunSource

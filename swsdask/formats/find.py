@@ -1,18 +1,33 @@
-"""Lists of the files that paths, folders, globs and URLs name: runs, class files, or files of any kind."""
+"""Files that paths, folders, globs and URLs name: runs with their resources, class files, and references.
+
+A reference is a folder with one ECF, one RTTM and one query list (MediaEval's layout), or with tables. The resources of
+a run `folder/NAME.kwslist.xml` are in `folder/NAME.resources.toml`, or in `folder/resources.toml` if that is the only
+run in the folder; chained URLs (with `::`) have none.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
-from swsdask.formats.files import noted
-from swsdask.formats.reference.files import files_in, tables_in
-from swsdask.formats.runs.resources import resource_places, stray_resources
-from swsdask.formats.sniff import RUNS, AnyFormat, Format, sniff
-from swsdask.model.errors import Problems
-from swsdask.places.reading import file_system, is_folder, is_local, storage_fault
+from swsdask.formats.files import COMPRESSED_NAME, noted
+from swsdask.formats.runs.lines import CTM
+from swsdask.formats.runs.resources import read_resources
+from swsdask.formats.sniff import RUNS, AnyFormat, Format, format_of_name, sniff
+from swsdask.formats.values import system_of_file
+from swsdask.model.errors import InputError, Problem, Problems, counted
+from swsdask.model.resources import Resources
+from swsdask.places.reading import before_query, file_system, is_file, is_folder, is_local, storage_fault
+
+ENDING = "resources.toml"
+_APART = re.compile(r"\.|readme\b|.*\.md$", re.IGNORECASE)
+_KINDS = (Format.ECF, Format.RTTM, Format.QUERIES)
+_OPTIONS = "or name the three files with --ecf, --rttm and --queries"
+_TABLE = re.compile(r"(documents|occurrences|queries)\.(?:csv|tsv|jsonl|parquet)", re.IGNORECASE)
 
 
 def find_files(patterns: Iterable[str], things: str, in_folder: Callable[[str, Problems], list[str]]) -> list[str]:
@@ -105,3 +120,178 @@ def _classes_in(folder: str, problems: Problems) -> list[str]:
             if sniff(file) is Format.CLASSES:
                 found.append(file)
     return found
+
+
+@dataclass(frozen=True)
+class ReferenceFiles:
+    """What was evaluated, what was spoken and what was searched: paths or URLs.
+
+    They are NIST's files, or `tables` of documents, of occurrences and, if need be, of queries
+    (`formats.reference.tables`). A `lexicon` and a `vocabulary` say more of the queries
+    (`formats.reference.nist_xml`).
+    """
+
+    ecf: str
+    rttm: str
+    queries: str | None
+    lexicon: str | None = None
+    vocabulary: str | None = None
+    tables: bool = False
+
+
+def find_reference(url: str) -> ReferenceFiles:
+    """The three files of a reference in a folder at a path or fsspec URL.
+
+    Names say what is what (`*.ecf.xml`, `*.rttm` or else `*.ctm`, `*.kwlist.xml`, `*.tlist.xml`; plain, .gz or .zst;
+    also `ecf.xml`, `kwlist.xml`). Where they leave a kind missing, the content of the files whose names say nothing
+    does. A folder without any of them may have tables, `documents.csv`, `occurrences.csv` and perhaps `queries.csv`
+    (or .tsv, .jsonl, .parquet). Raises `InputError` if there is no such folder, or not exactly one of each; it names
+    the candidates.
+    """
+    found = reference_candidates(url)
+    tables = {} if any(found.values()) else tables_in(files_in(url))
+    faults = [
+        _twice(url, f"a table of {kind}", candidates) for kind, candidates in tables.items() if len(candidates) > 1
+    ]
+    if tables and not faults:
+        named = {kind: candidates[0] for kind, candidates in tables.items()}
+        return ReferenceFiles(named["documents"], named["occurrences"], named.get("queries"), tables=True)
+    faults = faults or [_fault(url, kind, candidates) for kind, candidates in found.items() if len(candidates) != 1]
+    if faults:
+        raise InputError(*faults)
+    ecf, rttm, queries = (candidates[0] for candidates in found.values())
+    return ReferenceFiles(ecf, rttm, queries)
+
+
+def tables_in(files: Iterable[str]) -> dict[str, list[str]]:
+    """The tables of documents, occurrences and perhaps queries among some files, by their names; else nothing."""
+    found: dict[str, list[str]] = {"documents": [], "occurrences": [], "queries": []}
+    for file in files:
+        named = _TABLE.fullmatch(COMPRESSED_NAME.sub("", file.rsplit("/", 1)[-1]))
+        if named:
+            found[named[1].lower()].append(file)
+    tables = {kind: candidates for kind, candidates in found.items() if candidates}
+    return tables if {"documents", "occurrences"} <= tables.keys() else {}
+
+
+def reference_candidates(url: str) -> dict[Format, list[str]]:
+    """The ECFs, RTTMs and query lists in a folder, recognised as `find_reference` does.
+
+    Raises `InputError` if there is no such folder.
+    """
+    files = files_in(url)
+    promised = {file: format_of_name(file) for file in files}
+    found = {kind: [file for file in files if promised[file] is kind] for kind in _KINDS}
+    found[Format.RTTM] = found[Format.RTTM] or [file for file in files if promised[file] is CTM]
+    missing = {kind for kind, candidates in found.items() if not candidates}
+    for file in files if missing else ():
+        kind = kind_by_content(file) if promised[file] is None else None
+        if kind in missing:
+            found[kind].append(file)
+    return found
+
+
+def kind_by_content(file: str) -> AnyFormat | None:
+    """Return the kind of a file, None if it is unknown."""
+    try:
+        return sniff(file)
+    except InputError:
+        return None
+
+
+def _fault(url: str, kind: Format, candidates: list[str]) -> Problem:
+    if not candidates:
+        return Problem(url, None, f"{kind.value} in the folder", "none", f"Put it there, {_OPTIONS}.")
+    return _twice(url, kind.value, candidates, f", {_OPTIONS}")
+
+
+def _twice(url: str, kind: str, candidates: list[str], otherwise: str = "") -> Problem:
+    expected = f"one file in the folder that is {kind}"
+    return Problem(url, None, expected, ", ".join(candidates), f"Leave one of them{otherwise}.")
+
+
+def files_in(url: str) -> list[str]:
+    """The files of a folder, sorted; hidden ones, README and *.md are left out."""
+    try:
+        files = _local_files(url) if is_local(url) else _remote_files(url)
+    except NotADirectoryError:
+        expected = "a folder with an ECF, an RTTM and a query list"
+        raise InputError(Problem(url, None, expected, "a file", f"Name its folder, {_OPTIONS}.")) from None
+    except Exception as error:
+        raise storage_fault(url, error) from None
+    return sorted(file for file in files if not _APART.match(file.rsplit("/", 1)[-1]))
+
+
+def _local_files(path: str) -> list[str]:
+    with os.scandir(path) as entries:
+        return [entry.path for entry in entries if entry.is_file()]
+
+
+def _remote_files(url: str) -> list[str]:
+    filesystem, path = file_system(url)
+    if filesystem.isfile(path):
+        raise NotADirectoryError(url)
+    entries = filesystem.ls(path, detail=True)
+    return [filesystem.unstrip_protocol(entry["name"]) for entry in entries if entry["type"] == "file"]
+
+
+def resource_places(run: str) -> list[str]:
+    """Where the resources of a run may be: the file that is named after it, and that of its folder."""
+    if "::" in run:
+        return []
+    path, query = before_query(run)
+    folder = path[: path.rfind("/") + 1]
+    return [f"{folder}{system_of_file(run)}.{ENDING}{query}", f"{folder}{ENDING}"]
+
+
+def find_resources(runs: Iterable[str], problems: Problems) -> dict[str, str]:
+    """The files with the resources of runs (paths or fsspec URLs), by run; runs without one are left out.
+
+    A `resources.toml` in a folder with several runs, or beside another file for the same run, is added to `problems`.
+    """
+    folders: dict[str, dict[str, str]] = {}
+    for run in runs:
+        for own, common in filter(None, [resource_places(run)]):
+            folders.setdefault(common, {})[run] = own
+    found: dict[str, str] = {}
+    for common, inside in folders.items():
+        with noted(problems):
+            found.update((run, file) for run, file in inside.items() if is_file(file))
+            if is_file(common):
+                folder = common.removesuffix(ENDING)
+                _check_common(common, folder, [file for file in inside.values() if file in found.values()])
+                found[next(iter(inside))] = common
+    return found
+
+
+def resources_of_runs(runs: Iterable[str]) -> dict[str, Resources]:
+    """The resources of runs, by path or URL; runs without such a file are left out.
+
+    Raises `InputError` with every problem of the files.
+    """
+    problems = Problems()
+    files = find_resources(runs, problems)
+    told = {file: read_resources(file, problems) for file in dict.fromkeys(files.values())}
+    problems.raise_if_any()
+    return {run: resources for run, file in files.items() if (resources := told[file]) is not None}
+
+
+def stray_resources(files: Iterable[str], runs: Iterable[str]) -> list[str]:
+    """The `files` of resources in a folder that belong to no run in it, by their names."""
+    known = {ENDING, *(f"{system_of_file(run)}.{ENDING}" for run in runs)}
+    return [file for file in files if file.rsplit("/", 1)[-1] not in known]
+
+
+def _check_common(common: str, folder: str, own: Sequence[str]) -> None:
+    runs = sum(_is_run(file) for file in files_in(folder or "."))
+    if own or runs > 1:
+        found = own[0] if own else counted(runs, "runs")
+        remedy = f"Name it after its run: NAME.{ENDING}."
+        raise InputError(Problem(common, None, "one run in the folder, and one file for it", found, remedy))
+
+
+def _is_run(file: str) -> bool:
+    try:
+        return sniff(file) in RUNS
+    except InputError:
+        return False

@@ -7,7 +7,7 @@ import re
 from enum import Enum
 
 from swsdask.formats.files import COMPRESSED_NAME, open_bytes
-from swsdask.formats.runs.lines import LineFormat, line_formats
+from swsdask.formats.runs.lines import LINE_FORMATS, LineFormat
 from swsdask.formats.runs.table import names_columns
 from swsdask.formats.runs.xml import DIALECTS
 from swsdask.formats.values import is_number, shown
@@ -39,7 +39,6 @@ class Format(Enum):
 
 AnyFormat = Format | LineFormat
 
-LINE_FORMATS = line_formats()
 RUNS: tuple[AnyFormat, ...] = (Format.RUN_XML, Format.TABLE, Format.JSON_LINES, Format.PARQUET, *LINE_FORMATS)
 """The formats of runs."""
 

@@ -6,7 +6,7 @@ headings centred, names of rows left. A name of a row is printed where it or an 
 
 KWSEval and STDEval write the alignment as CSV files. A row is a trial with the occurrence that it is mapped to, or one
 of both alone. Rows come in our order, that of queries in the list: the tools' is that of a hash. Where a tool prints
-the text of an input file, the alignment may have it in columns of its own (`formats.spelling`); else a number has as
+the text of an input file, the alignment may have it in columns of its own (`formats.runs.read`); else a number has as
 many decimals as the longest of its column, at most `MOST_DECIMALS`: the text itself wherever a program wrote all of
 them alike.
 """

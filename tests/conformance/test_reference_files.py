@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swsdask.archive.validate import validate
-from swsdask.formats.reference.files import find_reference
+from swsdask.formats.find import find_reference
 from swsdask.formats.reference.nist_xml import read_ecf, read_queries
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.model.errors import Problem, Problems

@@ -34,7 +34,8 @@ import pyarrow.parquet as pq
 
 import swsdask as sws
 from swsdask.execution.cluster_files import describe
-from swsdask.formats.sniff import LINE_FORMATS, Format, sniff
+from swsdask.formats.runs.lines import LINE_FORMATS
+from swsdask.formats.sniff import Format, sniff
 from swsdask.model.errors import Problem, SwsdaskError
 from swsdask.model.settings import build_settings, conf_directory, settings_of
 from swsdask.nightly.settings import load_nightly

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import swsdask as sws
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest
-from swsdask.formats.reference.files import find_reference
+from swsdask.formats.find import find_reference
 from swsdask.formats.runs.read import RunFile
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from tests.conftest import examples

@@ -14,7 +14,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest, write_runs
-from swsdask.formats.reference.files import find_reference
+from swsdask.formats.find import find_reference
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.settings import EvaluationSettings

@@ -7,7 +7,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive.validate import CheckedFile, Report, validate
-from swsdask.formats.reference.files import ReferenceFiles
+from swsdask.formats.find import ReferenceFiles
 from swsdask.formats.sniff import Format
 
 ECF = """<ecf>

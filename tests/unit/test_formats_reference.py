@@ -7,7 +7,7 @@ import fsspec
 import pytest
 import zstandard
 
-from swsdask.formats.reference.files import ReferenceFiles, find_reference
+from swsdask.formats.find import ReferenceFiles, find_reference
 from swsdask.model.errors import InputError
 
 ECF = b"<ecf><excerpt audio_filename='a' channel='1' tbeg='0' dur='9'/></ecf>"

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.formats.runs.lines.blanks import CTM, KALDI
-from swsdask.formats.sniff import LINE_FORMATS, RUNS, Format, expect, sniff
+from swsdask.formats.runs.lines import CTM, KALDI, LINE_FORMATS
+from swsdask.formats.sniff import RUNS, Format, expect, sniff
 from swsdask.model.errors import InputError
 
 CONTENTS = {

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, opened_once, read_lines, tidy
-from swsdask.formats.runs.lines.blanks import CTM
+from swsdask.formats.runs.lines import CTM
 from swsdask.formats.sniff import RTTM_TYPE, Format, expect
 from swsdask.formats.values import CHANNELS, FormatError, read_channel, read_document, read_span, shown
 from swsdask.model.errors import Problems

@@ -38,8 +38,7 @@ from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.reference.nist_xml import FIRST_TOKEN
 from swsdask.formats.reference.rttm import repeated
 from swsdask.formats.runs.arrow import Batch, RowFaults, Rows, read_rows
-from swsdask.formats.runs.lines import with_even_blanks
-from swsdask.formats.runs.lines.blanks import Once, good_rows
+from swsdask.formats.runs.lines import Once, good_rows, with_even_blanks
 from swsdask.formats.runs.table import Separated, check_type, first_line, json_batches, json_names, parquet_table
 from swsdask.formats.sniff import TABLES, AnyFormat, Format, expect
 from swsdask.formats.values import FormatError, check_columns, shown

@@ -1,8 +1,4 @@
-"""Resources that a run used, processing times and memory (`model.resources`): the TOML file beside the run.
-
-For `folder/NAME.kwslist.xml` it is `folder/NAME.resources.toml`, or `folder/resources.toml` if that is the only run in
-the folder. Chained URLs (with `::`) have none.
-"""
+"""The TOML file of the resources that a run used, processing times and memory (`model.resources`), as it is read."""
 
 from __future__ import annotations
 
@@ -10,21 +6,18 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
 from swsdask.formats.files import noted, read_lines
-from swsdask.formats.reference.files import files_in
-from swsdask.formats.sniff import RUNS, sniff
-from swsdask.formats.values import shown, system_of_file
-from swsdask.model.errors import InputError, Problem, Problems, counted
+from swsdask.formats.values import shown
+from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.resources import Node, Phase, Resources
 from swsdask.model.schemas import RunPiece
 from swsdask.model.toml import read_toml
-from swsdask.places.reading import before_query, is_file
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -143,50 +136,6 @@ def _lines(text: str) -> dict[Path, int]:
     return found
 
 
-ENDING = "resources.toml"
-
-
-def resource_places(run: str) -> list[str]:
-    """Where the resources of a run may be: the file that is named after it, and that of its folder."""
-    if "::" in run:
-        return []
-    path, query = before_query(run)
-    folder = path[: path.rfind("/") + 1]
-    return [f"{folder}{system_of_file(run)}.{ENDING}{query}", f"{folder}{ENDING}"]
-
-
-def find_resources(runs: Iterable[str], problems: Problems) -> dict[str, str]:
-    """The files with the resources of runs (paths or fsspec URLs), by run; runs without one are left out.
-
-    A `resources.toml` in a folder with several runs, or beside another file for the same run, is added to `problems`.
-    """
-    folders: dict[str, dict[str, str]] = {}
-    for run in runs:
-        for own, common in filter(None, [resource_places(run)]):
-            folders.setdefault(common, {})[run] = own
-    found: dict[str, str] = {}
-    for common, inside in folders.items():
-        with noted(problems):
-            found.update((run, file) for run, file in inside.items() if is_file(file))
-            if is_file(common):
-                folder = common.removesuffix(ENDING)
-                _check_common(common, folder, [file for file in inside.values() if file in found.values()])
-                found[next(iter(inside))] = common
-    return found
-
-
-def resources_of_runs(runs: Iterable[str]) -> dict[str, Resources]:
-    """The resources of runs, by path or URL; runs without such a file are left out.
-
-    Raises `InputError` with every problem of the files.
-    """
-    problems = Problems()
-    files = find_resources(runs, problems)
-    told = {file: read_resources(file, problems) for file in dict.fromkeys(files.values())}
-    problems.raise_if_any()
-    return {run: resources for run, file in files.items() if (resources := told[file]) is not None}
-
-
 def with_resources(pieces: Iterable[RunPiece], resources: Resources, problems: Problems) -> Iterator[RunPiece]:
     """The pieces of a file, with the resources of its system. Several systems in one file are a problem."""
     first: str | None = None
@@ -199,24 +148,3 @@ def with_resources(pieces: Iterable[RunPiece], resources: Resources, problems: P
             problems.add(piece.file, None, "one system in a run with resources", found, remedy)
             return
         yield replace(piece, header=replace(header, resources=resources))
-
-
-def stray_resources(files: Iterable[str], runs: Iterable[str]) -> list[str]:
-    """The `files` of resources in a folder that belong to no run in it, by their names."""
-    known = {ENDING, *(f"{system_of_file(run)}.{ENDING}" for run in runs)}
-    return [file for file in files if file.rsplit("/", 1)[-1] not in known]
-
-
-def _check_common(common: str, folder: str, own: Sequence[str]) -> None:
-    runs = sum(_is_run(file) for file in files_in(folder or "."))
-    if own or runs > 1:
-        found = own[0] if own else counted(runs, "runs")
-        remedy = f"Name it after its run: NAME.{ENDING}."
-        raise InputError(Problem(common, None, "one run in the folder, and one file for it", found, remedy))
-
-
-def _is_run(file: str) -> bool:
-    try:
-        return sniff(file) in RUNS
-    except InputError:
-        return False
