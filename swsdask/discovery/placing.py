@@ -58,21 +58,21 @@ UNKNOWN = -1
 def numbers_of(column: pa.ChunkedArray, names: Sequence[str]) -> I32:
     """The index of each value of a dictionary column in `names`; `UNKNOWN` if it is not there."""
     place = {name: number for number, name in enumerate(names)}
-    codes, used = coded(column)
+    codes, used = dictionary_codes(column)
     table = np.array([place.get(name, UNKNOWN) for name in used], np.int32)
     return table[codes]
 
 
 def sorted_numbers(column: pa.ChunkedArray) -> tuple[tuple[str, ...], I32]:
     """The sorted distinct values of a dictionary column, and the index of each row's value."""
-    codes, used = coded(column)
+    codes, used = dictionary_codes(column)
     names = tuple(sorted(set(used)))
     place = {name: number for number, name in enumerate(names)}
     table = np.array([place[name] for name in used], np.int32)
     return names, table[codes]
 
 
-def coded(column: pa.ChunkedArray) -> tuple[I64, list[str]]:
+def dictionary_codes(column: pa.ChunkedArray) -> tuple[I64, list[str]]:
     """A dictionary column as codes, and the value of each code: values that occur, each once."""
     array = column.unify_dictionaries().combine_chunks()
     present = np.zeros(len(array.dictionary), np.bool_)
@@ -100,7 +100,7 @@ def note_unknown(table: pa.Table, file: I32, url: str, problems: Problems) -> No
     rows = np.flatnonzero(file == UNKNOWN)
     if not len(rows):
         return
-    codes, names = coded(table["file"].take(pa.array(rows)))
+    codes, names = dictionary_codes(table["file"].take(pa.array(rows)))
     lines = table["line"].to_numpy()[rows]
     found, first, rows_of = np.unique(codes, return_index=True, return_counts=True)
     for code, at, count in sorted(

@@ -100,7 +100,7 @@ from swsdask.measures.mediaeval_tool import LIST_NEEDS, ClassCounts, TrialList, 
 from swsdask.measures.sweep import QuerySweep, Sweep, query_sweep, threshold_sweep, twv
 from swsdask.measures.twv import best_rows
 from swsdask.model.trials import F64, I64
-from swsdask.statistics.counts import class_layers, class_targets, members
+from swsdask.statistics.counts import class_layers, class_targets, strata_of
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Moments, Overlap, WeightedScores, ZoomedMoments, nontarget_points
 from swsdask.statistics.statistic import Statistic
@@ -255,7 +255,7 @@ def whole_gamma(scored: Scored) -> float:
 def affine(scored: Scored, population: Population) -> Affine:
     """Fit the affine map of a condition that has trials of both classes."""
     hits = scored[Hits]
-    hit = hits.score[members(population.condition)[hits.query, hits.group]]
+    hit = hits.score[strata_of(population.condition)[hits.query, hits.group]]
     return fit_pool(
         Shares(hit, np.ones(len(hit))),
         nontarget_points(scored.statistics, scored.reference, population.number),
@@ -331,7 +331,7 @@ def _separation(scored: Scored, population: Population, target: Shares) -> Separ
     trials = censored(scored, population)
     layer, _ = class_layers(scored.reference)
     layers = np.unique(layer[class_targets(scored.reference)[population.number] >= 0])
-    hit = hits.score[members(population.condition)[hits.query, hits.group]]
+    hit = hits.score[strata_of(population.condition)[hits.query, hits.group]]
     of_hits = np.bincount(np.searchsorted(overlap.rungs, hit, "right"), minlength=len(overlap.rungs))
     given = overlap.counts[layers].sum(axis=0) - of_hits
     score = np.append(-np.inf, np.append(overlap.rungs[:-1], trials.score))

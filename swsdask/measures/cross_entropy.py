@@ -75,7 +75,7 @@ from swsdask.kernels import softplus as kernel
 from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.measures.rates import confusion_counts
 from swsdask.model.trials import F64, I64, given_score
-from swsdask.statistics.counts import Counts, members
+from swsdask.statistics.counts import Counts, strata_of
 from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.statistic import Statistic
 
@@ -415,7 +415,7 @@ class CrossEntropy:
 @kept
 def given_cost(scored: Scored, population: Population) -> float:
     """C_xe of a condition in nats, its scores taken as they are."""
-    strata, entropy = members(population.condition), scored[Entropy]
+    strata, entropy = strata_of(population.condition), scored[Entropy]
     target, nontarget = (np.array([side.total(strata)]) for side in (entropy.target, entropy.nontarget))
     trials = censored(scored, population).pooled
     return float(mean_cost(trials, target, nontarget, scored.reference.prior_log_odds)[0])

@@ -28,7 +28,7 @@ from swsdask.kernels.rates import add_rates
 from swsdask.measures.cross_entropy import Censored
 from swsdask.measures.measure import Population, Scored, kept
 from swsdask.model.trials import F64, I64, Bool
-from swsdask.statistics.counts import Counts, class_layers, class_targets, members
+from swsdask.statistics.counts import Counts, class_layers, class_targets, strata_of
 from swsdask.statistics.ladder import AtBayes, Hits, Ladder, QueryLadder
 from swsdask.statistics.statistic import Statistic
 
@@ -167,7 +167,7 @@ def threshold_sweep(scored: Scored, population: Population) -> Sweep:
     )
     highest = _highest(scored, population)
     below = np.maximum.accumulate(highest)
-    strata = members(population.condition)
+    strata = strata_of(population.condition)
     lowest = scored[Counts].lowest[strata].min(initial=np.inf)
     return Sweep(
         thresholds=ladder.rungs,

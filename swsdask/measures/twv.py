@@ -124,7 +124,7 @@ from swsdask.measures.sweep import (
     with_imputed,
 )
 from swsdask.model.trials import F64, I32, I64, Bool
-from swsdask.statistics.counts import Counts, members
+from swsdask.statistics.counts import Counts, strata_of
 from swsdask.statistics.ladder import AllScores, Hits
 from swsdask.statistics.statistic import Statistic
 
@@ -217,7 +217,7 @@ def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I
 def _looked_up(scored: Scored, population: Population, best: I64) -> F64:
     """The thresholds that KWSEval prints for the optimum of queries, NaN for those that averages leave out."""
     sweep = query_sweep(scored, population)
-    strata = members(population.condition) & population.queries[:, np.newaxis]
+    strata = strata_of(population.condition) & population.queries[:, np.newaxis]
     every, hits = (_by_query(scored[kind], strata) for kind in (AllScores, Hits))
     nontargets = every.without(hits)
     ascending = np.sort(every.score)

@@ -33,8 +33,8 @@ from swsdask.simulate.speech import (
     choose,
     detect,
     find,
-    lexicon,
-    record,
+    make_lexicon,
+    make_recordings,
     talk,
 )
 
@@ -65,8 +65,8 @@ def simulate(
     nothing of the others.
     """
     rng = np.random.default_rng([seed, 0])
-    recordings = record(hours, rng)
-    spellings, syllables = lexicon(rng)
+    recordings = make_recordings(hours, rng)
+    spellings, syllables = make_lexicon(rng)
     queries, words = choose(n_queries, talk(recordings, syllables, rng), rng)
     occurrences = find(queries, words)
     n_syllables = np.array([int(syllables[list(query)].sum()) for query in queries.words])

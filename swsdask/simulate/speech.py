@@ -108,7 +108,7 @@ class SpokenWords:
     word: I64
 
 
-def record(hours: float, rng: np.random.Generator) -> Recordings:
+def make_recordings(hours: float, rng: np.random.Generator) -> Recordings:
     """Documents that together have `hours` evaluated hours (channels of one recording count once).
 
     About one recording in four is a telephone conversation, and half of these have two channels. One in twenty starts
@@ -136,7 +136,7 @@ def record(hours: float, rng: np.random.Generator) -> Recordings:
     )
 
 
-def lexicon(rng: np.random.Generator) -> tuple[list[str], I64]:
+def make_lexicon(rng: np.random.Generator) -> tuple[list[str], I64]:
     """The spelling of every word of every language, and the number of its syllables.
 
     The word of rank r in language k has the code 2 * VOCABULARY * k + r; ranks from VOCABULARY on are never spoken.

@@ -21,7 +21,7 @@ from swsdask.model.trials import F64, I8, I16, I32, I64, Bool, Condition, Refere
 from swsdask.statistics.statistic import Found, OfDetections, Statistic
 
 
-def members(condition: Condition) -> Bool:
+def strata_of(condition: Condition) -> Bool:
     """The strata of a condition: bool [n_queries, n_groups]."""
     return condition.queries[:, np.newaxis] & condition.groups
 
@@ -36,7 +36,7 @@ def class_targets(reference: Reference) -> I64:
     table = np.full((len(reference.conditions), reference.n_classes), -1, np.int64)
     counted = reference.class_of >= 0
     for targets, condition in zip(table, reference.conditions, strict=True):
-        inside = counted & members(condition)
+        inside = counted & strata_of(condition)
         n_act = np.broadcast_to(reference.condition_targets(condition)[:, np.newaxis], inside.shape)
         targets[reference.class_of[inside]] = n_act[inside]
         shown = np.where(inside, n_act, -1)
@@ -68,7 +68,7 @@ class Stretches:
     score: F64
 
 
-def groups(trials: Trials, rows: I64) -> I16:
+def trial_groups(trials: Trials, rows: I64) -> I16:
     """The group of some trials; trials without the column are all of group 0."""
     return np.zeros(len(rows), np.int16) if trials.group is None else trials.group[rows]
 
@@ -83,7 +83,7 @@ def _find_stretches(trials: Trials) -> Stretches:
     group = np.empty(0, np.int16) if trials.group is None else np.ascontiguousarray(trials.group)
     begins = stretch_begins(query, group)
     bounds = np.append(begins, len(trials))
-    return Stretches(bounds, query[begins], groups(trials, begins), np.ascontiguousarray(trials.score))
+    return Stretches(bounds, query[begins], trial_groups(trials, begins), np.ascontiguousarray(trials.score))
 
 
 NO, YES, NONE = 0, 1, -1
@@ -131,7 +131,7 @@ class Counts:
         )
         if trials.hit is None:
             raise ValueError("counts need aligned trials")
-        np.add.at(mapped, (trials.query[trials.hit], groups(trials, trials.hit), decision[trials.hit]), 1)
+        np.add.at(mapped, (trials.query[trials.hit], trial_groups(trials, trials.hit), decision[trials.hit]), 1)
         return cls(
             mapped=mapped,
             unmapped=every - mapped,
@@ -216,7 +216,7 @@ class HighestFalseAlarms(OfDetections):
         row = chosen if trials.row is None else trials.row[chosen]
         document, channel, start, duration = (np.asarray(getattr(detections, name))[row] for name in cls.columns)
         score = trials.score[chosen] + 0.0
-        stratum = trials.query[chosen], groups(trials, chosen)
+        stratum = trials.query[chosen], trial_groups(trials, chosen)
         return cls(*stratum, score, document, channel, start, start.astype(np.int64) + duration)._highest()
 
     def merge(self, other: Self) -> Self:

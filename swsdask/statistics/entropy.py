@@ -15,7 +15,7 @@ from swsdask.kernels.entropy import add_costs
 from swsdask.kernels.softplus import softplus
 from swsdask.kernels.sums import DIGIT, rounded_integers
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
-from swsdask.statistics.counts import groups, stretches
+from swsdask.statistics.counts import stretches, trial_groups
 from swsdask.statistics.statistic import Found, Statistic
 
 _LOWEST = 1074
@@ -128,7 +128,9 @@ class Entropy:
         parts = stretches(trials)
         every = _Scores(parts.bounds, _stratum(parts.query, parts.group, reference), parts.score)
         hit, score = trials.hit, trials.score[trials.hit]
-        mapped = _Scores(np.arange(len(hit) + 1), _stratum(trials.query[hit], groups(trials, hit), reference), score)
+        mapped = _Scores(
+            np.arange(len(hit) + 1), _stratum(trials.query[hit], trial_groups(trials, hit), reference), score
+        )
         return cls(
             target=_sums(reference, _TARGET, mapped),
             nontarget=_sums(reference, _NONTARGET, every, without=mapped),

@@ -16,7 +16,7 @@ import numpy as np
 
 from swsdask.kernels.ladder import count_own_slots, count_slots, merge_order
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
-from swsdask.statistics.counts import Counts, class_layers, groups, members, stretches
+from swsdask.statistics.counts import Counts, class_layers, strata_of, stretches, trial_groups
 from swsdask.statistics.statistic import Found, Statistic
 
 
@@ -48,7 +48,7 @@ class Hits:
 
     @classmethod
     def _of(cls, trials: Trials, rows: I64) -> Self:
-        score, query, group = trials.score[rows] + 0.0, trials.query[rows], groups(trials, rows)
+        score, query, group = trials.score[rows] + 0.0, trials.query[rows], trial_groups(trials, rows)
         order = np.lexsort((group, query, score))
         return cls(score[order], query[order], group[order])
 
@@ -161,7 +161,7 @@ class Ladder:
 def _ends(counts: Counts, reference: Reference) -> Iterator[float]:
     """The lowest and the highest score in each condition, infinite without trials."""
     for condition in reference.conditions:
-        strata = members(condition)
+        strata = strata_of(condition)
         yield float(counts.lowest[strata].min(initial=np.inf))
         yield float(counts.highest[strata].max(initial=-np.inf))
 

@@ -28,7 +28,7 @@ from swsdask.kernels.ladder import count_slots
 from swsdask.kernels.moments import SUMS, add_powers, merge_sums, reach
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.model.units import INFINITE
-from swsdask.statistics.counts import Counts, class_layers, class_targets, groups, members, stretches
+from swsdask.statistics.counts import Counts, class_layers, class_targets, strata_of, stretches, trial_groups
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import Found, Statistic
 
@@ -286,7 +286,7 @@ class Moments:
         hit = trials.hit
         if hit is None:
             raise ValueError("moments of non-targets need aligned trials")
-        hits = _each(trials.query[hit], groups(trials, hit), trials.score[hit], reference)
+        hits = _each(trials.query[hit], trial_groups(trials, hit), trials.score[hit], reference)
         _, n_layers = class_layers(reference)
         return cls(prepared, Bins.of(prepared, _every(trials, reference), hits, n_layers))
 
@@ -421,7 +421,7 @@ class Overlap:
         marked = [*reference.thresholds, float(found[Counts].lowest.min(initial=np.inf))]
         clear = True
         for number, condition in enumerate(reference.conditions):
-            score = hits.score[members(condition)[hits.query, hits.group]]
+            score = hits.score[strata_of(condition)[hits.query, hits.group]]
             marked += score[[0, -1]].tolist() if len(score) else []
             if reference.condition_targets(condition).any():
                 clear = clear and _overlap(score, nontarget_points(found, reference, number).z)

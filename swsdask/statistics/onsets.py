@@ -19,7 +19,7 @@ import numpy as np
 
 from swsdask.kernels.onsets import count_before, in_rank_order, near_onsets, use_onsets
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
-from swsdask.statistics.counts import groups
+from swsdask.statistics.counts import trial_groups
 from swsdask.statistics.statistic import Found, OfDetections, Statistic
 
 _COLUMNS = ("document", "start")
@@ -73,7 +73,7 @@ class Onsets(OfDetections):
         earned = use_onsets(group[order], _stepped(start[rows], step), onsets.begins, onsets.time, *penalty)
         rows, earned = rows[earned > 0], earned[earned > 0]
         place = _places(reference)[document[rows]]
-        used = (trials.query[rows], groups(trials, rows), trials.score[rows] + 0.0, place, start[rows], earned)
+        used = (trials.query[rows], trial_groups(trials, rows), trials.score[rows] + 0.0, place, start[rows], earned)
         return cls(*used)._ranked()
 
     def merge(self, other: Self) -> Self:

@@ -31,7 +31,7 @@ from swsdask.kernels.text import text_order
 from swsdask.model.retrieval import RankRule
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.alignment import judged_events, ranked_events
-from swsdask.statistics.counts import class_layers, groups, stretches
+from swsdask.statistics.counts import class_layers, stretches, trial_groups
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import Found, OfDetections, Statistic
 
@@ -268,7 +268,7 @@ class HitPlaces(OfPlaces):
         events, rows, further = cls.chosen(trials, reference)
         score = ranked(events.score[rows], reference.ranking)
         place = _places(events, rows, reference)
-        return cls._sorted(score, place, events.query[rows], groups(events, rows), *further)
+        return cls._sorted(score, place, events.query[rows], trial_groups(events, rows), *further)
 
     @classmethod
     def others(cls, trials: Trials, reference: Reference) -> tuple[I32, I16, tuple[F64, I64]]:
@@ -276,7 +276,7 @@ class HitPlaces(OfPlaces):
         events, placed, _ = cls.chosen(trials, reference)
         rows = np.delete(np.arange(len(events)), placed)
         columns = ranked(events.score[rows], reference.ranking), _places(events, rows, reference)
-        return events.query[rows], groups(events, rows), columns
+        return events.query[rows], trial_groups(events, rows), columns
 
     @classmethod
     def _sorted(cls, *columns: NDArray[Any]) -> Self:

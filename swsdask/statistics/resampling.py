@@ -14,7 +14,7 @@ import numpy as np
 from swsdask.kernels.resampling import find_ladder_slots
 from swsdask.model.trials import F64, I64, Reference, Trials
 from swsdask.statistics.alignment import ranked_events
-from swsdask.statistics.counts import Counts, groups, stretches
+from swsdask.statistics.counts import Counts, stretches, trial_groups
 from swsdask.statistics.ladder import Hits, Ladder
 from swsdask.statistics.moments import Bins, LayeredScores, Moments, Zoom, ZoomedMoments
 from swsdask.statistics.ranks import EventHits, HitPlaces, OfEvents, OfPlaces, TieKeys, pooled_rungs, ranked
@@ -246,7 +246,7 @@ class NontargetEnds:
         shape = (reference.n_queries, reference.n_groups)
         other = np.ones(len(trials), np.bool_)
         other[trials.hit] = False
-        place = trials.query[other], groups(trials, np.flatnonzero(other))
+        place = trials.query[other], trial_groups(trials, np.flatnonzero(other))
         score = trials.score[other] + 0.0
         lowest, highest = np.full(shape, np.inf), np.full(shape, -np.inf)
         np.minimum.at(lowest, place, score)

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import swsdask as sws
-from swsdask.discovery.measures import names_of
+from swsdask.discovery.measures import measures_of
 from swsdask.model.discovery import Definition
 from swsdask.model.results import CURVES, SCORES
 from swsdask.render.outputs import read_outputs
@@ -68,7 +68,7 @@ def test_by_hand(swsdask: Call, folder: Path) -> None:
     outcome = swsdask("discover", folder / "one.classes", *corpus(folder), "--definition", "tdev2", "--format", "json")
     assert outcome.code == 0, outcome.err
     found = values(outcome.out)
-    assert set(found) == {("all", name) for name in names_of("tdev2")}
+    assert set(found) == {("all", name) for name in measures_of("tdev2")}
     of = {name: value for (_, name), value in found.items()}
     assert (of["n_classes"], of["n_fragments"], of["n_words"], of["n_pairs"]) == (2, 4, 3, 2)
     assert of["ned"] == (0 + 1 / 3) / 2

@@ -14,7 +14,13 @@ import pytest
 
 from swsdask.discovery.corpus import read_fragments
 from swsdask.discovery.counting.gold import gold
-from swsdask.discovery.measures.matching import MatchedWindows, Matching, PairedWindows, WeightedMatching, counted
+from swsdask.discovery.measures.matching import (
+    MatchedWindows,
+    Matching,
+    PairedWindows,
+    WeightedMatching,
+    pairs_of_folds,
+)
 from swsdask.discovery.placing import locate
 from swsdask.kernels.matching import pair_up
 from swsdask.model.discovery import Corpus, Definition, Discovered
@@ -99,7 +105,7 @@ def test_matching_that_tde_printed(cases: Path, case: str) -> None:
     assert sizes == [
         (gold(corpus).pairs[number, fold], part.pairs)
         for number in range(2)
-        for fold, part in enumerate(counted(found, corpus, number))
+        for fold, part in enumerate(pairs_of_folds(found, corpus, number))
     ]
 
 
@@ -114,7 +120,7 @@ def test_the_literal_formula_on_the_sets_of_tde(cases: Path, case: str) -> None:
         (cases / "discovery" / LITERAL[case]).read_text(),
     )
     assert len(lines) == len(corpus.folds[0].names)
-    parts = list(counted(found, corpus, 0))
+    parts = list(pairs_of_folds(found, corpus, 0))
     for fold, (precision, recall, *sizes) in enumerate(lines):
         both = flat(right_of(rule, completed[fold], 0, fold))
         mine = len(both), parts[fold].fragments, int(gold(corpus).flat[0, fold])

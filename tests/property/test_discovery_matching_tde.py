@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.discovery.measures.matching import PairedWindows, WeightedMatching, counted
+from swsdask.discovery.measures.matching import PairedWindows, WeightedMatching, pairs_of_folds
 from swsdask.model.discovery import Corpus, Discovered
 from tests.literal_matching import Pairs, Rule, corpora, flat, make_corpus, make_discovered, systems
 
@@ -39,7 +39,7 @@ def test_matching_is_what_tde_computes(data: st.DataObject) -> None:
     for number, folds in enumerate(corpus.folds):
         completed, gold = rule.completed(discovered, number), rule.gold(number)
         values = WeightedMatching().values(found, corpus, number)
-        parts = list(counted(found, corpus, number))
+        parts = list(pairs_of_folds(found, corpus, number))
         assert len(parts) == len(folds.names)
         for fold, part in enumerate(parts):
             assert part.pairs == len(completed[fold])
@@ -65,7 +65,7 @@ def test_any_cut_gives_the_same_pairs(data: st.DataObject) -> None:
 def counts_of(corpus: Corpus, classes: list[list[tuple[int, int, int]]]) -> tuple[int, int]:
     """The ordered pairs of the first fold, and how many the literal sets have."""
     discovered = make_discovered(corpus, classes)
-    (part,) = counted(whole(corpus, discovered), corpus, 0)
+    (part,) = pairs_of_folds(whole(corpus, discovered), corpus, 0)
     return part.pairs, len(Rule(corpus).completed(discovered, 0)[0])
 
 

@@ -92,7 +92,7 @@ def _fold_of(stretch: I64, folds: Folds) -> I16:
     return found
 
 
-class EntryRows(NamedTuple):
+class EntryLayout(NamedTuple):
     """Entries in rows, the class of each row, and for each place of the entries its key.
 
     `cluster` int64 [n_rows]; `key` int64 [n_places] is (fold set * most folds + fold) * n_phones + phone.
@@ -104,7 +104,7 @@ class EntryRows(NamedTuple):
     key: I64
 
 
-def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> EntryRows:
+def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> EntryLayout:
     """The fragments of the classes low .. high - 1 that can be completed: in a fold, long enough, not alone.
 
     A group is a class in a fold. Its rows come in the order of their first fragments, so what they are does not depend
@@ -136,7 +136,7 @@ def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> Ent
     low_row, high_row = bounds[:-1][group[begins]], bounds[1:][group[begins]]
     rows = Rows(np.append(begins, len(fragment)), low_row, high_row, by_length)
     key = np.repeat(members.slot, np.diff(at)) * len(corpus.phones) + phone
-    return EntryRows(entries, rows, members.cluster[begins], key)
+    return EntryLayout(entries, rows, members.cluster[begins], key)
 
 
 def _phones(corpus: Corpus, discovered: Discovered, members: FoldMembers) -> tuple[I64, I64, I32]:
@@ -199,7 +199,7 @@ class Gold:
         types, fragments = np.zeros(LONGEST + 1, np.int64), np.zeros(LONGEST + 1, np.int64)
         flat, pairs = np.zeros((2, len(corpus.folds), most_folds(corpus)), np.int64)
         longest = np.zeros(where.fold.shape, np.uint8)
-        for ngrams in grouped(cell, corpus):
+        for ngrams in repeated_ngrams(cell, corpus):
             types[ngrams.length] = len(ngrams.begins) - 1
             fragments[ngrams.length] = len(ngrams.starts)
             for number in range(len(corpus.folds)):
@@ -217,7 +217,7 @@ class Gold:
         )
 
 
-def grouped(cell: Trigrams, corpus: Corpus) -> Iterator[Ngrams]:
+def repeated_ngrams(cell: Trigrams, corpus: Corpus) -> Iterator[Ngrams]:
     """A cell's n-grams that occur at least twice, the shortest first."""
     label, n_labels, room = corpus.phones.label, len(corpus.phones.labels), windows(corpus).room
     starts = starts_within(label, room, n_labels, *cell)

@@ -114,7 +114,7 @@ def pairs_within(kind: I64, fragment: I64) -> Products:
     return Products(fragment[ranges(begins, sizes)], bounds_of(sizes), sides, sides, np.ones(len(sizes), np.int64))
 
 
-def distinct_pairs(discovered: Discovered) -> Products:
+def pairs_of_classes(discovered: Discovered) -> Products:
     """The set of pairs of two fragments of one class."""
     cluster, fragment = members(discovered, repeats=False)
     return pairs_within(cluster, fragment).joined(_repeated_pairs(cluster, fragment))
@@ -310,7 +310,7 @@ def counted_alone(fragment: I64, keys: Keys) -> CountedPairs:
     return CountedPairs.of([keys.element(slot, fragment)], [keys.group(slot, fragment)], [np.ones(len(slot), np.int64)])
 
 
-def counted(products: Products, rule: int | None, discovered: Discovered, keys: Keys) -> CountedPairs:
+def counted_products(products: Products, rule: int | None, discovered: Discovered, keys: Keys) -> CountedPairs:
     """The pairs of products that do not overlap by a rule of `kernels.pairs`; None: whether they do or not.
 
     flat(P) is that of the products that add pairs, each of a side with itself. Pairs of silent fragments are taken away

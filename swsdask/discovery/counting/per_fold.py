@@ -24,7 +24,7 @@ from swsdask.model.trials import F64, I16, I32, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND
 
 
-def distinct(*numbers: I64) -> I64:
+def union(*numbers: I64) -> I64:
     """The set of all numbers of some arrays, in any order."""
     ordered = np.sort(np.concatenate(numbers), kind="stable")
     fresh = np.ones(len(ordered), np.bool_)
@@ -79,7 +79,7 @@ def things(number: I32, fold: I16, fold_set: int) -> I64:
 def distinct_things(number: I32, fold: I16, fold_set: int) -> I64:
     """The set of things in the folds of one set, ascending; what is in none is left out."""
     inside = fold != NO_FOLD
-    return distinct(things(number[inside], fold[inside], fold_set))
+    return union(things(number[inside], fold[inside], fold_set))
 
 
 def things_counted(of: I64, fold_set: int, corpus: Corpus) -> I64:

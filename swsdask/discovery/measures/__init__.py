@@ -82,18 +82,18 @@ _HOMES: dict[str, str | dict[Definition, str]] = {
 """The module and class of each family, one for all definitions or one for each definition that has it."""
 
 
-def names_of(definition: Definition) -> list[str]:
+def measures_of(definition: Definition) -> list[str]:
     """All measures of a definition."""
     return [name for family in _families(definition) for name in _NAMES[family]]
 
 
 def select(requested: Iterable[str] | None, definition: Definition) -> tuple[list[str], list[DiscoveryMeasure]]:
-    """The names of the requested measures, in the order of `names_of`, and the families that compute them.
+    """The names of the requested measures, in the order of `measures_of`, and the families that compute them.
 
     The name of a family means all of its measures: "matching" its precision, recall and F-score. None means all. Raises
     `SettingsError` for an unknown name, with the nearest one.
     """
-    known = names_of(definition)
+    known = measures_of(definition)
     families = _families(definition)
     wanted = (
         set(known)

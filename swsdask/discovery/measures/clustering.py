@@ -80,13 +80,13 @@ from swsdask.discovery.counting.pairs import (
     Products,
     batches,
     bounds_of,
-    counted,
     counted_alone,
-    distinct_pairs,
+    counted_products,
     in_several,
     keys_of,
     members_twice,
     of_one_type,
+    pairs_of_classes,
     pairs_within,
 )
 from swsdask.discovery.counting.per_fold import (
@@ -94,13 +94,13 @@ from swsdask.discovery.counting.per_fold import (
     ByFiles,
     FileRange,
     are_in,
-    distinct,
     distinct_things,
     most_folds,
     ratio,
     rows_of,
     things,
     things_counted,
+    union,
     words_matched,
     words_near,
     words_of,
@@ -143,7 +143,7 @@ class PairSets:
         """Ranges of classes and of types, of about `work` fragments each."""
         by_type = np.argsort(discovered.type, kind="stable")
         within: dict[Kind, Products] = {
-            "found": distinct_pairs(discovered),
+            "found": pairs_of_classes(discovered),
             "gold": pairs_within(discovered.type[by_type].astype(np.int64), by_type),
         }
         if corpus.definition == "tdev2":
@@ -160,12 +160,12 @@ class PairSets:
         among_found = None if corpus.readings.overlapping_pairs == "kept" else _FOUND.get(corpus.definition)
         found = gold = both = CountedPairs.of([], [], [])
         if cell.kind == "found":
-            found = counted(cell.products, among_found, discovered, keys)
-            both = counted(of_one_type(cell.products, discovered), rule, discovered, keys)
+            found = counted_products(cell.products, among_found, discovered, keys)
+            both = counted_products(of_one_type(cell.products, discovered), rule, discovered, keys)
         elif cell.kind == "gold":
             if corpus.definition == "tde2015":
                 keys = in_several(discovered, keys)
-            gold = counted(cell.products, rule, discovered, keys)
+            gold = counted_products(cell.products, rule, discovered, keys)
         else:
             found = counted_alone(cell.products.fragment, keys)
         return cls(keys.n_types, len(discovered), found, gold, both)
@@ -269,7 +269,7 @@ class TypeSets(ByFiles):
 
     def merge(self, other: Self) -> Self:
         """The types of both parts."""
-        return type(self)(distinct(self.seen, other.seen), distinct(self.right, other.right))
+        return type(self)(union(self.seen, other.seen), union(self.right, other.right))
 
 
 class Type:
@@ -373,7 +373,7 @@ class SpelledTypes(ByFiles):
 
     def merge(self, other: Self) -> Self:
         """The types of both parts."""
-        return type(self)(_distinct([self.near, other.near]), distinct(self.right, other.right))
+        return type(self)(_distinct([self.near, other.near]), union(self.right, other.right))
 
 
 class SpelledType:

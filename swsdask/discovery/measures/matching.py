@@ -214,7 +214,7 @@ class WeightedMatching:
         """Precision and recall of the folds of one set."""
         n_folds = len(corpus.folds[fold_set].names)
         precision, recall = np.full(n_folds, np.nan), np.full(n_folds, np.nan)
-        for fold, found in enumerate(counted(statistic, corpus, fold_set)):
+        for fold, found in enumerate(pairs_of_folds(statistic, corpus, fold_set)):
             there = int(gold(corpus).flat[fold_set, fold])
             windows_found, pairs, right, windows_there, pairs_there = found.types.T
             if found.fragments:
@@ -224,7 +224,7 @@ class WeightedMatching:
         return {NAMES[0]: precision, NAMES[1]: recall}
 
 
-def counted(statistic: PairedWindows, corpus: Corpus, fold_set: int) -> Iterator[FoldPairs]:
+def pairs_of_folds(statistic: PairedWindows, corpus: Corpus, fold_set: int) -> Iterator[FoldPairs]:
     """Count the pairs of each fold of one set, by type where some are correct."""
     phones, n_labels = corpus.phones, len(corpus.phones.labels)
     fold, room = windows(corpus).fold[fold_set], windows(corpus).fold_room[fold_set]

@@ -35,9 +35,9 @@ from swsdask.discovery.counting.pairs import (
     Products,
     batches,
     bounds_of,
-    distinct_pairs,
     members,
     overlapping_rows,
+    pairs_of_classes,
     pairs_within,
     ranges,
     slots_of,
@@ -72,7 +72,7 @@ class EditDistances:
         if corpus.definition == "tdev2":
             whole = pairs_within(*members(discovered, repeats=True))
         else:
-            whole = distinct_pairs(discovered)
+            whole = pairs_of_classes(discovered)
         yield from _tiled(whole, corpus, discovered, work)
 
     @classmethod

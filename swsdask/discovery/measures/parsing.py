@@ -58,9 +58,9 @@ from swsdask.discovery.counting.per_fold import (
     Words,
     by_fold,
     common,
-    distinct,
     rows_counted,
     rows_of,
+    union,
     words_matched,
     words_near,
     words_of,
@@ -93,11 +93,11 @@ class TokenAgreement(ByFiles, Agreement):
     def _add_equal(self, fold_set: int, rows: slice, words: Words, corpus: Corpus, discovered: Discovered) -> None:
         found = _elements(discovered.first[rows], discovered.last[rows])
         gold = _elements(*phones_of(words.file, words.start, words.end, corpus))
-        gold_in = {fold: distinct(gold[own]) for fold, own in by_fold(words.fold)}
+        gold_in = {fold: union(gold[own]) for fold, own in by_fold(words.fold)}
         for fold, elements in gold_in.items():
             self.gold[fold_set, fold] = len(elements)
         for fold, own in by_fold(discovered.fold[fold_set, rows]):
-            elements = distinct(found[own])
+            elements = union(found[own])
             self.found[fold_set, fold] = len(elements)
             if fold in gold_in:
                 both = np.count_nonzero(common(elements, gold_in[fold]) >= 0)
@@ -111,7 +111,7 @@ class TokenAgreement(ByFiles, Agreement):
             right = rows_counted(fold[word != NO_WORD], n_folds)
         else:
             word = words_spelled(discovered, rows, words, corpus)
-            right = rows_counted(words.fold[distinct(word[word != NO_WORD])], n_folds)
+            right = rows_counted(words.fold[union(word[word != NO_WORD])], n_folds)
         self.found[fold_set] = rows_counted(fold, n_folds)
         self.gold[fold_set] = rows_counted(words.fold, n_folds)
         self.right[fold_set] = self.recalled[fold_set] = right
@@ -243,12 +243,12 @@ def _edges_of_fragments(rows: slice, corpus: Corpus, discovered: Discovered) -> 
 def _edges_of_phones(files: FileRange, corpus: Corpus) -> I64:
     rows = rows_of(files, corpus.phones.file)
     file, start, end = (column[rows] for column in (corpus.phones.file, corpus.phones.start, corpus.phones.end))
-    return distinct(_moment(file, start), _moment(file, end))
+    return union(_moment(file, start), _moment(file, end))
 
 
 def _compare_nearest(found: Edges, gold: Edges, phones: I64) -> Numbers:
-    boundaries, wrong = _nearest(distinct(*found), phones)
-    gold_boundaries, gold_wrong = _nearest(distinct(*gold), phones)
+    boundaries, wrong = _nearest(union(*found), phones)
+    gold_boundaries, gold_wrong = _nearest(union(*gold), phones)
     both = len(common(boundaries, gold_boundaries))
     return len(boundaries), both, len(gold_boundaries), both, wrong, gold_wrong
 
@@ -258,11 +258,11 @@ def _nearest(edges: I64, phones: I64) -> tuple[I64, int]:
     before, after = _neighbours(edges, phones)
     nearest = np.where(np.abs(edges - before) <= np.abs(after - edges), before, after)
     near = np.abs(edges - nearest) < _NEAR_TICKS
-    return distinct(nearest[near]), int(np.count_nonzero(~near))
+    return union(nearest[near]), int(np.count_nonzero(~near))
 
 
 def _compare_within(found: Edges, gold: Edges, phones: I64) -> Numbers:  # noqa: ARG001
-    edges, gold_edges = distinct(*found), distinct(*gold)
+    edges, gold_edges = union(*found), union(*gold)
     right = int(np.count_nonzero(_are_near(edges, gold_edges)))
     recalled = int(np.count_nonzero(_are_near(gold_edges, edges)))
     return len(edges), right, len(gold_edges), recalled, 0, 0
@@ -278,8 +278,8 @@ def _are_near(edges: I64, others: I64) -> Bool:
 
 
 def _compare_exactly(found: Edges, gold: Edges, phones: I64) -> Numbers:  # noqa: ARG001
-    right = len(distinct(common(distinct(found[0]), distinct(gold[0])), common(distinct(found[1]), distinct(gold[1]))))
-    return len(distinct(*found)), right, len(distinct(*gold)), right, 0, 0
+    right = len(union(common(union(found[0]), union(gold[0])), common(union(found[1]), union(gold[1]))))
+    return len(union(*found)), right, len(union(*gold)), right, 0, 0
 
 
 def _neighbours(edges: I64, others: I64) -> tuple[I64, I64]:

@@ -49,7 +49,7 @@ from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_que
 from swsdask.model.samples import Sample
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference
 from swsdask.model.units import INFINITE
-from swsdask.statistics.counts import Counts, members
+from swsdask.statistics.counts import Counts, strata_of
 from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Bins, WeighedBins, Zoom, quadrature
@@ -240,7 +240,7 @@ class ResampledAffine:
         """The measure of one condition."""
         reference, hits, moments = scored.reference, scored[Hits], scored[StratumMoments]
         queries = drawn_queries(scored, population)
-        place, strata = places(queries, reference.n_queries), members(population.condition)
+        place, strata = places(queries, reference.n_queries), strata_of(population.condition)
         inside = np.flatnonzero(strata[hits.query, hits.group] & (place[hits.query] >= 0))
         inside = inside[np.lexsort((place[hits.query[inside]], hits.score[inside]))]
         hit, stratum = hits.score[inside], _strata(hits.query[inside], hits.group[inside], reference)
