@@ -52,16 +52,46 @@ def in_turn(*works: tuple[Any, ...], turns: int = 3) -> list[Cost]:
     ]
 
 
+def side_by_side(*works: tuple[Any, ...], repeats: int = 30) -> list[Cost]:
+    """The cost of each (work, arguments...), all in one new process, forwards and backwards: medians over `repeats`.
+
+    For differences that are smaller than those between two processes. The peak is that of all together.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_side_by_side, works, repeats).result()
+
+
+def _side_by_side(works: tuple[tuple[Any, ...], ...], repeats: int) -> list[Cost]:
+    steps = [work(*arguments) for work, *arguments in works]
+    order = range(len(steps))
+    found: list[list[tuple[float, float, Any]]] = [[] for _ in steps]
+    for turn in range(repeats):
+        for number in order if turn % 2 else reversed(order):
+            found[number].append(_timed(steps[number]))
+    return [
+        Cost(
+            statistics.median(cpu for cpu, _, _ in own),
+            statistics.median(wall for _, wall, _ in own),
+            peak_memory(),
+            own[-1][2],
+        )
+        for own in found
+    ]
+
+
 def _cost(work: Callable[..., Callable[[], Any]], arguments: tuple[Any, ...], repeats: int) -> Cost:
     step = work(*arguments)
-    cpu, wall = [], []
-    for _ in range(repeats):
-        gc.collect()
-        began_cpu, began = cpu_seconds(), time.perf_counter()
-        result = step()
-        wall.append(time.perf_counter() - began)
-        cpu.append(cpu_seconds() - began_cpu)
-    return Cost(statistics.median(cpu), statistics.median(wall), peak_memory(), result)
+    cpu, wall, results = zip(*(_timed(step) for _ in range(repeats)), strict=True)
+    return Cost(statistics.median(cpu), statistics.median(wall), peak_memory(), results[-1])
+
+
+def _timed(step: Callable[[], Any]) -> tuple[float, float, Any]:
+    """CPU seconds, wall-clock seconds and the result of one step."""
+    gc.collect()
+    began_cpu, began = cpu_seconds(), time.perf_counter()
+    result = step()
+    wall = time.perf_counter() - began
+    return cpu_seconds() - began_cpu, wall, result
 
 
 def cpu_seconds() -> float:

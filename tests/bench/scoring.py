@@ -13,7 +13,7 @@ from swsdask.measures import select
 from swsdask.model.settings import Settings, build_settings, load_preset
 from swsdask.scoring.score import score_archive
 from swsdask.statistics.alignment import trial_columns
-from tests.bench.cost import in_turn
+from tests.bench.cost import in_turn, side_by_side
 from tests.bench.data import Archived, Data
 from tests.bench.floor import read_columns
 from tests.bench.table import Row
@@ -62,7 +62,7 @@ def safety(archive: Archived) -> Iterator[Row]:
         ("verified", 1.03, (_anew, url, False), "--no-verify"),
         ("rows checked", 1.01, (_anew, url, True, False), "not checked"),
     ):
-        theirs, ours = in_turn(without, (_anew, url), turns=9)
+        theirs, ours = side_by_side(without, (_anew, url))
         yield Row(
             f"ATWV, MTWV of {rows:,} detections, {what}",
             ours.cpu,
@@ -80,11 +80,11 @@ def _anew(url: str, verify: bool = True, check: bool = True) -> Callable[[], dic
 
     What alignment and counting refuse by themselves, with a comparison per row, is on both sides.
     """
-    if not check:
-        cells._Reader._check = lambda *_: None  # type: ignore[method-assign]
     step = score(url, FEW, {}, verify=verify)
+    look = cells._Reader._check if check else lambda *_: None
 
     def first() -> dict[str, float]:
+        cells._Reader._check = look  # type: ignore[method-assign]
         cells._checked.clear()
         cells._footers.clear()
         return step()
