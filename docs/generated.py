@@ -20,8 +20,8 @@ from formulas import mathml
 
 import swsdask as sws
 from swsdask.api.catalogue import SettingDescription, families
+from swsdask.model.layers import COMPAT_IMPLIES, conf_directory, preset_names
 from swsdask.model.measures import Description
-from swsdask.model.settings import COMPAT_IMPLIES, conf_directory, preset_names
 
 ROOT = Path(__file__).resolve().parents[1]
 DIRECTION = {1: "higher", -1: "lower", 0: "neither"}

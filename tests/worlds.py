@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swsdask.measures.measure import Measure, Scored
-from swsdask.model.settings import EvaluationSettings, asked_thresholds, build_settings, weights
+from swsdask.model.layers import build_settings
+from swsdask.model.settings import EvaluationSettings, asked_thresholds, weights
 from swsdask.model.trials import AlignmentRule, Condition, Detections, Reference, Trials
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy

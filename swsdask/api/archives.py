@@ -21,7 +21,7 @@ from swsdask.execution.open import working
 from swsdask.formats.in_memory import Judged, Table
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.errors import SettingsError
-from swsdask.model.settings import build_settings
+from swsdask.model.layers import build_settings
 from swsdask.places.reading import Location
 
 

@@ -36,8 +36,8 @@ from swsdask.formats.xml_stream import read_elements
 from swsdask.measures import select
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError, without_secrets
+from swsdask.model.layers import build_settings, load_preset
 from swsdask.model.schemas import RunPiece
-from swsdask.model.settings import build_settings, load_preset
 from swsdask.model.trials import F64
 from swsdask.places.reading import Location, Pipe, is_folder, is_local, joined, locations, parted
 from swsdask.places.writing import together

@@ -33,7 +33,7 @@ from swsdask.measures.calibration import Blocks, pooled_blocks
 from swsdask.measures.cross_entropy import prior_entropy, sigmoid, softplus
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import InputError, Problem
-from swsdask.model.toml import read_toml
+from swsdask.model.layers import read_toml
 from swsdask.model.trials import F64
 from swsdask.places.reading import read_small
 from swsdask.places.writing import replacing

@@ -18,8 +18,9 @@ from swsdask.discovery.measures import home_of
 from swsdask.measures import MEASURES, select
 from swsdask.model.discovery import DISCOVERY
 from swsdask.model.errors import SettingsError
+from swsdask.model.layers import conf_directory, preset_names
 from swsdask.model.measures import TABLE, Description, parted
-from swsdask.model.settings import Settings, conf_directory, preset_names
+from swsdask.model.settings import Settings
 
 _SECTION = re.compile(r"^(.+)\n---+\n", re.MULTILINE)
 """A title with a line below it, in the docstring of a module with measures of several kinds."""

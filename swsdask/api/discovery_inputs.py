@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol
 
-from swsdask.archive.discovery import (
-    StoredDiscovery,
-    StoredSystem,
-    is_discovery,
-    open_discovery,
-    read_stored_classes,
-)
+from swsdask.archive.discovery import StoredDiscovery, StoredSystem, is_discovery, open_discovery, read_stored_classes
 from swsdask.archive.discovery import ingest_discovery as ingest_tables
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import Verification
@@ -26,8 +20,7 @@ from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
 from swsdask.model.discovery import Corpus, Definition, Fragments
 from swsdask.model.errors import SettingsError
-from swsdask.model.layers import Layers, Settled
-from swsdask.model.settings import merge_layers
+from swsdask.model.layers import Layers, Settled, merge_layers
 from swsdask.places.reading import Location, Pipe, is_folder, locations, readable
 
 Classes = Location | Iterable[Location] | Mapping[str, Location] | None

@@ -12,13 +12,7 @@ import pyarrow as pa
 from swsdask.api.manifest import differences
 from swsdask.api.runs import Runs, given_runs
 from swsdask.archive.decoded import DETECTED, REFERENCE, detected, reference_table
-from swsdask.archive.memory import (
-    JudgedFiles,
-    MemoryArchive,
-    read_reference,
-    reference_of_tables,
-    search_transcript,
-)
+from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference, reference_of_tables, search_transcript
 from swsdask.archive.protocols import Archive, FindRule
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.store import find_archive
@@ -26,9 +20,9 @@ from swsdask.archive.tables import NO_HASHES
 from swsdask.formats.find import ReferenceFiles, find_reference
 from swsdask.formats.in_memory import Judged, Table, by_pair
 from swsdask.model.errors import SettingsError, counted
-from swsdask.model.layers import Layers, Override, Settled
+from swsdask.model.layers import Layers, Override, Settled, load_preset
 from swsdask.model.schemas import RunSource
-from swsdask.model.settings import Settings, load_preset
+from swsdask.model.settings import Settings
 from swsdask.places.reading import Location, readable
 
 

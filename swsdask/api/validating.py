@@ -16,8 +16,7 @@ from swsdask.formats.find import find_reference
 from swsdask.formats.sniff import Format
 from swsdask.model.discovery import Definition
 from swsdask.model.errors import Problems
-from swsdask.model.layers import Layers
-from swsdask.model.settings import load_preset
+from swsdask.model.layers import Layers, load_preset
 from swsdask.places.reading import Location, locations, readable
 
 

@@ -116,7 +116,7 @@ def verify(
     from swsdask.cli.progress import progress
     from swsdask.execution.open import open_executor
     from swsdask.model.errors import counted
-    from swsdask.model.settings import build_settings
+    from swsdask.model.layers import build_settings
 
     settings = build_settings(explicit={"engine": engine.settings()})
     with progress("files") as shown, open_executor(settings.engine, None, shown) as workplace:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from swsdask.model.errors import SettingsError, cut, one_line
-from swsdask.model.toml import read_toml
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation
@@ -255,7 +254,7 @@ def _settings(table: str, example: str) -> tuple[Callable[[Command], Command], .
 
 def _presets(*typed: Any) -> list[str]:
     """The presets that a shell may complete to; click gives the context, the parameter and what is typed."""
-    from swsdask.model.settings import preset_names
+    from swsdask.model.layers import preset_names
 
     return [name for name in preset_names() if name.startswith(typed[-1])]
 
@@ -460,14 +459,14 @@ def explicit_settings(
                 raise SettingsError(f"--set {cut(repr(assignment))}: {parent} holds a value, not further keys.")
         table[last] = _value(text)
     if engine is not None and (set_there := engine.settings()):
-        from swsdask.model.settings import merge_layers
+        from swsdask.model.layers import merge_layers
 
         explicit = merge_layers(explicit, {"engine": set_there})
     return explicit
 
 
 def _settings_file(file: str) -> dict[str, Any]:
-    from swsdask.model.settings import settings_of
+    from swsdask.model.layers import settings_of
     from swsdask.places.reading import read_small
 
     try:
@@ -478,6 +477,8 @@ def _settings_file(file: str) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     """A TOML value if it is one, else the text itself."""
+    from swsdask.model.layers import read_toml
+
     try:
         found = read_toml(f"value = {text}".encode())
     except ValueError:

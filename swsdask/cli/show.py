@@ -275,7 +275,7 @@ def settings(name: str | None) -> None:
 @click.argument("name", required=False)
 def presets(name: str | None) -> None:
     """List the presets, or print the settings file of one."""
-    from swsdask.model.settings import conf_directory, load_preset, preset_names
+    from swsdask.model.layers import conf_directory, load_preset, preset_names
 
     if name is not None:
         load_preset(name)

@@ -141,7 +141,7 @@ def _workers(engine: Engine, things: str, n: int, rows_each: int) -> Iterator[tu
     """Open the executor of n parts of a study; also give a callback for the end of each part."""
     from swsdask.cli.progress import progress
     from swsdask.execution.open import open_executor
-    from swsdask.model.settings import build_settings
+    from swsdask.model.layers import build_settings
 
     settings = build_settings(explicit={"engine": engine.settings()})
     with progress(things) as shown, open_executor(settings.engine, n * rows_each, shown) as workers:

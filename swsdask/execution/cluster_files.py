@@ -32,7 +32,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from swsdask.execution.clusters import InKubernetes, LocalProcesses, RunningAt, RunningByFile
 from swsdask.execution.slurm import SlurmJobs
 from swsdask.model.errors import SettingsError
-from swsdask.model.settings import conf_directory, settings_of
+from swsdask.model.layers import conf_directory, settings_of
 from swsdask.places.reading import read_small
 
 if TYPE_CHECKING:

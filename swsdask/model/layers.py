@@ -1,16 +1,270 @@
-"""The layers of the settings that a user gives, what an archive keeps of them, and where two settings differ."""
+"""Layers of settings: files, presets and explicit settings, which become one; and what an archive keeps of them.
+
+A settings file is TOML with the tables of `model.settings`, and may begin with `notes`, sentences that are shown beside
+the numbers. A preset is such a file in `conf/`, installed with the package. Layers, later ones winning: defaults,
+preset, what `compat` implies, explicit settings. What is wrong with a file is one error that says in which line.
+"""
 
 from __future__ import annotations
 
+import difflib
 import json
+import tomllib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
-from swsdask.model.errors import SettingsError
-from swsdask.model.settings import Settings, build_settings, merge_layers
+from pydantic import ValidationError
+
+from swsdask.model.errors import SettingsError, cut
+from swsdask.model.settings import Settings
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+
+COMPAT_IMPLIES: dict[str, dict[str, object]] = {
+    "none": {},
+    "kwseval": {
+        "outside": "drop",
+        "unknown_documents": "outside",
+        "unknown_queries": "error",
+        "average_precision": {"ties": "worst", "interpolation": "none", "score_order": "text"},
+    },
+    "stdeval": {
+        "outside": "false_alarm",
+        "unknown_documents": "outside",
+        "unknown_queries": "drop",
+        "score_scale": "run",
+    },
+    "mediaeval": {"impute": "error", "outside": "false_alarm"},
+}
+"""Settings that an official tool's compatibility mode sets unless they are given explicitly."""
 
 KEPT_NONE = "The archive keeps no settings: an earlier release made it."
+_KWSEVAL_INC = {"average_precision": {"no_relevant": "zero"}}
+"""What KWSEval's -inc sets beside `no_targets = "false_alarms_only"`: every query without targets has AP = 0."""
+
+_PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type": "Input should be a table of keys"}
+"""What the library says in words of Python."""
+
+_MOST = 20
+"""How many wrong keys and values an error names."""
+
+_INTEGERS = range(-(1 << 63), 1 << 63)
+"""Those of TOML; Python cannot print ones of thousands of digits."""
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def read_toml(content: bytes) -> dict[str, Any]:
+    """Return the content of a TOML file.
+
+    Parameters
+    ----------
+    content : bytes
+        The file. A byte order mark is passed over.
+
+    Returns
+    -------
+    dict
+        The tables and values, with integers of 64 bits.
+
+    Raises
+    ------
+    tomllib.TOMLDecodeError
+        If it is no TOML, or nested so deeply that it cannot be read.
+
+    Examples
+    --------
+    >>> read_toml(b"workers = 2")
+    {'workers': 2}
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise tomllib.TOMLDecodeError(f"Not text in UTF-8 (at line {line})") from None
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise tomllib.TOMLDecodeError(f"Nested too deeply {_where(text, RecursionError)}") from None
+    except ValueError:  # of int(), which limits digits
+        raise tomllib.TOMLDecodeError(f"An integer of more than 64 bits {_where(text, ValueError)}") from None
+    if (key := _long_integer(found)) is not None:
+        raise tomllib.TOMLDecodeError(f"An integer of more than 64 bits (key {key})")
+    return found
+
+
+def _where(text: str, kind: type[Exception]) -> str:
+    """The first line that raises this kind of error, which no line above it does, however these lines break off."""
+    lines = text.split("\n")
+
+    def raises(number: int) -> bool:
+        try:
+            tomllib.loads("\n".join(lines[:number]))
+        except tomllib.TOMLDecodeError:
+            return False
+        except kind:
+            return True
+        return False
+
+    return f"(at line {bisect_left(range(len(lines)), True, key=raises)})"
+
+
+def _long_integer(table: dict[str, Any]) -> str | None:
+    """The key of an integer that has more than 64 bits."""
+    waiting: list[tuple[str, Any]] = list(table.items())
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.items()
+        elif isinstance(value, list):
+            waiting += [(key, each) for each in value]
+        elif isinstance(value, int) and value not in _INTEGERS:
+            return key
+    return None
+
+
+def settings_of(content: bytes, file: str) -> dict[str, object]:
+    """The content of a settings file as a dictionary. Raises `SettingsError` if it is not TOML."""
+    try:
+        return read_toml(content)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file}: not a TOML file: {error}") from None
+
+
+def conf_directory() -> Path:
+    """Return the directory `conf/`: inside an installed package, beside the package in a checkout."""
+    installed = _PACKAGE / "conf"
+    return installed if installed.is_dir() else _PACKAGE.parent / "conf"
+
+
+def preset_names() -> list[str]:
+    """The names of all presets, sorted."""
+    return sorted(path.stem for path in conf_directory().glob("*.toml"))
+
+
+def load_preset(name: str) -> dict[str, Any]:
+    """A preset as its file has it, or several joined by commas, of which later ones win.
+
+    Raises `SettingsError` with the nearest name if there is none such.
+    """
+    return reduce(merge_layers, map(_load_one, name.split(",")))
+
+
+def _load_one(name: str) -> dict[str, object]:
+    names = preset_names()
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
+        raise SettingsError(f"preset {name!r} is unknown. Nearest: {near[0]}. Known: {', '.join(names)}.")
+    path = conf_directory() / f"{name}.toml"
+    return settings_of(path.read_bytes(), str(path))
+
+
+def matching_presets(evaluation: Mapping[str, object]) -> list[str]:
+    """The presets whose every value the settings of an evaluation have, those with the most values."""
+    values = dict(_leaves(evaluation)).items()
+    wanted = {name: dict(_leaves(load_preset(name).get("evaluation", {}))).items() for name in preset_names()}
+    found = {name: len(own) for name, own in wanted.items() if own and own <= values}
+    return [name for name, number in found.items() if number == max(found.values())]
+
+
+def _leaves(table: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", str(value)
+
+
+def build_settings(
+    preset: Mapping[str, object] | None = None, compat: str | None = None, explicit: Mapping[str, object] | None = None
+) -> Settings:
+    """Settings from their layers: defaults, `preset`, what `compat` implies, `explicit` (both shaped as a TOML file).
+
+    Raises `SettingsError` naming every wrong key or value, with the nearest valid key.
+    """
+    explicit = explicit or {}
+    layers: list[Mapping[str, object]] = [preset or {}]
+    chosen = compat or _at(explicit, "compat") or _at(preset or {}, "compat") or "none"
+    if chosen in COMPAT_IMPLIES:
+        layers.append({"evaluation": COMPAT_IMPLIES[chosen]})
+    no_targets = _at(explicit, "no_targets") or _at(preset or {}, "no_targets")
+    if (chosen, no_targets) == ("kwseval", "false_alarms_only"):
+        layers.append({"evaluation": _KWSEVAL_INC})
+    layers.append(explicit)
+    layers.append({"evaluation": {"compat": chosen}})
+    merged: dict[str, object] = {}
+    for layer in layers:
+        merged = merge_layers(merged, layer)
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        found = error.errors()
+        more = [f"And {len(found) - _MOST:,} more."] if len(found) > _MOST else []
+        raise SettingsError("\n".join([*map(_explain, found[:_MOST]), *more])) from None
+
+
+def _at(layer: Mapping[str, object], key: str) -> object:
+    evaluation = layer.get("evaluation", {})
+    return evaluation.get(key) if isinstance(evaluation, Mapping) else None
+
+
+def _explain(error: ErrorDetails) -> str:
+    path = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        parent: Any = Settings
+        for part in error["loc"][:-1]:
+            parent = parent.model_fields[part].annotation
+        near = difflib.get_close_matches(str(error["loc"][-1]), list(parent.model_fields), n=1, cutoff=0.0)
+        return f"setting {path}: unknown key. Nearest valid key: {near[0]}."
+    if error["type"] == "value_error":
+        return f"setting {path}: {error['ctx']['error']}."
+    return f"setting {path}: {_PLAINLY.get(error['type'], error['msg'])}; found {cut(repr(error['input']))}."
+
+
+def merge_layers(below: Mapping[str, Any], above: Mapping[str, object]) -> dict[str, object]:
+    """Two layers, shaped as a TOML file, as one: what `above` says wins, key by key; notes are those of both.
+
+    Raises `SettingsError` for a value in `below` where `above` has a table.
+    """
+    merged = dict(below)
+    for key, value in above.items():
+        if key == "operating_point" and isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
+            merged[key] = _merge_point(below[key], value)
+        elif isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
+            merged[key] = merge_layers(below[key], value)
+        elif isinstance(value, Mapping) and key in below:
+            raise SettingsError(f"setting {key}: {_PLAINLY['model_type']}; found {cut(repr(below[key]))}.")
+        elif key == "notes" and isinstance(value, list) and isinstance(below.get(key), list):
+            merged[key] = [*below[key], *(note for note in value if note not in below[key])]
+        else:
+            merged[key] = value
+    return merged
+
+
+def _merge_point(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+    """Costs refine costs; another way of giving the operating point replaces what was there.
+
+    Raises `SettingsError` for some of the costs where there are none to refine.
+    """
+    costs = {"p_target", "c_miss", "c_fa"}
+    if set(above) <= costs and set(below) <= costs:
+        return {**below, **above}
+    if set(above) == {"alpha"} and "from_data" in below:
+        return {**below, **above}
+    if above and set(above) < costs:
+        raise SettingsError(
+            f"setting evaluation.operating_point: {', '.join(sorted(above))} would replace {', '.join(below)}, "
+            "which the preset or the settings file gives. Give p_target, c_miss and c_fa together, or beta."
+        )
+    return dict(above)
 
 
 @dataclass(frozen=True)

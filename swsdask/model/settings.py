@@ -1,23 +1,14 @@
-"""Settings of an evaluation, presets, and the operating point that follows from them.
+"""Settings of an evaluation, and the operating point that follows from them.
 
 `[evaluation]` and `[discovery]` hold everything that can move a number; `[engine]` says how the work runs and cannot.
-
-A settings file is TOML with these tables, and may begin with `notes`, sentences that are shown beside the numbers. A
-preset is such a file in `conf/`, installed with the package. Layers, later ones winning: defaults, preset, what
-`compat` implies, explicit settings.
 """
 
 from __future__ import annotations
 
-import difflib
 import math
-import tomllib
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -30,38 +21,16 @@ from pydantic import (
 )
 
 from swsdask.model.discovery import DiscoverySettings
-from swsdask.model.errors import SettingsError, cut
+from swsdask.model.errors import SettingsError
 from swsdask.model.resources import ProcessingLoadSettings
 from swsdask.model.retrieval import AveragePrecisionSettings, GapSettings
-from swsdask.model.toml import read_toml
 from swsdask.model.trials import Reference
 
 if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+    pass
 
 TextFilter = Literal["charsplit", "notascii", "deletehyphens"]
 Compat = Literal["none", "kwseval", "stdeval", "mediaeval"]
-
-COMPAT_IMPLIES: dict[str, dict[str, object]] = {
-    "none": {},
-    "kwseval": {
-        "outside": "drop",
-        "unknown_documents": "outside",
-        "unknown_queries": "error",
-        "average_precision": {"ties": "worst", "interpolation": "none", "score_order": "text"},
-    },
-    "stdeval": {
-        "outside": "false_alarm",
-        "unknown_documents": "outside",
-        "unknown_queries": "drop",
-        "score_scale": "run",
-    },
-    "mediaeval": {"impute": "error", "outside": "false_alarm"},
-}
-"""Settings that an official tool's compatibility mode sets unless they are given explicitly."""
-
-_KWSEVAL_INC = {"average_precision": {"no_relevant": "zero"}}
-"""What KWSEval's -inc sets beside `no_targets = "false_alarms_only"`: every query without targets has AP = 0."""
 
 
 _MOST_BETA = 10**100
@@ -317,113 +286,6 @@ class Settings(_Settings):
     engine: EngineSettings = EngineSettings()
 
 
-def build_settings(
-    preset: Mapping[str, object] | None = None, compat: str | None = None, explicit: Mapping[str, object] | None = None
-) -> Settings:
-    """Settings from their layers: defaults, `preset`, what `compat` implies, `explicit` (both shaped as a TOML file).
-
-    Raises `SettingsError` naming every wrong key or value, with the nearest valid key.
-    """
-    explicit = explicit or {}
-    layers: list[Mapping[str, object]] = [preset or {}]
-    chosen = compat or _at(explicit, "compat") or _at(preset or {}, "compat") or "none"
-    if chosen in COMPAT_IMPLIES:
-        layers.append({"evaluation": COMPAT_IMPLIES[chosen]})
-    no_targets = _at(explicit, "no_targets") or _at(preset or {}, "no_targets")
-    if (chosen, no_targets) == ("kwseval", "false_alarms_only"):
-        layers.append({"evaluation": _KWSEVAL_INC})
-    layers.append(explicit)
-    layers.append({"evaluation": {"compat": chosen}})
-    merged: dict[str, object] = {}
-    for layer in layers:
-        merged = merge_layers(merged, layer)
-    try:
-        return Settings.model_validate(merged)
-    except ValidationError as error:
-        found = error.errors()
-        more = [f"And {len(found) - _MOST:,} more."] if len(found) > _MOST else []
-        raise SettingsError("\n".join([*map(_explain, found[:_MOST]), *more])) from None
-
-
-def matching_presets(evaluation: Mapping[str, object]) -> list[str]:
-    """The presets whose every value the settings of an evaluation have, those with the most values."""
-    values = dict(_leaves(evaluation)).items()
-    wanted = {name: dict(_leaves(load_preset(name).get("evaluation", {}))).items() for name in preset_names()}
-    found = {name: len(own) for name, own in wanted.items() if own and own <= values}
-    return [name for name, number in found.items() if number == max(found.values())]
-
-
-def _leaves(table: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{path}{name}.")
-        else:
-            yield f"{path}{name}", str(value)
-
-
-def _at(layer: Mapping[str, object], key: str) -> object:
-    evaluation = layer.get("evaluation", {})
-    return evaluation.get(key) if isinstance(evaluation, Mapping) else None
-
-
-def merge_layers(below: Mapping[str, Any], above: Mapping[str, object]) -> dict[str, object]:
-    """Two layers, shaped as a TOML file, as one: what `above` says wins, key by key; notes are those of both.
-
-    Raises `SettingsError` for a value in `below` where `above` has a table.
-    """
-    merged = dict(below)
-    for key, value in above.items():
-        if key == "operating_point" and isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
-            merged[key] = _merge_point(below[key], value)
-        elif isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
-            merged[key] = merge_layers(below[key], value)
-        elif isinstance(value, Mapping) and key in below:
-            raise SettingsError(f"setting {key}: {_PLAINLY['model_type']}; found {cut(repr(below[key]))}.")
-        elif key == "notes" and isinstance(value, list) and isinstance(below.get(key), list):
-            merged[key] = [*below[key], *(note for note in value if note not in below[key])]
-        else:
-            merged[key] = value
-    return merged
-
-
-def _merge_point(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
-    """Costs refine costs; another way of giving the operating point replaces what was there.
-
-    Raises `SettingsError` for some of the costs where there are none to refine.
-    """
-    costs = {"p_target", "c_miss", "c_fa"}
-    if set(above) <= costs and set(below) <= costs:
-        return {**below, **above}
-    if set(above) == {"alpha"} and "from_data" in below:
-        return {**below, **above}
-    if above and set(above) < costs:
-        raise SettingsError(
-            f"setting evaluation.operating_point: {', '.join(sorted(above))} would replace {', '.join(below)}, "
-            "which the preset or the settings file gives. Give p_target, c_miss and c_fa together, or beta."
-        )
-    return dict(above)
-
-
-def _explain(error: ErrorDetails) -> str:
-    path = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        parent: Any = Settings
-        for part in error["loc"][:-1]:
-            parent = parent.model_fields[part].annotation
-        near = difflib.get_close_matches(str(error["loc"][-1]), list(parent.model_fields), n=1, cutoff=0.0)
-        return f"setting {path}: unknown key. Nearest valid key: {near[0]}."
-    if error["type"] == "value_error":
-        return f"setting {path}: {error['ctx']['error']}."
-    return f"setting {path}: {_PLAINLY.get(error['type'], error['msg'])}; found {cut(repr(error['input']))}."
-
-
-_PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type": "Input should be a table of keys"}
-"""What the library says in words of Python."""
-
-_MOST = 20
-"""How many wrong keys and values an error names."""
-
-
 _CUT = 10**7
 
 
@@ -462,42 +324,3 @@ def _with_cut_prior(point: Weights) -> Weights:
     if not 0 < prior < 1:
         raise SettingsError("setting evaluation.operating_point: compat=mediaeval needs an effective prior above 1e-7.")
     return Weights.of(prior, Fraction(1), Fraction(1))
-
-
-_PACKAGE = Path(__file__).resolve().parents[1]
-
-
-def conf_directory() -> Path:
-    """Return the directory `conf/`: inside an installed package, beside the package in a checkout."""
-    installed = _PACKAGE / "conf"
-    return installed if installed.is_dir() else _PACKAGE.parent / "conf"
-
-
-def preset_names() -> list[str]:
-    """The names of all presets, sorted."""
-    return sorted(path.stem for path in conf_directory().glob("*.toml"))
-
-
-def load_preset(name: str) -> dict[str, Any]:
-    """A preset as its file has it, or several joined by commas, of which later ones win.
-
-    Raises `SettingsError` with the nearest name if there is none such.
-    """
-    return reduce(merge_layers, map(_load_one, name.split(",")))
-
-
-def _load_one(name: str) -> dict[str, object]:
-    names = preset_names()
-    if name not in names:
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
-        raise SettingsError(f"preset {name!r} is unknown. Nearest: {near[0]}. Known: {', '.join(names)}.")
-    path = conf_directory() / f"{name}.toml"
-    return settings_of(path.read_bytes(), str(path))
-
-
-def settings_of(content: bytes, file: str) -> dict[str, object]:
-    """The content of a settings file as a dictionary. Raises `SettingsError` if it is not TOML."""
-    try:
-        return read_toml(content)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{file}: not a TOML file: {error}") from None

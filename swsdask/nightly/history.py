@@ -1,16 +1,27 @@
-"""The history of an archive: a Parquet file per night, which is written once and never changed.
+"""The history of an archive, a Parquet file per night, and the board of its evaluation, which follows from it.
 
     history/00000001.parquet           the numbers over all queries of the systems that were scored in a night
 
-A night is committed when its file is created, which happens only if the name is free. Its numbers are those of the
-systems that were new in it; all others stand as they stood. What else a night found (files, refused runs, what moved,
-gates that failed) is in the metadata of the file, as JSON, and so is the hash of both.
+A night is committed when its file is created, which happens only if the name is free; the file is never changed. Its
+numbers are those of the systems that were new in it; all others stand as they stood. What else a night found (files,
+refused runs, what moved, gates that failed) is in the metadata of the file, as JSON, and so is the hash of both.
+
+The board is pages and files that follow from the history alone, but for the report of the last night:
+
+    index.html                 the leaderboard of now, what moved last, refused runs, trend lines, all nights
+    nights/00000001.html       the report of a night: its new systems and their baselines
+    feed.xml                   an Atom entry per night
+    metrics.prom               OpenMetrics, for monitoring; the only file that has the duration
+    latest.json                the numbers of now; written last: a board that has it is whole
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,15 +31,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from swsdask import __version__
+from swsdask.api.writing import report
 from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
 from swsdask.archive.tables import digest
 from swsdask.model.errors import ArchiveError
-from swsdask.model.leaderboard import Board, board
+from swsdask.model.leaderboard import Board, Record, Refused, board
 from swsdask.model.limits import shortage
-from swsdask.model.nights import Record, Refused
+from swsdask.model.measures import better
+from swsdask.model.results import Result
 from swsdask.model.tables import LateImport, read_parquet
+from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.places.reading import Location
+from swsdask.places.writing import temporary_folder
+from swsdask.render.nightly import BoardPage, Trend, feed, index, metrics, page_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +68,7 @@ HISTORY = pa.schema(
 """One row per number over all queries of a system that was scored in a night. `version` is that of the archive."""
 
 FOLDER = "history"
+LATEST = "latest.json"
 _NIGHT = re.compile(rf"{FOLDER}/(\d{{8}})\.parquet")
 _RECORD, _HASH = b"night", b"hash"
 
@@ -226,3 +244,87 @@ def values_of(table: pa.Table, condition: str = "all") -> dict[tuple[str, str], 
     own = table.filter(pc.equal(table["condition"], condition))
     names = zip(own["system"].to_pylist(), own["measure"].to_pylist(), strict=True)
     return dict(zip(names, own["value"].to_pylist(), strict=True))
+
+
+def is_published(out: str, record: Record) -> bool:
+    """Whether the board shows this night, and was made by this release."""
+    content = Storage(out).read_all([LATEST]).get(LATEST)
+    try:
+        said = json.loads(content or b"{}")
+    except (ValueError, RecursionError):
+        return False
+    return bool(said.get("night") == record.number and said.get("swsdask") == __version__)
+
+
+def publish(asked: NightlyEvaluation, past: History, result: Result | None, began: float) -> bytes:
+    """Write the board of the history. Returns `latest.json`.
+
+    `result` has the systems of the last night's report; the call `began` at this time of `time.monotonic`.
+    """
+    out, last = Storage(asked.out), past.nights[-1].record
+    page = board_page(asked, past)
+    place = page_of(last)
+    if result is not None and place is not None:
+        with temporary_folder() as folder:
+            path = folder / "report.html"
+            report(result, path)
+            out.replace(place, path.read_bytes())
+    latest = (json.dumps(_latest(page, past), sort_keys=True) + "\n").encode()
+    out.replace("index.html", index(page).encode())
+    out.replace("feed.xml", feed(page).encode())
+    out.replace("metrics.prom", metrics(page, time.monotonic() - began).encode())
+    out.replace(LATEST, latest)
+    for name in out.modified():
+        if name.endswith(PART):  # Of a night that was killed: whoever publishes holds the lease.
+            out.remove(name)
+    return latest
+
+
+def board_page(asked: NightlyEvaluation, past: History) -> BoardPage:
+    """All that the board shows."""
+    current = past.current()
+    trends: dict[str, list[tuple[int, float]]] = {}
+    found = past.board(asked.scored)
+    leading = found.by[0] if found.by else ""
+    for row in past.rows_of(leading):
+        trends.setdefault(row["system"], []).append((row["night"], row["value"]))
+    return BoardPage(
+        name=asked.name,
+        measures=found.columns,
+        leading=leading,
+        board=found,
+        nights=tuple(night.record for night in past.nights),
+        refused=tuple(past.refused.values()),
+        trends=tuple(Trend(system, tuple(trends.get(system, ()))) for system in found.systems),
+        n_systems=len(set(current["system"].to_pylist())),
+    )
+
+
+def _latest(page: BoardPage, past: History) -> dict[str, Any]:
+    last, found = page.nights[-1], page.board
+    return {
+        "evaluation": page.name,
+        "night": last.number,
+        "date": last.date,
+        "swsdask": __version__,
+        "systems": {
+            system: {
+                "night": past.standings[system].night,
+                "content": past.standings[system].content,
+                "signature": past.standings[system].signature,
+                "values": {
+                    condition: {measure: _number(found.value(condition, system, measure)) for measure in found.measures}
+                    for condition in found.conditions
+                },
+            }
+            for system in found.systems
+        },
+        "new": [move.system for move in last.moves],
+        "refused": [each.url for each in page.refused],
+        "gates": list(last.gates),
+        "order": {measure: better(measure) for measure in found.measures},
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value

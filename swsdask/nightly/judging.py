@@ -28,8 +28,7 @@ from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
 from swsdask.model.comparison import Comparison, Resampling
 from swsdask.model.errors import SettingsError
-from swsdask.model.leaderboard import board
-from swsdask.model.nights import NEW, REPLACED, Move
+from swsdask.model.leaderboard import NEW, REPLACED, Move, board
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
 from swsdask.nightly.history import History, Standing, values_of

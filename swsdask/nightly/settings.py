@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from swsdask.comparison.compare import Gate, parse_gate
 from swsdask.model.errors import SettingsError, cut
-from swsdask.model.settings import conf_directory, settings_of
+from swsdask.model.layers import conf_directory, settings_of
 from swsdask.places.reading import is_local, joined, local_path, parted, read_small
 
 Text = Annotated[str, Field(min_length=1)]

@@ -36,10 +36,9 @@ from swsdask.execution.open import open_executor
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError
-from swsdask.model.nights import GONE, NEW, REPLACED, SETTINGS, VERSION, Record, Refused
-from swsdask.model.settings import build_settings
-from swsdask.nightly.board import is_published, publish
-from swsdask.nightly.history import History, commit_night, read_history, remove_unfinished
+from swsdask.model.layers import build_settings
+from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, VERSION, Record, Refused
+from swsdask.nightly.history import History, commit_night, is_published, publish, read_history, remove_unfinished
 from swsdask.nightly.inbox import Arrived, look
 from swsdask.nightly.judging import Verdict, Workers, judged, report_of, stored
 from swsdask.nightly.lease import NightLease, night_lease

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import FEW, counted, listed
+from swsdask.model.layers import matching_presets
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
-from swsdask.model.settings import matching_presets
 from swsdask.model.tables import rows_with
 from swsdask.places.reading import Location
 from swsdask.places.writing import replacing

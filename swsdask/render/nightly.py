@@ -20,9 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.errors import counted
-from swsdask.model.leaderboard import Board
+from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, written
-from swsdask.model.nights import NEW, REPLACED, Move, Record, Refused
 from swsdask.render.pages import environment, style
 
 SHOWN_NIGHTS = 60

@@ -8,7 +8,7 @@ from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
 from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
-from swsdask.model.settings import build_settings
+from swsdask.model.layers import build_settings
 from swsdask.scoring.score import score_archive
 
 

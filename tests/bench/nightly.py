@@ -18,10 +18,9 @@ import swsdask as sws
 from swsdask.archive.fragments import as_table
 from swsdask.archive.storage import Storage
 from swsdask.archive.write import write_runs
-from swsdask.model.nights import REPLACED, Move, Record
+from swsdask.model.leaderboard import REPLACED, Move, Record
 from swsdask.model.schemas import SEGMENTS
-from swsdask.nightly.board import board_page
-from swsdask.nightly.history import HISTORY, commit_night, read_history
+from swsdask.nightly.history import HISTORY, board_page, commit_night, read_history
 from swsdask.nightly.settings import load_nightly
 from swsdask.render.nightly import feed, index, metrics
 from swsdask.simulate.evaluation import SimulatedEvaluation, write

@@ -10,7 +10,8 @@ from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
 from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
-from swsdask.model.settings import Settings, build_settings, load_preset
+from swsdask.model.layers import build_settings, load_preset
+from swsdask.model.settings import Settings
 from swsdask.scoring.score import score_archive
 from swsdask.statistics.alignment import trial_columns
 from tests.bench.cost import in_turn, side_by_side

@@ -14,8 +14,8 @@ import pytest
 
 import swsdask as sws
 from swsdask.model.discovery import DISCOVERY
+from swsdask.model.layers import preset_names
 from swsdask.model.measures import TABLE
-from swsdask.model.settings import preset_names
 from tests.browser.chromium import CHROMIUM, open_file
 from tests.documented import ROOT, run, run_page
 

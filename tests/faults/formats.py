@@ -37,7 +37,7 @@ from swsdask.execution.cluster_files import describe
 from swsdask.formats.runs.lines import LINE_FORMATS
 from swsdask.formats.sniff import Format, sniff
 from swsdask.model.errors import Problem, SwsdaskError
-from swsdask.model.settings import build_settings, conf_directory, settings_of
+from swsdask.model.layers import build_settings, conf_directory, settings_of
 from swsdask.nightly.settings import load_nightly
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN

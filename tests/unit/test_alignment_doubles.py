@@ -4,7 +4,8 @@ import numpy as np
 
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.reference_tables import Excerpts
-from swsdask.model.settings import EvaluationSettings, build_settings
+from swsdask.model.layers import build_settings
+from swsdask.model.settings import EvaluationSettings
 from swsdask.statistics import place_trials
 from tests.archives import Pieces, excerpt, piece, queries, tables
 

@@ -12,7 +12,8 @@ import pytrec_eval
 from sklearn.metrics import average_precision_score
 
 from swsdask.measures import rankings
-from swsdask.model.settings import EvaluationSettings, build_settings, load_preset
+from swsdask.model.layers import build_settings, load_preset
+from swsdask.model.settings import EvaluationSettings
 from tests.rankings import Event, scored, tables_of
 
 PRESETS = ("simplekwseval", "kws-assessment", "trec", "sklearn", "kwseval")

@@ -11,7 +11,7 @@ import pytest
 from swsdask.cli import cli
 from swsdask.cli.options import explicit_settings
 from swsdask.model.discovery import DiscoverySettings
-from swsdask.model.settings import build_settings, load_preset
+from swsdask.model.layers import build_settings, load_preset
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")
 ROWS = [line for line in PAGE.splitlines() if line.startswith("| ")][1:]

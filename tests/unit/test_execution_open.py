@@ -8,7 +8,8 @@ from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.execution.open import SMALL, open_executor
 from swsdask.model.errors import ClusterError, SettingsError
-from swsdask.model.settings import EngineSettings, conf_directory
+from swsdask.model.layers import conf_directory
+from swsdask.model.settings import EngineSettings
 
 
 def kind_of(name: str, workers: int | None = None, rows: int | None = None) -> type:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.layers import KEPT_NONE, Layers, Settled, overrides
-from swsdask.model.settings import load_preset
+from swsdask.model.layers import KEPT_NONE, Layers, Settled, load_preset, overrides
 
 
 def given(preset: str | None = None, compat: str | None = None, **evaluation: Any) -> Layers:

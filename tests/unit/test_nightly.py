@@ -30,11 +30,10 @@ from swsdask.archive.storage import Storage
 from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
-from swsdask.model.nights import NEW, REPLACED, SETTINGS, Move
+from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
 from swsdask.nightly import lease as leases
 from swsdask.nightly import steps
-from swsdask.nightly.board import board_page
-from swsdask.nightly.history import History, read_history
+from swsdask.nightly.history import History, board_page, read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import BusyError, night_lease
 from swsdask.nightly.settings import example, load_nightly

@@ -5,15 +5,8 @@ import pytest
 
 from swsdask.cli.options import Engine, explicit_settings
 from swsdask.model.errors import SettingsError
-from swsdask.model.settings import (
-    EvaluationSettings,
-    OperatingPoint,
-    build_settings,
-    load_preset,
-    matching_presets,
-    preset_names,
-    settings_of,
-)
+from swsdask.model.layers import build_settings, load_preset, matching_presets, preset_names, settings_of
+from swsdask.model.settings import EvaluationSettings, OperatingPoint
 
 
 @pytest.mark.parametrize(

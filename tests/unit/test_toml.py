@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from swsdask.model.toml import read_toml
+from swsdask.model.layers import read_toml
 
 
 @pytest.mark.parametrize(

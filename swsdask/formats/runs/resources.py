@@ -15,9 +15,9 @@ from pydantic import BaseModel, ValidationError
 from swsdask.formats.files import noted, read_lines
 from swsdask.formats.values import shown
 from swsdask.model.errors import InputError, Problem, Problems
+from swsdask.model.layers import read_toml
 from swsdask.model.resources import Node, Phase, Resources
 from swsdask.model.schemas import RunPiece
-from swsdask.model.toml import read_toml
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
