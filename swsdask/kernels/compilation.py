@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property, update_wrapper
 from importlib import import_module
@@ -38,6 +38,7 @@ import numpy as np
 from numba import types
 from numba.core import caching
 from numba.core.registry import cpu_target
+from numba.core.typing.templates import Signature
 from numba.core.typing.typeof import typeof_impl
 
 from swsdask.model.limits import check_addresses
@@ -105,7 +106,7 @@ _UNUSED_S = 3600.0
 class _Locator(_caching._SourceFileBackedLocatorMixin, _caching._CacheLocator):  # type: ignore[misc]
     """Tells numba where the kernels of this package are kept. Functions of others are left to numba."""
 
-    def __init__(self, function: Any, file: str) -> None:
+    def __init__(self, function: Callable[..., object], file: str) -> None:
         self._py_file = file
         self._lineno = function.__code__.co_firstlineno
 
@@ -117,7 +118,7 @@ class _Locator(_caching._SourceFileBackedLocatorMixin, _caching._CacheLocator): 
         return kept_in().name
 
     @classmethod
-    def from_function(cls, function: Any, file: str) -> _Locator | None:
+    def from_function(cls, function: Callable[..., object], file: str) -> _Locator | None:
         return cls(function, file) if Path(file).parent == _HERE else None
 
 
@@ -180,11 +181,11 @@ class _Compilation:
     """The compilation of kernels that this process needs, by it and by processes that help."""
 
     def __init__(self) -> None:
-        self._needed: list[Kernel[Any, Any]] = []
+        self._needed: list[Kernel[..., object]] = []
         self._here = threading.local()
         self._lock = threading.Lock()
 
-    def begin(self, *needed: Kernel[Any, Any]) -> None:
+    def begin(self, *needed: Kernel[..., object]) -> None:
         """Log that kernels are compiled, and call for help, when the first of them are needed."""
         with self._lock:
             if not self._needed:
@@ -227,12 +228,12 @@ class _Compilation:
 _COMPILATION = _Compilation()
 
 
-def _in_turn(kernels: Iterable[Kernel[Any, Any]]) -> list[Kernel[Any, Any]]:
+def _in_turn(kernels: Iterable[Kernel[..., object]]) -> list[Kernel[..., object]]:
     """Kernels in the order of `LONGEST_FIRST`, then others, those of the largest modules first."""
     return sorted(kernels, key=lambda each: (each.place, -each.size, each.name))
 
 
-def _call_for_help(kernels: Sequence[Kernel[Any, Any]]) -> None:
+def _call_for_help(kernels: Sequence[Kernel[..., object]]) -> None:
     """Start a process for each other core, up to `_MOST_HELPERS`, that compiles kernels which nobody has begun with.
 
     They end with this process. One that cannot start is not missed: then this process compiles everything.
@@ -268,7 +269,7 @@ def help_to_compile(names: Sequence[str]) -> None:
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     for name in names:
         module, _, function = name.partition(".")
-        kernel: Kernel[Any, Any] = getattr(import_module(f"swsdask.kernels.{module}"), function)
+        kernel: Kernel[..., object] = getattr(import_module(f"swsdask.kernels.{module}"), function)
         kernel.compile_if_free()
 
 
@@ -341,7 +342,7 @@ def _private_folder(parent: Path) -> Path:
 
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R = TypeVar("R", covariant=True)
 
 
 class Kernel(Generic[P, R]):
@@ -350,17 +351,20 @@ class Kernel(Generic[P, R]):
     Kernels may call each other. Its signatures are fixed, so no caller makes a further one.
     """
 
-    known: ClassVar[list[Kernel[Any, Any]]] = []
+    known: ClassVar[list[Kernel[..., object]]] = []
     """All kernels of the modules that have been imported."""
 
-    def __init__(self, function: Callable[P, R], signatures: Any, options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[P, R], signatures: Sequence[Signature], options: Mapping[str, object]
+    ) -> None:
         update_wrapper(self, function)
+        self._function = function
         self._signatures = signatures
         self._options = options
         self.known.append(self)
 
     @cached_property
-    def compiled(self) -> Any:
+    def compiled(self) -> Callable[P, R]:
         """The compiled function. Of processes that need it at once one compiles it; others compile another, or wait."""
         if _is_whole(kept_in()) or self.is_kept:
             return self._compile()
@@ -373,7 +377,8 @@ class Kernel(Generic[P, R]):
             if not _COMPILATION.compile_another():
                 with _alone(self._lock):
                     pass
-        return self.__dict__["compiled"]
+        compiled: Callable[P, R] = self.__dict__["compiled"]
+        return compiled
 
     def compile_if_free(self) -> bool:
         """Compile the function, unless that is done or another process is at it; whether it was compiled."""
@@ -412,20 +417,19 @@ class Kernel(Generic[P, R]):
     def _lock(self) -> Path:
         return kept_in() / f"{self.name}.lock"
 
-    def _compile(self) -> Any:
+    def _compile(self) -> Callable[P, R]:
         """Compile the function, or load it."""
-        function: Any = self.__wrapped__  # type: ignore[attr-defined]
         options = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, **_OWN, **self._options}
         with _COMPILATION.one():
-            return _njit(self._signatures, **options)(function)
+            compiled: Callable[P, R] = _njit(self._signatures, **options)(self._function)
+        return compiled
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the compiled function."""
-        returned: R = self.compiled(*args, **kwargs)
-        return returned
+        return self.compiled(*args, **kwargs)
 
 
-def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[P, R]], Kernel[P, R]]:
+def kernel(*signatures: Signature, **options: object) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     """Make a function a kernel for arguments of these types: kept on disk, without the interpreter's lock."""
 
     def decorate(function: Callable[P, R]) -> Kernel[P, R]:
@@ -437,7 +441,9 @@ def kernel(*signatures: Any, **options: Any) -> Callable[[Callable[P, R]], Kerne
 class _Part:
     """A function of kernels, compiled when the first of them is."""
 
-    def __init__(self, function: Callable[..., Any], signatures: Any, options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., object], signatures: Sequence[Signature], options: Mapping[str, object]
+    ) -> None:
         self._function = function
         self._signatures = signatures
         self._options = options
@@ -448,7 +454,7 @@ class _Part:
         return _njit(self._signatures or None, no_cpython_wrapper=True, no_cfunc_wrapper=True, **own)(self._function)
 
 
-def part(*signatures: Any, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def part(*signatures: Signature, **options: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function a part of the kernels that call it. It is not kept apart from them, nor is it for Python.
 
     For arguments of the types of a signature it is compiled once. Without one it is compiled for all types that it is
@@ -462,7 +468,7 @@ def part(*signatures: Any, **options: Any) -> Callable[[Callable[P, R]], Callabl
     return decorate
 
 
-def inlined(*signatures: Any, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def inlined(*signatures: Signature, **options: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function a `part` that is compiled into those that call it, as it is called for every value."""
     return part(*signatures, forceinline=True, **options)
 
@@ -477,9 +483,10 @@ _OWN = {"_nrt": True, "error_model": "python", "forceinline": False}
 
 @_typeof.register(Kernel)  # type: ignore[untyped-decorator]
 @_typeof.register(_Part)  # type: ignore[untyped-decorator]
-def _type_of_function(callee: Kernel[Any, Any] | _Part, context: Any) -> Any:
+def _type_of_function(callee: Kernel[..., object] | _Part, context: object) -> types.Type:
     """Return the type of a kernel, or of a part, that a kernel calls."""
-    return _typeof(callee.compiled, context)
+    kind: types.Type = _typeof(callee.compiled, context)
+    return kind
 
 
 _untyped: Any = types

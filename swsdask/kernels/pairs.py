@@ -168,7 +168,7 @@ def _have_a_later_one(ranks: I64, first: int, last: int, other_first: int, other
 
 
 @kernel(several(int64[::1], int64[::1])(column(int64), column(int64), column(int64), column(int64), column(int64)))
-def repeated(bounds: I64, member: I64, first: I64, rank: I64, size: I64) -> tuple[I64, I64]:
+def repeated_pairs(bounds: I64, member: I64, first: I64, rank: I64, size: I64) -> tuple[I64, I64]:
     """The pairs of groups that a class has which a class of higher rank has too, once per such class.
 
     A group is fragments that are in the same classes: group g, of `size` [g] fragments, is in those of the ranks

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import float64, int8, int16, int32, int64, types, void
+from numba.core.typing.templates import Signature
 
 from swsdask.kernels.compilation import NOTHING_NEW, column, kernel, part
 from swsdask.model.trials import F64, I8, I16, I32, I64
@@ -87,7 +86,7 @@ def count_decisions(
         highest[q, g] = max(highest[q, g], extremes[3])
 
 
-def _signature(number: types.Type) -> Any:
+def _signature(number: types.Type) -> Signature:
     counts = types.Array(number, 2, "C", readonly=True)
     return void(
         counts, column(int64), column(int64), column(int64), column(int64), column(int64), int64,

@@ -6,18 +6,16 @@ number, NaN among them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import int64
 
 from swsdask.kernels.compilation import NOTHING_NEW, column, part
-from swsdask.model.trials import I64
+from swsdask.model.trials import F64, I32, I64
 
 
 @part(**NOTHING_NEW)
-def first_not_below(ascending: Any, number: Any) -> int:
-    """The first place in an ascending array where the number, which is not NaN, can be put in."""
+def first_not_below(ascending: I32 | I64 | F64, number: float | np.int64) -> int:
+    """The first place of an ascending array at which a number, not NaN, can be inserted in order."""
     low, high = 0, len(ascending)
     while low < high:
         middle = (low + high) >> 1
@@ -29,8 +27,8 @@ def first_not_below(ascending: Any, number: Any) -> int:
 
 
 @part(**NOTHING_NEW)
-def first_above(ascending: Any, number: Any) -> int:
-    """The last such place."""
+def first_above(ascending: I32 | I64 | F64, number: float | np.int64) -> int:
+    """The last place of an ascending array at which a number, not NaN, can be inserted in order."""
     low, high = 0, len(ascending)
     while low < high:
         middle = (low + high) >> 1

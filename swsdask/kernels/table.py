@@ -24,6 +24,7 @@ from swsdask.kernels.text import (
     YES,
     ZERO,
     are_same,
+    eight_times,
     encode,
     first_bytes,
     first_mark,
@@ -31,7 +32,6 @@ from swsdask.kernels.text import (
     mixed,
     nearest_float,
     nearest_tick,
-    repeated,
     scan_number,
     word_at,
 )
@@ -118,7 +118,7 @@ def scan_lines(
     entries = state[ENTRIES]
     before[:] = 0  # An id is often that of the line before, which takes less to see than to hash.
     end = len(text) - PADDING
-    delimiters, newlines = repeated(delimiter), repeated(NEWLINE)
+    delimiters, newlines = eight_times(delimiter), eight_times(NEWLINE)
     last = len(values) - 1
     while at < end:
         begin = at

@@ -77,7 +77,7 @@ _PAIR_SCALES = np.array([0x000F424000000064, 0x0000271000000001], np.uint64)
 
 
 @intrinsic
-def _load(typing: Any, text: Any, at: Any) -> Any:  # noqa: ARG001
+def _load(typing: object, text: Any, at: Any) -> Any:  # noqa: ARG001
     """The eight bytes of an array of bytes from `at` on as one integer."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -89,7 +89,7 @@ def _load(typing: Any, text: Any, at: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def _trailing_zeros(typing: Any, word: Any) -> Any:  # noqa: ARG001
+def _trailing_zeros(typing: object, word: Any) -> Any:  # noqa: ARG001
     """How many of the lowest bits of an integer that is not 0 are 0."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:  # noqa: ARG001
@@ -107,7 +107,7 @@ def word_at(text: NDArray[np.uint8], at: int) -> np.uint64:
 
 
 @inlined(uint64(int64), **NOTHING_NEW)
-def repeated(byte: int) -> np.uint64:
+def eight_times(byte: int) -> np.uint64:
     """A word of eight times a byte."""
     return np.uint64(byte) * _LOWEST_BITS
 

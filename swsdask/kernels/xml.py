@@ -39,6 +39,7 @@ from swsdask.kernels.text import (
     UPPER_A,
     YES,
     ZERO,
+    eight_times,
     encode,
     first_bytes,
     first_mark,
@@ -47,7 +48,6 @@ from swsdask.kernels.text import (
     mixed,
     nearest_float,
     nearest_tick,
-    repeated,
     scan_number,
     word_at,
 )
@@ -271,9 +271,9 @@ def _scan_file(text: NDArray[np.uint8], begin: int, quote: int) -> tuple[int, np
     at = begin
     while True:
         word = word_at(text, at)
-        ends = marked(word, repeated(quote)) | marked_below(word, repeated(BLANK))
+        ends = marked(word, eight_times(quote)) | marked_below(word, eight_times(BLANK))
         for other in _NOT_PLAIN:
-            ends |= marked(word, repeated(other))
+            ends |= marked(word, eight_times(other))
         if ends != _NOTHING:
             size = first_mark(ends)
             return at + size, mixed(key, first_bytes(word, size))

@@ -18,7 +18,7 @@ import numpy as np
 from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.ngrams import number_sequences
-from swsdask.kernels.pairs import ACROSS_FILES, Times, overlapping, ranks, repeated
+from swsdask.kernels.pairs import ACROSS_FILES, Times, overlapping, ranks, repeated_pairs
 from swsdask.model.discovery import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import I32, I64, Bool
 
@@ -150,7 +150,7 @@ def _repeated_pairs(cluster: I64, fragment: I64) -> Products:
     rank = rank_of[place]
     order = np.lexsort((rank, of_group))
     by_rank = np.lexsort((of_group, rank))
-    left, right = repeated(
+    left, right = repeated_pairs(
         bounds_of(np.bincount(rank, minlength=len(classes))), of_group[by_rank], bounds_of(n_classes), rank[order], size
     )
     pairs, times = np.unique(left * len(size) + right, return_counts=True)
