@@ -1,19 +1,24 @@
-"""`swsdask calibrate`."""
+"""`swsdask validate`, `convert` and `calibrate`: files are checked, and runs rewritten, their scores mapped."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from swsdask.cli.options import (
     Chosen,
+    Corpus,
     Encoded,
     Engine,
     Reference,
+    corpus_options,
     encoding_options,
     engine_options,
     open_evaluation,
+    records_format_option,
     reference_options,
     settings_options,
 )
@@ -22,6 +27,8 @@ from swsdask.model.errors import counted, one_line
 if TYPE_CHECKING:
     from swsdask.api.calibrating import Applied
     from swsdask.api.calibration_maps import Calibration
+    from swsdask.model.errors import Problems
+    from swsdask.model.schemas import RunPiece
 
 
 EXAMPLES = """\b
@@ -29,6 +36,111 @@ Examples:
   swsdask calibrate DEVRUN --on DEV --preset sws2013 --out calibration.toml
   swsdask calibrate --apply calibration.toml EVALRUN... --out calibrated
 """
+
+
+@click.command("validate")
+@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.option(
+    "--reference", metavar="DIRECTORY", help="The runs' queries and documents must be those of this reference."
+)
+@corpus_options
+@settings_options
+@engine_options
+@records_format_option
+def validate(
+    paths: tuple[str, ...],
+    reference: str | None,
+    chosen: Chosen,
+    corpus: Corpus,
+    engine: Engine,
+    form: str,
+) -> None:
+    """Check references, runs, files of term discovery, folders and globs of them; list every problem with file:line.
+
+    If one folder among them holds a reference, the runs' queries and documents must be its own, as with --reference;
+    unless the settings of the scoring that it is for let unknown ones be, such as --set unknown_queries=drop.
+
+    With --phones and --words (and what else is of the corpus) the files of a corpus are checked against each other, and
+    class files against them, as `swsdask discover` would by the same --definition.
+
+    Exit code 0: all well; 2: problems, which go to stderr. As csv or json they go to stdout, a record for each.
+    """
+    from dataclasses import asdict
+
+    import swsdask as sws
+    from swsdask.archive.store import is_archive
+    from swsdask.model.tables import records_as
+
+    if not paths and not any(corpus.arguments().values()):
+        raise click.UsageError("Give the files to check.")
+    for path in paths:
+        if is_archive(path):
+            raise click.UsageError(f"{path} is an archive, checked when it was ingested: swsdask show {path}")
+    report = sws.validate(
+        paths,
+        reference,
+        **{name: value for name, value in corpus.arguments().items() if value is not None},
+        **chosen.arguments(engine),
+    )
+    if form != "text":
+        click.echo(records_as(form, [asdict(problem) for problem in report.problems]))
+    else:
+        for problem in report.problems:
+            click.echo(str(problem), err=True)
+    if report.total:
+        click.echo(f"swsdask: {counted(report.total, 'problems')}", err=True)
+        sys.exit(2)
+    for file in report.files if form == "text" else ():
+        counts = ", ".join(counted(count, what) for what, count in file.counts.items() if count)
+        click.echo(f"{file.file}: {file.format.value if file.format else 'unknown'}: {counts}")
+
+
+@click.command("convert")
+@click.argument("run", metavar="RUN")
+@click.argument("target", metavar="TARGET")
+@click.option("--system", metavar="NAME", help="The system's name, in place of what the file says.")
+@click.option(
+    "--for-spreadsheets", "harmless", is_flag=True, help="In a table in text, put an apostrophe before formulas."
+)
+@click.option("--queries", metavar="FILE", help="RUN is a transcript, a CTM with scores: search it for these queries.")
+@encoding_options
+def convert(run: str, target: str, system: str | None, harmless: bool, queries: str | None, encoded: Encoded) -> None:
+    """Rewrite a RUN as TARGET, whose name says the format.
+
+    *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Times and scores keep every digit; a
+    table in text that stays one keeps its columns and quotes too.
+
+    With --queries, RUN is a transcript: the texts of the queries are found in its words by the default rules, and the
+    score of a detection is the lowest of its words.
+    """
+    from swsdask.formats.runs.encoding import read_encoding
+    from swsdask.formats.runs.write import convert
+    from swsdask.places.reading import readable
+
+    source, encoding = readable(run), read_encoding(**encoded.arguments())
+    if queries is not None and encoding:
+        raise click.UsageError("--queries goes with a transcript in seconds: leave out the options of tables.")
+    reader = None if queries is None else _searched(source, queries, system)
+    rows = convert(source, target, system, encoding, harmless=harmless, reader=reader)
+    click.echo(f"{target}: {counted(rows, 'detections')}")
+
+
+def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Problems], Iterator[RunPiece]]:
+    """The reader of what is found in a transcript."""
+    from swsdask.archive.memory import search_transcript
+    from swsdask.archive.protocols import FindRule
+    from swsdask.formats.in_memory import TableRun
+    from swsdask.formats.reference.nist_xml import read_queries
+    from swsdask.formats.values import system_of_file
+    from swsdask.model.errors import Problems
+    from swsdask.model.settings import EvaluationSettings
+    from swsdask.places.reading import readable
+
+    problems = Problems()
+    listed = read_queries(readable(queries), problems)
+    problems.raise_if_any()
+    found = search_transcript(transcript, listed, FindRule.of(EvaluationSettings()))
+    return TableRun(transcript, found, system or system_of_file(transcript)).read
 
 
 @click.command("calibrate", epilog=EXAMPLES)

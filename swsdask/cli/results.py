@@ -1,0 +1,81 @@
+"""`swsdask report`, `plot` and `correlate`: what is made of a directory of results."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from swsdask.api.writing import FIGURES
+from swsdask.cli.options import measures_option, names, out_option, print_written, records_format_option
+from swsdask.model.errors import one_line
+
+
+@click.command("report")
+@click.argument("results")
+@click.argument("page", required=False)
+def report(results: str, page: str | None) -> None:
+    """Write a PAGE (RESULTS/report.html) from the directory that `swsdask score --out` wrote."""
+    import swsdask as sws
+    from swsdask.places.reading import joined
+    from swsdask.render.outputs import read_outputs
+
+    own = joined(results, "report.html")
+    if page is None or os.path.abspath(page) == os.path.abspath(own):
+        sws.renew_report(results)
+    else:
+        sws.report(read_outputs(results), page)
+    click.echo(f"Written: {one_line(str(page or own))}")
+
+
+@click.command("plot")
+@click.argument("results")
+@click.argument("figure")
+@click.option("--kind", type=click.Choice(FIGURES), default="det", show_default=True, help="What is drawn.")
+@click.option("--systems", type=names, metavar="A,B", help="These systems, in this order; default: the first ten.")
+@click.option("--condition", metavar="NAME", default="all", help="The condition whose numbers are drawn (all).")
+@click.option("--measure", metavar="NAME", help="With --kind leaderboard: the measure; default: what ranks systems.")
+def plot(results: str, figure: str, kind: str, systems: list[str] | None, condition: str, measure: str | None) -> None:
+    """Draw a FIGURE, such as det.svg, of RESULTS, which `swsdask score --out` wrote.
+
+    It needs matplotlib: pip install 'swsdask[plot]'.
+    """
+    import swsdask as sws
+    from swsdask.render.outputs import read_outputs
+
+    sws.plot(read_outputs(results), figure, kind, systems=systems, condition=condition, measure=measure)
+    click.echo(f"Written: {one_line(str(figure))}")
+
+
+@click.command("correlate")
+@click.argument("results")
+@measures_option("Only these measures, e.g. atwv,cnxe,map,twv@0.5.")
+@click.option("--condition", metavar="NAME", default="all", help="The condition whose numbers rank systems (all).")
+@out_option("Write rank_correlation.parquet and rank_correlation.html into a directory or URL.")
+@records_format_option
+def correlate(results: str, measures: list[str] | None, condition: str, out: str | None, form: str) -> None:
+    """Compare the rankings of systems under each pair of measures, from RESULTS, which `swsdask score --out` wrote.
+
+    Kendall's tau-b is 1 where two measures rank systems alike and -1 where one reverses the other; tau_AP weighs the
+    top of the ranking. Without --measures the requested ones, or, where all were, those that weigh misses
+    against false alarms.
+    """
+    from swsdask.comparison.rank_correlation import rank_correlation
+    from swsdask.model.leaderboard import board
+    from swsdask.model.tables import records_as
+    from swsdask.render.outputs import read_outputs
+    from swsdask.render.rank_correlation import print_rank_correlation, write_rank_correlation
+
+    result = read_outputs(results)
+    found = rank_correlation(result, measures, condition)
+    scores = board(result.table, result.asked)
+    signature = str(result.manifest.get("signature", ""))
+    if form == "text":
+        print_rank_correlation(found, scores)
+        click.echo(f"\nSignature: {signature}")
+    else:
+        click.echo(records_as(form, found.table.to_pylist()))
+    if out is not None:
+        write_rank_correlation(found, scores, out, signature)
+        if form == "text":
+            print_written(out, ["rank_correlation.parquet", "rank_correlation.html"])
