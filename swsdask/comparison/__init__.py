@@ -1,1 +1,1 @@
-"""What the numbers of several systems say beside one another: how sure differences are, how alike measures rank."""
+"""Comparison of systems: the confidence in differences, and the rank correlation between measures."""

@@ -48,7 +48,7 @@ _TESTS = ("p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon")
 NAMES = tuple(
     (measure, name) for measure in _MEASURES for name in (*(f"{kind} interval" for kind in _INTERVALS), *_TESTS)
 )
-"""What is looked at in every evaluation: whether the interval holds the truth, or whether the test rejects."""
+"""The outcomes of every evaluation: whether the interval holds the truth, or whether the test rejects."""
 
 
 class _Shared(NamedTuple):

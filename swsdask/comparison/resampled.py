@@ -152,7 +152,7 @@ class Pair:
 
     @property
     def difference(self) -> float:
-        """Of the two values."""
+        """The difference of the two values."""
         return self.one.value - self.other.value
 
     @property
@@ -200,7 +200,7 @@ class _Pairs:
 
 
 class Tasks:
-    """What is computed of a condition by the tasks of an executor; without one here, one after the other."""
+    """The computations of a condition as tasks of an executor; without one they run here, one after the other."""
 
     def __init__(self, draws: Draws, executor: Executor | None) -> None:
         self._executor = executor

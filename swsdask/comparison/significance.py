@@ -53,7 +53,7 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True, eq=False)
 class Exchanged:
-    """What each query adds to a measure of one system, and the sums of these under random signs, float64 [replicates].
+    """The addend of each query in a measure of one system, and their sums under random signs, float64 [replicates].
 
     Of two systems the signs are the same: a query has -1 where the two are exchanged.
     """
@@ -190,7 +190,7 @@ class MaxT:
 
     @classmethod
     def of(cls, differences: Iterable[tuple[float, F64]]) -> Self:
-        """Those of differences with their replicates that count."""
+        """Return the statistic of differences with their replicates that count."""
         t, largest = [], np.zeros(1)
         for difference, row in differences:
             error = standard_error(row)
@@ -200,7 +200,7 @@ class MaxT:
         return cls(tuple(t), largest)
 
     def merge(self, other: MaxT) -> MaxT:
-        """Those of both, in order."""
+        """Return the statistic of both, in order."""
         return MaxT((*self.t, *other.t), np.maximum(self.largest, other.largest))
 
     @property

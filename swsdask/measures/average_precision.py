@@ -127,7 +127,7 @@ from swsdask.statistics.onsets import Onsets, PointsBefore, onset_counts
 from swsdask.statistics.statistic import Statistic
 
 LEAST = 0.00001
-"""What lower values count as in a geometric mean."""
+"""The least value in a geometric mean: lower ones count as this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ class RankedQueries:
         return self.counts_by_query({name: self._with_zeros(column) for name, column in columns.items()})
 
     def counts_by_query(self, columns: Mapping[str, F64 | I64]) -> Values:
-        """The same of numbers that queries have whether they count as zero or not."""
+        """Return `by_query` of numbers that queries have whether they count as zero or not."""
         listed = np.flatnonzero(self.population.queries | self.averaged)
         numbers = {name: column[listed].astype(np.float64) for name, column in columns.items()}
         return Values(self.population.condition.name, listed, numbers)

@@ -124,7 +124,7 @@ class Blocks:
         return float(self.costs(n_target, n_nontarget, [prior_log_odds])[0])
 
     def costs(self, n_target: int, n_nontarget: int, prior_log_odds: Sequence[float]) -> F64:
-        """The same at each of some prior log-odds."""
+        """Return `cost` at each of some prior log-odds."""
         mixed = (self.target > 0) & (self.nontarget > 0)
         p_tar, other = (np.array([[sigmoid(sign * x)] for x in prior_log_odds]) for sign in (1, -1))
         u, v = p_tar * (self.target[mixed] / n_target), other * (self.nontarget[mixed] / n_nontarget)

@@ -125,7 +125,7 @@ class Shared(NamedTuple):
     nontarget: float
 
     def cost(self, prior_log_odds: float) -> float:
-        """The least cost, in nats, of telling them apart by nothing but how many they are."""
+        """Return the least cost, in nats, of distinguishing the classes by their sizes alone."""
         weights = sigmoid(prior_log_odds) * self.target, sigmoid(-prior_log_odds) * self.nontarget
         return math.fsum(weight * math.log(sum(weights) / weight) for weight in weights if weight > 0.0)
 
@@ -153,14 +153,14 @@ class Fit:
     cost: float
 
     def moved(self, centre: float, unit: float) -> Fit:
-        """The same map for scores, if this one is for (score - centre) / unit."""
+        """Return the same map for scores, if this one is for (score - centre) / unit."""
         if not math.isfinite(self.gamma):
             return self
         gamma = self.gamma / unit
         return Fit(gamma, self.delta - gamma * centre, self.cost)
 
     def standardised(self, centre: float, unit: float) -> Fit:
-        """The same map for (score - centre) / unit, if this one is for scores."""
+        """Return the same map for (score - centre) / unit, if this one is for scores."""
         if not math.isfinite(self.gamma):
             return NOTHING
         return Fit(self.gamma * unit, self.delta + self.gamma * centre, self.cost)
@@ -339,7 +339,7 @@ class Censored:
 
     @cached_property
     def pooled(self) -> Censored:
-        """The same trials as if they were of one query."""
+        """Return the same trials as if they were of one query."""
         return Censored(self.score, *(column.sum(keepdims=True) for column in self.columns))
 
     @property

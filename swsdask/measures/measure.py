@@ -1,4 +1,4 @@
-"""What a measure is: arithmetic over the merged statistics of one system; and who is averaged.
+"""The protocol of measures, which are arithmetic over the merged statistics of one system; and averages over queries.
 
 A measure does no I/O, has no loop over rows, and knows nothing of Dask.
 
@@ -90,7 +90,7 @@ class Population:
         return there if self.added is None else there | self.added
 
     def of_present(self, here: Bool, anywhere: Bool) -> Population:
-        """The same without queries that are absent: which are present in the condition, and which in any document."""
+        """Leave out absent queries, given those that are present in the condition and those present in any document."""
         added = ~anywhere if self.condition.by_query_pattern else None
         return replace(self, absent=anywhere & ~here, added=added)
 

@@ -189,7 +189,7 @@ def with_points(
 
 
 def _with(settings: EvaluationSettings, values: Mapping[str, object]) -> EvaluationSettings:
-    """The same settings but for some, named by their path."""
+    """Return the settings with some of them replaced, each named by its path."""
     tables: dict[str, dict[str, object]] = {}
     for path, value in values.items():
         table, _, key = path.rpartition(".")

@@ -1,4 +1,4 @@
-"""What a system took, in a few figures (2013 measures document, section 4.3, Eq. 46-48).
+"""Processing load: the time and memory that a system took (2013 measures document, section 4.3, Eq. 46-48).
 
 From the `model.resources.Resources` of a run; CPU time is wall time times cores, as if on a single core.
 

@@ -169,7 +169,7 @@ class JudgedRankings:
         return in_front
 
     def at(self, level: int) -> Rankings:
-        """The same rankings with the judged trials of grade `level` or above as hits, all others as false alarms."""
+        """Return the rankings with the judged trials of grade `level` or above as hits, all others as false alarms."""
         of, relevant = self.rankings, self.grade >= level
         begin = np.append(0, np.cumsum(of.new))
         sums = np.append(0, np.cumsum(relevant))

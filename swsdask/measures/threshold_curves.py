@@ -71,7 +71,7 @@ class DetectionErrorTradeoff:
 
 
 def _error_tradeoff(scored: Scored) -> Iterator[Curve]:
-    """Both curves of every condition, x = P_fa, y = P_miss, from the highest threshold to the lowest."""
+    """Yield both curves of every condition, x = P_fa, y = P_miss, from the highest threshold to the lowest."""
     for population in scored.populations:
         sweep = threshold_sweep(scored, population)
         at = sweep.vertices
@@ -149,7 +149,7 @@ class PrecisionRecall:
 
 
 def _precision_recall(scored: Scored) -> Iterator[Curve]:
-    """Both curves of every condition that has targets, from the highest threshold to the lowest."""
+    """Yield both curves of every condition that has targets, from the highest threshold to the lowest."""
     for population in scored.populations:
         line = threshold_sweep(scored, population)
         accepted = line.hits + line.false_alarms

@@ -261,7 +261,7 @@ class _OwnScores:
 
 
 def _by_query(scores: Hits, strata: Bool) -> _OwnScores:
-    """Those of some scores that are in some strata, by query."""
+    """Select the scores that are in some strata, by query."""
     inside = np.flatnonzero(strata[scores.query, scores.group])
     rows = inside[np.argsort(scores.query[inside], kind="stable")]
     query = scores.query[rows]

@@ -72,7 +72,7 @@ class SimulatedCorpus:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedClasses:
-    """What a system found: tables in the schemas `CLASSES` and `FRAGMENTS`."""
+    """The classes and fragments that a system found: tables in the schemas `CLASSES` and `FRAGMENTS`."""
 
     system: str
     classes: pa.Table

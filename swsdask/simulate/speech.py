@@ -327,7 +327,7 @@ each query, a middling and a weak one. The right threshold is SWS 2013's, log(66
 
 @dataclass(frozen=True, eq=False)
 class DetectionTask:
-    """What all systems face: the speech, how hard each occurrence is, and how hard each query is."""
+    """The task of all systems: the speech, how hard each occurrence is, and how hard each query is."""
 
     recordings: Recordings
     occurrences: SpokenQueries

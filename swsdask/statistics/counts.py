@@ -206,7 +206,7 @@ class HighestFalseAlarms(OfDetections):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """Those of one aligned cell."""
+        """Select from one aligned cell."""
         detections = trials.detections
         if trials.hit is None or detections is None:
             raise ValueError("false alarms need aligned trials")
@@ -220,7 +220,7 @@ class HighestFalseAlarms(OfDetections):
         return cls(*stratum, score, document, channel, start, start.astype(np.int64) + duration)._highest()
 
     def merge(self, other: Self) -> Self:
-        """Those of both parts together."""
+        """Select from both parts together."""
         pairs = zip(self._columns, other._columns, strict=True)
         return type(self)(*(np.concatenate(pair) for pair in pairs))._highest()
 
@@ -252,12 +252,12 @@ class FoundTargets:
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """Those of one aligned cell."""
+        """Select from one aligned cell."""
         if trials.hit is None or trials.occurrence is None:
             raise ValueError("targets need aligned trials")
         accepted = np.ones(len(trials.hit), np.bool_) if trials.decision is None else trials.decision[trials.hit] != NO
         return cls(np.sort(trials.occurrence[accepted].astype(np.int64)))
 
     def merge(self, other: Self) -> Self:
-        """Those of both parts together."""
+        """Select from both parts together."""
         return type(self)(np.sort(np.concatenate([self.target, other.target])))

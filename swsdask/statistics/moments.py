@@ -38,7 +38,7 @@ _SPAN = 1 << 22
 
 @dataclass(frozen=True)
 class Zoom:
-    """What scores are binned about: z = (score - centre) / unit. The unit is a power of two."""
+    """The centre and the unit of bins: z = (score - centre) / unit. The unit is a power of two."""
 
     centre: float
     unit: float
@@ -123,7 +123,7 @@ class Bins:
         return cls(np.empty(0, np.int64), np.empty((0, SUMS), np.int64))
 
     def raised(self, layers: int) -> Self:
-        """The same bins so many layers higher."""
+        """Return the same bins so many layers higher."""
         return type(self)(self.key + layers * _SPAN, self.sums)
 
     @property
@@ -277,7 +277,7 @@ class Moments:
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> Zoom:
-        """What scores are binned about."""
+        """Return the centre and the unit of the bins."""
         return Zoom(0.0, 1.0)
 
     @classmethod
@@ -321,7 +321,7 @@ class ZoomedMoments:
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> Zoom | None:
-        """What scores are binned about; None where bins about 0 are fine enough, or nothing was hit."""
+        """Return the centre and the unit of the bins; None where bins about 0 are fine enough, or nothing was hit."""
         hits: Hits = found[Hits]
         score = hits.score[(_layer_of(hits.query, hits.group, reference) >= 0) & (np.abs(hits.score) < INFINITE)]
         if len(score) == 0:

@@ -99,14 +99,14 @@ class Onsets(OfDetections):
         return np.searchsorted(self.query, np.arange(n_queries + 1))
 
     def _ranked(self) -> Self:
-        """The same points in order. Those that agree in query, score, place and start are of one cell, and stay."""
+        """Sort the points. Points that agree in query, score, place and start are of one cell, and keep their order."""
         order = in_rank_order(self.query, self.score, self.place, self.start)
         return type(self)(*(column[order] for column in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnOnsets(Onsets):
-    """The same of documents that were drawn: each point, of which equal ones follow each other, counts so often."""
+    """The points of documents that were drawn: each counts so many times; equal points follow each other."""
 
     copies: I64
 

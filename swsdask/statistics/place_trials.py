@@ -93,7 +93,7 @@ Scalar = TypeVar("Scalar", np.int8, np.int32)
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """What the trials of a query are: documents or segments, numbered from 0.
+    """The documents or segments that are the trials of a query, numbered from 0.
 
     `of_detection` is the number of the place that each detection lies in, -1 where it lies in none, which `otherwise`
     names in `Trials.dropped`. `targets` are the target trials, sorted pairs (query, place); None for unaligned trials.

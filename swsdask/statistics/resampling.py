@@ -1,4 +1,4 @@
-"""What resampling queries needs: counts and moments of trials stratum by stratum, where measures need sums over them.
+"""Statistics for resampling queries: counts and moments of trials by stratum, where measures need sums over them.
 
 A replicate weighs the queries, so what other statistics add up over queries is kept apart here. A cell is a stratum and
 a slot or bin that holds trials of it.
@@ -94,7 +94,7 @@ class StratumRanks(StratumLadder):
 
 
 class EventStratumRanks(OfEvents, StratumRanks):
-    """The same of the events of rankings, where these are not the evaluation's own trials."""
+    """`StratumRanks` of the events of rankings, where these are not the evaluation's own trials."""
 
     after: ClassVar[tuple[type[Statistic], ...]] = (EventHits,)
 
@@ -187,7 +187,7 @@ class StratumMoments:
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> Zoom:
-        """What scores are binned about."""
+        """Return the centre and the unit of the bins."""
         return ZoomedMoments.prepare(found, reference) or Moments.prepare(found, reference)
 
     @classmethod

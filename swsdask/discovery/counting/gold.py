@@ -171,7 +171,7 @@ class Ngrams(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Gold:
-    """What there is to find.
+    """The gold fragments, which systems are to find.
 
     `types` and `fragments`, int64 [21]: how many there are of each length, folds apart. `flat` int64 [n_fold_sets,
     most folds]: the fragments of P_all; `pairs`, alike: its ordered pairs (tde2015 only; 0 for document). `longest`

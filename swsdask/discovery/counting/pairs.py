@@ -233,12 +233,12 @@ class CountedPairs:
         return cls(elements[np.diff(elements, prepend=-1) != 0], groups[begins][summed != 0], summed[summed != 0])
 
     def merge(self, other: Self) -> Self:
-        """Both together; what is in both is taken away by a third part (`Products.weight`)."""
+        """Return the union; a third part (`Products.weight`) takes away what is in both."""
         return self.of([self.flat, other.flat], [self.group, other.group], [self.pairs, other.pairs])
 
 
 class Keys(NamedTuple):
-    """What fragments are known by: int64, `slot` [n_fold_sets, n_fragments] (see `slots_of`), `type` and `identity`.
+    """The identities of fragments: int64, `slot` [n_fold_sets, n_fragments] (see `slots_of`), `type` and `identity`.
 
     Two fragments that are both `silent`, bool, are no pair.
     """
@@ -264,7 +264,7 @@ class Keys(NamedTuple):
 
 @lru_cache(maxsize=1)
 def keys_of(corpus: Corpus, discovered: Discovered) -> Keys:
-    """Fragments are known by themselves. QUIRK of tdev2: by the onsets, offsets and labels of their phones alone."""
+    """Identify fragments by themselves. QUIRK of tdev2: by the onsets, offsets and labels of their phones alone."""
     identity = np.arange(len(discovered))
     if corpus.definition == "tdev2":
         identity = number_sequences(discovered.first, discovered.last, _timed_labels(corpus))[0].astype(np.int64)

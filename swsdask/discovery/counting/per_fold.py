@@ -25,7 +25,7 @@ from swsdask.model.units import TICKS_PER_SECOND
 
 
 def union(*numbers: I64) -> I64:
-    """The set of all numbers of some arrays, in any order."""
+    """Return the set of all numbers of some arrays, which may be in any order."""
     ordered = np.sort(np.concatenate(numbers), kind="stable")
     fresh = np.ones(len(ordered), np.bool_)
     fresh[1:] = ordered[1:] != ordered[:-1]
@@ -137,7 +137,7 @@ class FoldMembers(NamedTuple):
     fragment: I64
 
     def take(self, rows: I64 | Bool) -> FoldMembers:
-        """Some of them."""
+        """Select rows."""
         return FoldMembers(self.cluster[rows], self.slot[rows], self.fragment[rows])
 
 

@@ -128,7 +128,7 @@ class Matching:
 
 
 def _joined(key: I64, completed: U32, both: U32) -> tuple[I64, U32, U32]:
-    """The same with each key once, ascending."""
+    """Merge rows of equal keys; keys ascend."""
     order = np.argsort(key, kind="stable")
     key = key[order]
     begins = np.flatnonzero(np.diff(key, prepend=-1))
@@ -187,7 +187,7 @@ class PairedWindows:
         return cls(n_phones, *maximal(key[order], length[order], n_phones))
 
     def of(self, slot: int) -> Self:
-        """Those of one fold of one set."""
+        """Select the pairs of one fold of one set."""
         low, high = np.searchsorted(self.key, np.array([slot, slot + 1]) * self.n_phones**2)
         return type(self)(self.n_phones, self.key[low:high], self.length[low:high])
 

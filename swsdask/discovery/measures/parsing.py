@@ -172,7 +172,7 @@ Edges = tuple[I64, I64]
 """Moments at which something starts, and ends."""
 
 Numbers = tuple[int, int, int, int, int, int]
-"""Those of a `BoundaryAgreement`."""
+"""The fields of a `BoundaryAgreement`."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,7 +74,7 @@ class Samples:
         return self._trials is not None
 
     def observe(self, system: str, scored: Scored) -> dict[str, OfCondition]:
-        """Take those of a system."""
+        """Take the samples of a system."""
         return {population.condition.name: self._of(scored, population) for population in scored.populations}
 
     def _of(self, scored: Scored, population: Population) -> OfCondition:

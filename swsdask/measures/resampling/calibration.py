@@ -98,7 +98,7 @@ class ResampledCrossEntropy:
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts, Entropy)
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
-        """Both measures of one condition."""
+        """Return both measures of one condition."""
         queries = drawn_queries(scored, population)
         entropy, eta = scored[Entropy], scored.reference.prior_log_odds
         costs = (side.by_query(population.condition.groups)[queries] for side in (entropy.target, entropy.nontarget))
@@ -284,7 +284,7 @@ ORDER = 18
 
 _SHARE = 0.9
 _LEFT_OUT = 1e-14
-"""What may be left out, in nats."""
+"""The largest error of a cost, in nats."""
 
 _STEPS = 12
 _NEAR = 1e-26
@@ -326,7 +326,7 @@ class TrialCosts:
         return cls(coefficients, sums(weight * (2 * np.abs(x) + 6)))
 
     def weighed(self, weights: F64) -> tuple[F64, F64]:
-        """Both with the weights of each replicate: [n_pairs, n_replicates] and [n_replicates]."""
+        """Return polynomials and bound with the weights of replicates: [n_pairs, n_replicates] and [n_replicates]."""
         found = np.empty((len(_PAIRS) + 1, weights.shape[1]))
         weigh(np.concatenate([self.coefficients, self.bound[np.newaxis]]), weights, found)
         return found[:-1], found[-1]

@@ -91,7 +91,7 @@ class TrialPool:
         return np.where(np.isfinite(lowest), lowest, 0.0)
 
     def replicates(self, weights: I32) -> Iterator[tuple[I64, Censored]]:
-        """Those replicates that share a score, and their trials, as if each were a query."""
+        """Yield the replicates that share a score, and their trials, as if each were a query."""
         scores = self.scores(weights)
         sums = self.columns @ weights.astype(np.int64)
         for score in np.unique(scores).tolist():

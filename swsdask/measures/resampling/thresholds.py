@@ -93,7 +93,7 @@ class BestThreshold:
         return values
 
     def with_trials(self, score: float, hits: I64, false_alarms: I64) -> BestThreshold:
-        """The same with more trials of each query, int64 [n_queries], all of one score.
+        """Return a copy with more trials of each query, int64 [n_queries], all of one score.
 
         Nothing that is drawn lies between this score and the rung below it.
         """
