@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from swsdask.archive.discovery import EARLIER_SYSTEMS
 from swsdask.archive.memory import MemoryArchive
 from swsdask.archive.reference_tables import ReferenceTables
-from swsdask.archive.run_table import EARLIER_RUNS
+from swsdask.archive.stored_tables import EARLIER_RUNS
 from swsdask.archive.versions import own_hash
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import DETECTIONS, DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunHeader, RunPiece

@@ -10,7 +10,7 @@ from swsdask.api.runs import Runs, given_runs
 from swsdask.archive import cleaning
 from swsdask.archive import verify as verification
 from swsdask.archive.cleaning import Expired
-from swsdask.archive.known_sources import known_sources
+from swsdask.archive.kept import known_sources
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.verify import Verified

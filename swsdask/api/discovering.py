@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from swsdask.api.discovery_inputs import Classes, UnreadSystem, discovery_inputs, discovery_layers
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
-from swsdask.archive.tables import NO_HASHES
+from swsdask.archive.stored_tables import NO_HASHES
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.measures import DiscoveryMeasure, select
 from swsdask.discovery.placing import locate

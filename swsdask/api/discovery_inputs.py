@@ -11,7 +11,7 @@ from typing import Protocol
 from swsdask.archive.discovery import StoredDiscovery, StoredSystem, is_discovery, open_discovery, read_stored_classes
 from swsdask.archive.discovery import ingest_discovery as ingest_tables
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import Verification
+from swsdask.archive.stored_tables import Verification
 from swsdask.archive.versions import manifest_name
 from swsdask.discovery.corpus import build_corpus, build_fragments, read_fragments, system_of
 from swsdask.execution.executor import Progress

@@ -16,7 +16,7 @@ from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference, r
 from swsdask.archive.protocols import Archive, FindRule
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.store import find_archive
-from swsdask.archive.tables import NO_HASHES
+from swsdask.archive.stored_tables import NO_HASHES
 from swsdask.formats.find import ReferenceFiles, find_reference
 from swsdask.formats.in_memory import Judged, Table, by_pair
 from swsdask.model.errors import SettingsError, counted

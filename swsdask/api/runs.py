@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from glob import glob
 
-from swsdask.archive.known_sources import KnownSources
+from swsdask.archive.kept import KnownSources
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.protocols import Archive
 from swsdask.archive.reference_tables import ReferenceTables

@@ -14,7 +14,7 @@ from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score, with_runs
 from swsdask.archive.check_runs import check_reference, check_runs, collection_statistics
 from swsdask.archive.conditions import OF_RUNS
-from swsdask.archive.kept_statistics import KeptStatistics, Tally, kept_statistics
+from swsdask.archive.kept import KeptStatistics, Tally, kept_statistics
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor

@@ -19,9 +19,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from swsdask.archive.protocols import Run
-from swsdask.archive.run_table import HASH_BYTES, Fragment
 from swsdask.archive.storage import Parts, Storage, Whole
-from swsdask.archive.tables import damaged, digest, unreadable
+from swsdask.archive.stored_tables import HASH_BYTES, Fragment, damaged, digest, unreadable
 from swsdask.kernels.trials import rows_in_bounds
 from swsdask.model.errors import ArchiveError
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS, INSIDE

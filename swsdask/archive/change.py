@@ -27,7 +27,7 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import StoredFile, write_table
+from swsdask.archive.stored_tables import StoredFile, write_table
 from swsdask.archive.versions import (
     TEMPORARY,
     AnyManifest,

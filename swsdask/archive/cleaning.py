@@ -17,11 +17,11 @@ from typing import Any, Self
 
 from swsdask.archive.change import Kind, held_by
 from swsdask.archive.discovery import DISCOVERY
-from swsdask.archive.kept_statistics import kept_for
+from swsdask.archive.kept import kept_for
 from swsdask.archive.local import PART
 from swsdask.archive.storage import PROBE, Storage
 from swsdask.archive.store import EVALUATION
-from swsdask.archive.tables import StoredFile
+from swsdask.archive.stored_tables import StoredFile
 from swsdask.archive.versions import (
     DETECTION_FILES,
     KEPT,

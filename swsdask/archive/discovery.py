@@ -17,7 +17,7 @@ import pyarrow as pa
 from swsdask.archive.change import Change, Kind, leased
 from swsdask.archive.reference_tables import table_hash
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import (
+from swsdask.archive.stored_tables import (
     StoredFile,
     Verification,
     check_range,

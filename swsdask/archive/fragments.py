@@ -5,7 +5,7 @@ share a fragment as long as it stays small enough to sort in memory. A bucket th
 into ranges of (query, document), which are about even unless a (query, document) alone is too large. A spill file has
 one Arrow record batch per partition, one after the other, so that neighbouring partitions are read by one request.
 
-The table `runs` (`archive.run_table`) says which fragments hold a run's rows, and `archive.cells` reads them.
+The table `runs` (`archive.stored_tables`) says which fragments hold a run's rows, and `archive.cells` reads them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from swsdask.archive.cells import hash_parts
 from swsdask.archive.encode import FileOrder
 from swsdask.archive.rows import cut, in_order, joined, pair_starts
-from swsdask.archive.run_table import Fragment
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import StoredFile
+from swsdask.archive.stored_tables import Fragment, StoredFile
 from swsdask.archive.versions import Layout, fragment_name, new_token
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS
 from swsdask.model.trials import I64, Detections

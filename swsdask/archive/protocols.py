@@ -145,7 +145,7 @@ class Archive(Protocol):
 
     @property
     def verification(self) -> Literal["on", "off", "no hashes"] | None:
-        """Whether what is read is verified by hashes (`archive.tables.Verification`); None for what is in memory."""
+        """Whether what is read is verified by hashes (`archive.stored_tables.Verification`); None in memory."""
         ...
 
     def occurrences(self, rule: FindRule) -> pa.Table:

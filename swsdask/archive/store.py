@@ -13,9 +13,18 @@ from swsdask.archive.change import Kind
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import document_ids, spoken_elsewhere
-from swsdask.archive.run_table import StoredRun, read_runs_table, write_runs_table
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import StoredFile, Verification, check_range, check_spans, read_table, verification
+from swsdask.archive.stored_tables import (
+    StoredFile,
+    StoredRun,
+    Verification,
+    check_range,
+    check_spans,
+    read_runs_table,
+    read_table,
+    verification,
+    write_runs_table,
+)
 from swsdask.archive.versions import EvaluationManifest, manifest_name, opened, versions
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.model.errors import ArchiveError

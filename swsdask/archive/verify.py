@@ -15,10 +15,9 @@ from swsdask.archive.cells import StoredCell, hash_parts
 from swsdask.archive.change import Change, Kind, leased
 from swsdask.archive.discovery import DISCOVERY, StoredDiscovery, StoredSystem, content_of
 from swsdask.archive.reference_tables import ReferenceTables
-from swsdask.archive.run_table import StoredRun
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
-from swsdask.archive.tables import StoredFile, read_file
+from swsdask.archive.stored_tables import StoredFile, StoredRun, read_file
 from swsdask.archive.versions import Manifest, kind_of, latest, manifest_name, read_version, versions
 from swsdask.execution.executor import Executor, run_tasks
 from swsdask.model.errors import ArchiveError

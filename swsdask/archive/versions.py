@@ -12,7 +12,7 @@ highest manifest.
                                    and each system's classes, fragments
     detections/CONTENT/FIRST-LAST-PART-WRITERTOKEN.parquet
                                    rows of the run with that content hash, of the buckets FIRST to LAST
-    kept/...                       merged statistics and results (`archive.kept_statistics`), which no manifest names
+    kept/...                       merged statistics and results (`archive.kept`), which no manifest names
     temporary/WRITER/              the lease of a writer (`archive.change`), and rows on their way into their buckets;
                                    gone when the writer ends
 
@@ -35,7 +35,7 @@ import xxhash
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import REMEDY, StoredFile, digest
+from swsdask.archive.stored_tables import REMEDY, StoredFile, digest
 from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers, overrides
 from swsdask.model.trials import I64

@@ -17,15 +17,15 @@ from typing import NamedTuple
 from swsdask.archive.change import Change, Lease, leased
 from swsdask.archive.encode import Codes, Tally, encode, file_order, note_claims
 from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, shares, spill
-from swsdask.archive.known_sources import KnownSources
+from swsdask.archive.kept import KnownSources
 from swsdask.archive.memory import read_reference
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
 from swsdask.archive.rows import joined
-from swsdask.archive.run_table import Fragment, StoredRun
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
+from swsdask.archive.stored_tables import Fragment, StoredRun
 from swsdask.archive.versions import BUCKETS, EvaluationManifest, Layout, buckets_of
 from swsdask.execution.executor import Executor, run_tasks
 from swsdask.formats.files import noted

@@ -35,7 +35,7 @@ from swsdask import __version__
 from swsdask.api.writing import report
 from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import digest
+from swsdask.archive.stored_tables import digest
 from swsdask.model.errors import ArchiveError
 from swsdask.model.leaderboard import Board, Record, Refused, board
 from swsdask.model.limits import shortage

@@ -18,9 +18,9 @@ from swsdask.api.comparing import DEFAULT_MEASURES, sample_evaluation
 from swsdask.api.opening import Evaluation
 from swsdask.api.runs import given_runs
 from swsdask.api.scoring import score
-from swsdask.archive.run_table import StoredRun
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
+from swsdask.archive.stored_tables import StoredRun
 from swsdask.archive.versions import versions
 from swsdask.comparison.compare import compare, failures
 from swsdask.execution.executor import Executor, Progress

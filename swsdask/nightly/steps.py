@@ -28,7 +28,7 @@ from swsdask.api.opening import Evaluation, reference_files
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import given_runs, with_runs
 from swsdask.api.scoring import requested
-from swsdask.archive.known_sources import KnownSources, known_sources
+from swsdask.archive.kept import KnownSources, known_sources
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen

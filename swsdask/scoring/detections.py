@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from swsdask.archive.kept_statistics import KeptStatistics
+from swsdask.archive.kept import KeptStatistics
 from swsdask.archive.protocols import Cell, Run
 from swsdask.execution.executor import Executor, Tree, execution_error
 from swsdask.model.errors import FEW, SwsdaskError, counted, listed

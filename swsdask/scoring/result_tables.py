@@ -19,7 +19,7 @@ from typing import Protocol, Self
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.kept_statistics import OF_RESULTS, KeptFiles, can_keep, digest_of, version
+from swsdask.archive.kept import OF_RESULTS, KeptFiles, can_keep, digest_of, version
 from swsdask.archive.protocols import Run
 from swsdask.archive.store import StoredArchive
 from swsdask.measures import MEASURES, curves, system_notes

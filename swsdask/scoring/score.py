@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from swsdask.archive.kept_statistics import KeptStatistics, Tally
+from swsdask.archive.kept import KeptStatistics, Tally
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, ThreadExecutor, Unseen

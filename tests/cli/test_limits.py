@@ -13,7 +13,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import unreadable
+from swsdask.archive.stored_tables import unreadable
 from swsdask.model.errors import ResourceError
 from swsdask.model.limits import shortage
 from swsdask.places.reading import storage_fault

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from swsdask.archive.cells import hash_parts
-from swsdask.archive.run_table import Fragment, StoredRun, read_runs_table, write_runs_table
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
-from swsdask.archive.tables import StoredFile
+from swsdask.archive.stored_tables import Fragment, StoredFile, StoredRun, read_runs_table, write_runs_table
 from swsdask.archive.versions import new_token, table_name
 from swsdask.model.schemas import DETECTIONS, INSIDE
 from tests.archives import rewritten, without_hashes

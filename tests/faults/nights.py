@@ -26,7 +26,7 @@ from typing import Any
 import fsspec
 
 from swsdask.archive import local
-from swsdask.archive.kept_statistics import SOURCES
+from swsdask.archive.kept import SOURCES
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.nightly.lease import BusyError

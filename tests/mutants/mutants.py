@@ -163,7 +163,7 @@ MUTANTS = (
     ),
     Mutant(
         "bytes with another hash are trusted",
-        "swsdask/archive/tables.py",
+        "swsdask/archive/stored_tables.py",
         "digest(content).hex() != self.hash",
         "False",
         ("tests/unit/test_archive_integrity.py",),

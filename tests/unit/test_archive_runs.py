@@ -12,7 +12,7 @@ import pytest
 from swsdask.archive.check_runs import check_runs
 from swsdask.archive.memory import MemoryArchive, read_into_memory
 from swsdask.archive.reference_tables import table_hash
-from swsdask.archive.run_table import RUNS
+from swsdask.archive.stored_tables import RUNS
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.results import joined
 from swsdask.model.schemas import RunHeader

@@ -12,7 +12,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import digest
+from swsdask.archive.stored_tables import digest
 from swsdask.archive.versions import KEPT
 from swsdask.model.errors import ArchiveError
 from swsdask.scoring import result_tables, score

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
-from swsdask.archive import kept_statistics
-from swsdask.archive.kept_statistics import OF_READING, OF_RESULTS, OF_STATISTICS, version
+from swsdask.archive import kept
+from swsdask.archive.kept import OF_READING, OF_RESULTS, OF_STATISTICS, version
 from swsdask.archive.storage import Storage
-from swsdask.archive.tables import digest
+from swsdask.archive.stored_tables import digest
 from swsdask.archive.versions import KEPT, Layout
 from swsdask.archive.write import write_runs
 from swsdask.measures import MEASURES
@@ -266,7 +266,7 @@ def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
 def test_statistics_of_other_sources_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = sample(tmp_path, ("a", 1))
     sws.score(archive)
-    monkeypatch.setattr("swsdask.archive.kept_statistics.version", lambda packages: "0123456789abcdef")
+    monkeypatch.setattr("swsdask.archive.kept.version", lambda packages: "0123456789abcdef")
     assert taken(sws.score(archive))["kept"] == 0
     assert taken(sws.score(archive))["counted"] == 0
 
@@ -274,11 +274,11 @@ def test_statistics_of_other_sources_are_not_used(tmp_path: Path, monkeypatch: p
 def test_the_version_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {of: version.__wrapped__(of) for of in (OF_STATISTICS, OF_RESULTS)}
     for package in OF_RESULTS:
-        for file in (kept_statistics.PACKAGE / package).rglob("*.py"):
-            copy = tmp_path / file.relative_to(kept_statistics.PACKAGE)
+        for file in (kept.PACKAGE / package).rglob("*.py"):
+            copy = tmp_path / file.relative_to(kept.PACKAGE)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(file.read_bytes())
-    monkeypatch.setattr(kept_statistics, "PACKAGE", tmp_path)
+    monkeypatch.setattr(kept, "PACKAGE", tmp_path)
     assert {of: version.__wrapped__(of) for of in before} == before
     (tmp_path / "measures/resampling/drawn.py").write_text("other")
     assert [version.__wrapped__(of) == was for of, was in before.items()] == [True, False]
@@ -292,7 +292,7 @@ def test_the_version_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.
 def test_every_package_of_a_version_is_there() -> None:
     # The sources of one that is not would be missed without a word.
     named = {*OF_READING, *OF_RESULTS}
-    assert named == {name for name in named if (kept_statistics.PACKAGE / name / "__init__.py").is_file()}
+    assert named == {name for name in named if (kept.PACKAGE / name / "__init__.py").is_file()}
 
 
 def test_rows_in_another_order_of_files_are_another_run(tmp_path: Path) -> None:

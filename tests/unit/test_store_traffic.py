@@ -20,7 +20,7 @@ from swsdask.archive.cells import chunk_range
 from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
-from swsdask.archive.tables import StoredFile
+from swsdask.archive.stored_tables import StoredFile
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import write_runs
 from swsdask.execution.executor import SerialExecutor
