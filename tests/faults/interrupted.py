@@ -141,6 +141,7 @@ def _results(folder: Path) -> str:
 
 def strikes(work: Work, how: str, every: int = 1) -> Iterator[tuple[int, str, str]]:
     """Strike the work at every operation, or every second, third, ...: the operation, what became of it, a message."""
+    _known.clear()
     with tempfile.TemporaryDirectory(prefix="swsdask-faults-") as place:
         before, after = Path(place, "before"), Path(place, "after")
         for folder in (before, after):
@@ -187,11 +188,18 @@ _CLEAR = ("ArchiveError", "InputError", "OSError", "ExecutionError")
 """Errors that the command line prints as one line."""
 
 
+_known: dict[frozenset[tuple[str, bytes]], str] = {}
+"""What a reader found in folders of the present work, by all that was in them."""
+
+
 def _state(work: Work, folder: Path) -> str:
-    try:
-        return work.state(folder)
-    except SwsdaskError as error:
-        return f"refused: {error}".replace(str(folder), "")
+    content = frozenset((name, (folder / name).read_bytes()) for name in _files(folder))
+    if content not in _known:
+        try:
+            _known[content] = work.state(folder)
+        except SwsdaskError as error:
+            _known[content] = f"refused: {error}".replace(str(folder), "")
+    return _known[content]
 
 
 def _files(folder: Path) -> set[str]:

@@ -33,21 +33,21 @@ from swsdask.simulate.evaluation import simulate, write
 from tests.faults.samples import HUNG, IDENTICAL, LATE, LEFT, MISSED, ORPHANED, REFUSED, SILENT, UNCLEAR
 from tests.faults.slowed import ROUNDS as ROUNDS_SET
 
-PATIENCE_S = 60
+PATIENCE_S = 30
 LIMIT_S = 400.0
-"""The longest that a command may take: patience, twice, and what a busy machine adds."""
+"""The longest that a command may take: silence of a minute, twice, and what a busy machine adds."""
 GONE_S = 60.0
 """The longest that processes may take to notice that theirs is gone."""
 FROZEN_S = 8.0
 START_S, LATEST_S = 2.0, 0.5
 """How long after the begin of the start, and of another phase, a process is struck at most."""
 EARLIER = 3
-"""How often a strike whose phase had ended is tried again, each time after half the delay."""
+"""How often a strike whose phase had ended is tried again, after half the delay and at last after none."""
 CORES = os.cpu_count() or 1
-BESIDE = 8 * CORES
+BESIDE = 10 * CORES
 """How many commands there are at the same time: those that were struck mostly wait, until patience ends."""
-_not_struck = threading.Semaphore(CORES)
-"""Held by a command from its begin until it is struck: as many as there are cores."""
+_not_struck = threading.Semaphore(2 * CORES)
+"""Held by a command from its begin until it is struck: they wait for one another's processes at times."""
 
 OURS, THEIRS = "started by the command", "of a running scheduler"
 STRIKES = {
@@ -85,6 +85,11 @@ class Strike:
     number: signal.Signals
     phase: tuple[str, ...]
     delay_s: float
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether the command waits until its patience ends, or a minute: it takes long, but hardly any CPU time."""
+        return self.role == "nanny" or (self.role in ("scheduler", "worker") and self.number == signal.SIGSTOP)
 
     def __str__(self) -> str:
         when = f"{self.delay_s:.1f} s after {self.phase[0]!r}"
@@ -188,23 +193,35 @@ class _Log:
         return "\n".join(self.lines)
 
 
-@dataclass
+@dataclass(frozen=True)
+class Cluster:
+    """A scheduler that runs, and two workers below one nanny process."""
+
+    file: Path
+    scheduler: subprocess.Popen[str]
+    nanny: subprocess.Popen[str]
+
+    def is_whole(self) -> bool:
+        """Whether all its processes are there."""
+        return self.scheduler.poll() is None and self.nanny.poll() is None and len(_workers(self.nanny.pid)) == 2
+
+
+@dataclass(frozen=True)
 class _Running:
     """A command that was begun, what it logs, and the processes around it by role."""
 
     place: Path
     client: subprocess.Popen[str]
     log: _Log
-    scheduler: subprocess.Popen[str] | None = None
-    nanny: subprocess.Popen[str] | None = None
+    cluster: Cluster | None
 
     def process(self, role: str) -> psutil.Process | None:
         """The process of a role; None if there is none, or none yet."""
         if role != "worker":
-            process = getattr(self, role)
+            process = self.client if role == "client" else getattr(self.cluster, role)
             return psutil.Process(process.pid) if process.poll() is None else None
         with suppress(psutil.Error):
-            return next(iter(_workers((self.nanny or self.client).pid)), None)
+            return next(iter(_workers((self.cluster.nanny if self.cluster else self.client).pid)), None)
         return None
 
 
@@ -215,42 +232,55 @@ def _workers(parent: int) -> list[psutil.Process]:
 
 
 @contextmanager
-def _running(made: Prepared, command: str, where: str) -> Iterator[_Running]:
-    """Begin a command in a temporary folder, which is that of all its processes too; kill what is left at the end."""
+def _begun(place: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Begin Python programs, whose temporary folder is in `place`; kill what is left of them at the end."""
     begun: list[subprocess.Popen[str]] = []
-    with _copied(made) as place:
-        (place / "tmp").mkdir()
+    (place / "tmp").mkdir(parents=True)
 
-        def begin(*arguments: str, err: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
-            environ = {**os.environ, "TMPDIR": str(place / "tmp")}
-            call = [sys.executable, "-m", *arguments]
-            if command == "score of files":
-                environ[ROUNDS_SET] = "1"
-            begun.append(subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=err, text=True, env=environ))
-            return begun[-1]
+    def begin(*arguments: str, err: int = subprocess.DEVNULL, **environ: str) -> subprocess.Popen[str]:
+        environ = {**os.environ, "TMPDIR": str(place / "tmp"), **environ}
+        call = [sys.executable, "-m", *arguments]
+        begun.append(subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=err, text=True, env=environ))
+        return begun[-1]
 
-        try:
-            scheduler = nanny = None
-            said = {"kind": "local", "workers": 2, "timeout_s": PATIENCE_S}
-            if where == THEIRS:
-                file = place / "scheduler.json"
-                of_both = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file))
-                scheduler = begin("dask", "scheduler", "--port", "0", *of_both)
-                nanny = begin("dask", "worker", "--nworkers", "2", "--nthreads", "1", *of_both)
-                said = {"kind": "scheduler_file", "path": str(file), "workers": 2, "timeout_s": PATIENCE_S}
-                _wait(lambda: file.exists() and len(_workers(nanny.pid)) == 2)
-            cluster = place / "cluster.toml"
-            cluster.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in said.items()))
-            chosen = ["--cluster", str(cluster), "--rows-per-task", "300"]
-            client = begin("tests.faults.slowed", *made.arguments(command, place), *chosen, err=subprocess.PIPE)
-            yield _Running(place, client, _Log(client), scheduler, nanny)
-        finally:
-            left = [psutil.Process(each.pid) for each in begun if each.poll() is None]
-            for process in [child for each in left for child in each.children(recursive=True)] + left:
-                with suppress(psutil.Error):
-                    process.kill()
-            for each in begun:
-                each.wait()
+    try:
+        yield begin
+    finally:
+        left = [psutil.Process(each.pid) for each in begun if each.poll() is None]
+        for process in [child for each in left for child in each.children(recursive=True)] + left:
+            with suppress(psutil.Error):
+                process.kill()
+        for each in begun:
+            each.wait()
+
+
+@contextmanager
+def running_cluster(place: Path) -> Iterator[Cluster]:
+    """A scheduler and workers that run in a folder."""
+    file = place / "scheduler.json"
+    of_both = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file))
+    with _begun(place) as begin:
+        scheduler = begin("dask", "scheduler", "--port", "0", *of_both)
+        nanny = begin("dask", "worker", "--nworkers", "2", "--nthreads", "1", *of_both)
+        cluster = Cluster(file, scheduler, nanny)
+        _wait(lambda: file.exists() and cluster.is_whole())
+        yield cluster
+
+
+@contextmanager
+def _running(made: Prepared, command: str, cluster: Cluster | None) -> Iterator[_Running]:
+    """Begin a command in a temporary folder, on a cluster or with workers of its own."""
+    with _copied(made) as place, _begun(place) as begin:
+        said: dict[str, object] = {"kind": "local", "workers": 2, "timeout_s": PATIENCE_S}
+        if cluster is not None:
+            said |= {"kind": "scheduler_file", "path": str(cluster.file)}
+        settings = place / "cluster.toml"
+        settings.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in said.items()))
+        chosen = ["--cluster", str(settings), "--rows-per-task", "300"]
+        rounds = {ROUNDS_SET: "1"} if command == "score of files" else {}
+        call = ["tests.faults.slowed", *made.arguments(command, place), *chosen]
+        client = begin(*call, err=subprocess.PIPE, **rounds)
+        yield _Running(place, client, _Log(client), cluster)
 
 
 def _wait(until: Callable[[], bool]) -> None:
@@ -264,43 +294,50 @@ def _wait(until: Callable[[], bool]) -> None:
 def attempts(numbers: Iterable[int], seconds: float) -> Counter[str]:
     """Make the strikes of some numbers, several beside each other; how many commands ended in which way.
 
-    After so many seconds no more are begun.
+    Those that will be waited for are begun first. After so many seconds no more are begun.
     """
     found: Counter[str] = Counter()
     until = time.monotonic() + seconds
     with (
         tempfile.TemporaryDirectory(prefix="swsdask-faults-") as folder,
+        running_cluster(Path(folder)) as shared,
         ThreadPoolExecutor(BESIDE) as beside,
     ):
         made = prepared(Path(folder))
-        for kind, message in beside.map(partial(_attempt, made, until), numbers):
+        ordered = sorted(numbers, key=lambda number: not strike(number).is_waited_for)
+        for kind, message in beside.map(partial(_attempt, made, shared, until), ordered):
             found[kind] += 1
-            if kind not in (IDENTICAL, REFUSED, LATE):
+            if kind not in (IDENTICAL, REFUSED):
                 print(f"processes: {kind}: {message}", flush=True)
     print(f"processes: {dict(found)}", flush=True)
     return found
 
 
-def _attempt(made: Prepared, until: float, number: int) -> tuple[str, str]:
+def _attempt(made: Prepared, shared: Cluster, until: float, number: int) -> tuple[str, str]:
     """Make the strike of that number, earlier where its phase had ended; what became of the command, and a message."""
     kind, message, chosen = LATE, "", strike(number)
-    for _ in range(EARLIER):
+    for earlier in range(EARLIER):
         if time.monotonic() > until:
             break
         try:
-            kind, message = _made(made, chosen)
+            kind, message = _made(made, shared, chosen)
         except TimeoutError as error:
             kind, message = HUNG, f"it did not begin: {error}"
         if kind != MISSED:
             break
-        chosen = replace(chosen, delay_s=chosen.delay_s / 2)
+        chosen = replace(chosen, delay_s=chosen.delay_s / 2 if earlier < EARLIER - 2 else 0.0)
     return kind, f"number {number}, {chosen}: {message}"
 
 
-def _made(made: Prepared, chosen: Strike) -> tuple[str, str]:
+def _made(made: Prepared, shared: Cluster, chosen: Strike) -> tuple[str, str]:
+    """Make a strike. Clients share a cluster that runs; to strike another process, a cluster of its own is begun."""
     with ExitStack() as stack:
         with _not_struck:
-            running = stack.enter_context(_running(made, chosen.command, chosen.where))
+            cluster = None
+            if chosen.where == THEIRS:
+                own = made.folder / f"cluster-{time.monotonic_ns()}"
+                cluster = shared if chosen.role == "client" else stack.enter_context(running_cluster(own))
+            running = stack.enter_context(_running(made, chosen.command, cluster))
             struck, processes = _struck(running, chosen)
         if struck is not None and chosen.role == "client" and chosen.number == signal.SIGSTOP:
             time.sleep(FROZEN_S)
@@ -310,7 +347,9 @@ def _made(made: Prepared, chosen: Strike) -> tuple[str, str]:
         except subprocess.TimeoutExpired:
             return HUNG, f"{running.log.lines[-3:]}"
         if struck is None:
-            return MISSED, ""
+            return MISSED, f"exit code {code}: {running.log.lines[-3:]}"
+        if cluster is shared and not shared.is_whole():
+            return UNCLEAR, "the cluster of another did not outlive the client"
         kind, message = _found(made, running, chosen, code, processes)
         return kind, f"exit code {code}: {message}"
 
@@ -363,5 +402,6 @@ def _left(running: _Running, *, killed: bool) -> list[str]:
         subprocess.run([sys.executable, "-c", sweep], cwd=running.place, env=environ, check=True)
         sws.vacuum(running.place / "archive", older_than_s=-10)
     hidden = [path for path in running.place.rglob("*") if ".swsdask-" in path.name or path.name.endswith(".part")]
-    temporary = [path for path in (running.place / "tmp").iterdir() if path.name.startswith("swsdask-")]
-    return sorted(str(path.relative_to(running.place)) for path in [*hidden, *temporary])
+    places = [running.place, *([running.cluster.file.parent] if running.cluster else [])]
+    temporary = [path for place in places for path in (place / "tmp").glob("swsdask-*")]
+    return sorted(str(path) for path in [*hidden, *temporary])
