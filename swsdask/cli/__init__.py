@@ -7,13 +7,10 @@ import os
 import resource
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any, NoReturn, TextIO, cast
 
 import click
@@ -23,6 +20,7 @@ from swsdask.cli.options import progress_options, storage_option
 from swsdask.ending import Ended, ended_by, has_arrived
 from swsdask.model.errors import InsecureConnection, SwsdaskError, styled, visible, without_secrets
 from swsdask.model.limits import shortage
+from swsdask.needless import leave_out
 
 COMMANDS = {
     "demo": ("simulate", "Make a synthetic evaluation, score it, write a report."),
@@ -140,20 +138,6 @@ def _streams() -> Iterator[None]:
         yield
 
 
-class _Needless(MetaPathFinder):
-    """Finds no pandas, which pyarrow imports with its first array where it can, and no scipy, as numba with a kernel.
-
-    No command makes or is given a Series, and to import pandas takes a seventh of the time in which a small evaluation
-    is scored. No kernel calls BLAS, and where memory is limited scipy's may wait without end for the buffer that it
-    allocates when it is loaded.
-    """
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name in {"pandas", "scipy"}:
-            raise ModuleNotFoundError(f"{name} is left out of the command line", name=name)
-        return None
-
-
 def console() -> None:
     """The command as it is called: `main` without needless searches for garbage, and without needless libraries.
 
@@ -166,7 +150,7 @@ def console() -> None:
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     gc.set_threshold(_NEW_OBJECTS)
-    sys.meta_path.insert(0, _Needless())
+    leave_out()
     try:
         main()
     finally:

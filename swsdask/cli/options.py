@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
 from glob import glob
@@ -308,6 +309,15 @@ class Engine:
     cluster: str | None = None
     workers: int | None = None
     rows_per_task: int | None = None
+
+    def __post_init__(self) -> None:
+        """Worker processes that are requested begin to start while the command imports what it needs itself."""
+        several = (self.workers or 1) > 1 and self.executor in (None, "auto")
+        if self.cluster is None and (several or self.executor == "processes"):
+            from swsdask.execution import fork_server
+
+            with suppress(OSError):
+                fork_server.start()
 
     def settings(self) -> dict[str, Any]:
         """Return the given options as the table [engine] of a settings file."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
 import socket
 import threading
 import time
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
-from multiprocessing import active_children, resource_tracker
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
@@ -29,15 +28,12 @@ from pydantic import BaseModel, ConfigDict, Field, FilePath, model_validator
 
 from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.dask import ANSWER_S
+from swsdask.execution.fork_server import ALLOCATION, METHOD, signals_put_off
+from swsdask.execution.fork_server import start as start_fork_server
 from swsdask.kernels.compilation import load_kernels
 from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
 from swsdask.model.limits import check_addresses, check_open_files, shortage
 from swsdask.places.writing import temporary_folder
-
-ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 << 20}
-"""Where glibc's allocator ends by itself in a process that uses arrays of megabytes. Dask sets the second so low that
-workers give every array's pages back and fault them in again, which costs a fifth of their time; and setting either
-ends the adaptation."""
 
 QUIET = {
     "distributed.admin.tick.interval": "1 s",
@@ -124,6 +120,7 @@ class LocalProcesses(Workers):
         If one is lost while it starts, which Dask takes for the end, all are started once more.
         """
         made = {
+            "distributed.worker.multiprocessing-method": METHOD,
             "distributed.nanny.pre-spawn-environ": ALLOCATION,
             "distributed.scheduler.worker-ttl": f"{self.timeout_s:g} s",
             "temporary-directory": str(folder),
@@ -139,9 +136,11 @@ class LocalProcesses(Workers):
             scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
             security=True,
+            env=dict(os.environ),
         )
         with dask.config.set(made):
             try:
+                start_fork_server()
                 with suppress(RuntimeError), self._late_ones_killed():
                     return start()
                 with self._late_ones_killed():
@@ -176,33 +175,6 @@ class LocalProcesses(Workers):
             yield
         finally:
             started.set()
-
-
-@contextmanager
-def signals_put_off() -> Iterator[None]:
-    """Put off signals that end the command until worker processes are started.
-
-    A terminal sends Ctrl-C and its own end (SIGHUP) to every process of its group. Workers never get them: processes
-    and threads that start here inherit that the two are blocked, and so does a worker that one of these threads starts
-    later. The client ends its workers itself. SIGTERM is not blocked but kept: Python ends workers by it.
-    """
-    to_group = {signal.SIGINT, signal.SIGHUP}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, to_group)
-    resource_tracker.ensure_running()  # which unblocks Ctrl-C when it is done
-    signal.pthread_sigmask(signal.SIG_BLOCK, to_group)
-    caught: list[int] = []
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGTERM)
-    if in_main_thread and callable(handler):
-        signal.signal(signal.SIGTERM, lambda number, _: caught.append(number))
-    try:
-        yield
-    finally:
-        if in_main_thread and callable(handler):
-            signal.signal(signal.SIGTERM, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if caught:
-            signal.raise_signal(caught[0])
 
 
 class _Running(Workers):

@@ -214,9 +214,14 @@ class DaskExecutor:
     def _submit(
         self, function: Callable[..., object], *arguments: object, key: object, priority: int = 0
     ) -> Future[object]:
-        """A future of function(*arguments). What is large on purpose is sent without Dask's warning."""
+        """A future of function(*arguments), which begins after those that were submitted before.
+
+        What is large on purpose is sent without Dask's warning.
+        """
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
-            return self._client.submit(function, *arguments, key=key, retries=RETRIES, priority=priority)
+            return self._client.submit(
+                function, *arguments, key=key, retries=RETRIES, priority=priority, fifo_timeout="0 s"
+            )
 
 
 class StoreOptions(WorkerPlugin):

@@ -30,17 +30,16 @@ from distributed.security import Security
 from pydantic import Field
 
 from swsdask.execution.clusters import (
-    ALLOCATION,
     QUIET,
     Tell,
     Workers,
     check_code,
     check_memory,
     quiet,
-    signals_put_off,
     tell_dashboard,
     wait_for_workers,
 )
+from swsdask.execution.fork_server import ALLOCATION, signals_put_off
 from swsdask.model.errors import ClusterError, SettingsError
 
 _UNHURRIED = {"distributed.scheduler.allowed-failures": 10}

@@ -158,6 +158,20 @@ def load_kernels() -> Path:
     return folder
 
 
+def load_common_kernels() -> None:
+    """Load the kernels that every measure needs, where all kernels have been compiled before."""
+    if _is_whole(kept_in()):
+        for name in LONGEST_FIRST:
+            _ = _kernel(name).compiled
+
+
+def _kernel(name: str) -> Kernel[..., object]:
+    """The kernel of a name, its module imported."""
+    module, _, function = name.partition(".")
+    found: Kernel[..., object] = getattr(import_module(f"swsdask.kernels.{module}"), function)
+    return found
+
+
 @contextmanager
 def _alone(place: Path, wait: bool = True) -> Iterator[BinaryIO | None]:
     """Hold the lock of a place; None if another process does and nobody is to `wait`.
@@ -268,9 +282,7 @@ def help_to_compile(names: Sequence[str]) -> None:
     """
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     for name in names:
-        module, _, function = name.partition(".")
-        kernel: Kernel[..., object] = getattr(import_module(f"swsdask.kernels.{module}"), function)
-        kernel.compile_if_free()
+        _kernel(name).compile_if_free()
 
 
 @cache

@@ -14,6 +14,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -29,7 +31,7 @@ def cost(work: Callable[..., Callable[[], Any]], *arguments: Any, repeats: int =
     """Run work(*arguments) in a new process, then what it returns, `repeats` times: only that is timed.
 
     The new process imports nothing but the module of `work` (and this one), so its peak is its own. CPU seconds are
-    user and system time, of child processes that have ended too.
+    user and system time, of all processes below it too.
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_cost, work, arguments, repeats).result()
@@ -95,8 +97,10 @@ def _timed(step: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 def cpu_seconds() -> float:
-    """User and system time of this process and of its children that have ended."""
-    return own_seconds() + _seconds(resource.RUSAGE_CHILDREN)
+    """User and system time of this process and of all below it: those that have ended, and those that have not."""
+    below = (each.cpu_times() for each in psutil.Process().children(recursive=True))
+    running = sum(each.user + each.system + each.children_user + each.children_system for each in below)
+    return own_seconds() + _seconds(resource.RUSAGE_CHILDREN) + running
 
 
 def own_seconds() -> float:

@@ -23,7 +23,7 @@ import pytest
 from distributed import LocalCluster
 
 import swsdask
-from swsdask.execution import clusters
+from swsdask.execution import clusters, fork_server
 from swsdask.execution import dask as execution
 from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
 from swsdask.execution.dask import LEAST_AHEAD, DaskExecutor, sent_options
@@ -358,6 +358,32 @@ def test_workers_do_not_get_what_a_terminal_sends(client: Any) -> None:
         assert not blocked >> (signal.SIGTERM - 1) & 1
 
 
+@pytest.mark.skipif(fork_server.METHOD == "spawn", reason="the system has no safe fork")
+def test_workers_are_forked_with_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a process of one thread; their environment is that of this process now."""
+
+    def has() -> tuple[list[str], int, str | None]:
+        threads = Path(f"/proc/{os.getppid()}/task")
+        given = os.environ.get("SWSDASK_TEST")
+        return sorted({"numba", "pandas", "scipy"} & {*sys.modules}), len([*threads.iterdir()]), given
+
+    monkeypatch.setenv("SWSDASK_TEST", "set late")
+    with LocalProcesses(workers=1).connected(print) as later:
+        assert [*later.run(has).values()] == [(["numba"], 1, "set late")]
+
+
+@pytest.mark.skipif(fork_server.METHOD == "spawn", reason="the system has no safe fork")
+def test_the_fork_server_imports_nothing_from_the_working_directory_and_ends_with_the_command(tmp_path: Path) -> None:
+    for name in ("distributed", "numpy", "swsdask"):
+        (tmp_path / f"{name}.py").write_text("from pathlib import Path\nPath('imported').touch()\n")
+    script = tmp_path / "elsewhere" / "script.py"
+    script.parent.mkdir()
+    script.write_text("from swsdask.execution import fork_server\n\nfork_server.start()\n")
+    # It returns when nobody has its output any more.
+    subprocess.run([sys.executable, script], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    assert not (tmp_path / "imported").exists()
+
+
 def test_a_worker_is_restarted_however_soon_dask_looks_for_it() -> None:
     """Dask's own check, here at once, would end the nanny that is restarting the worker."""
     with (
@@ -397,7 +423,9 @@ def test_workers_of_which_one_is_lost_while_it_starts_are_started_again(monkeypa
         begun.append(given)
         if len(begun) == 1:
             raise RuntimeError("Nanny failed to start.")
-        return LocalCluster(**given | {"processes": False, "security": None})
+        in_this_process = given | {"processes": False, "security": None}
+        del in_this_process["env"]
+        return LocalCluster(**in_this_process)
 
     monkeypatch.setattr(clusters, "LocalCluster", lose_the_first)
     with LocalProcesses(workers=1, threads=2).connected(print) as client:

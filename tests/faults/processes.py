@@ -226,8 +226,13 @@ class _Running:
 
 
 def _workers(parent: int) -> list[psutil.Process]:
+    """The worker processes below a process: those that began anew, and those that its fork server made."""
+    below = {each.pid: " ".join(each.cmdline()) for each in psutil.Process(parent).children(recursive=True)}
+    servers = {number for number, call in below.items() if "multiprocessing.forkserver" in call}
     return [
-        each for each in psutil.Process(parent).children(recursive=True) if "spawn_main" in " ".join(each.cmdline())
+        psutil.Process(number)
+        for number, call in below.items()
+        if "spawn_main" in call or psutil.Process(number).ppid() in servers
     ]
 
 

@@ -1,0 +1,47 @@
+"""What worker processes are forked with: imported by the fork server, and by nobody else.
+
+Modules are named, not imported, for they are of all layers, and elsewhere this module does nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from contextlib import suppress
+from importlib import import_module
+
+from swsdask.execution.fork_server import FORKED
+from swsdask.needless import left_out
+
+_MODULES = (
+    "distributed.nanny",
+    "distributed.worker",
+    "pyarrow.parquet",
+    "swsdask.scoring.score",
+    "swsdask.measures",
+)
+"""What every worker imports to score runs."""
+
+
+def _load() -> None:
+    parent = os.getppid()
+    gc.disable()
+    with left_out():
+        for name in _MODULES:
+            with suppress(ImportError):
+                import_module(name)
+            if os.getppid() != parent:
+                os._exit(0)  # nobody will want workers
+        import pyarrow as pa
+
+        from swsdask.kernels.compilation import load_common_kernels
+
+        pa.array([0.0])
+        load_common_kernels()
+    gc.enable()
+    gc.freeze()
+
+
+if os.environ.pop(FORKED, None):
+    del os.environ["PYTHONSAFEPATH"]
+    _load()
