@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ PAIRS_AT_ONCE = 128
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
+Shared = TypeVar("Shared")
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,11 +228,11 @@ class Tasks:
             adjusted[defined] = reduce(MaxT.merge, t).p
         return list(zip(rows, adjusted.tolist(), strict=True))
 
-    def _known(self, value: object) -> object:
+    def _known(self, value: Shared) -> Shared:
         return value if self._executor is None else self._executor.share(value)
 
     def _map(
-        self, function: Callable[[Item, Any], Found], items: Sequence[Item], shared: Any, name: str
+        self, function: Callable[[Item, Shared], Found], items: Sequence[Item], shared: Shared, name: str
     ) -> list[Found]:
         if self._executor is None:
             return [function(item, shared) for item in items]

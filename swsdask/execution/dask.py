@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import dask
 from distributed import CancelledError, Client, Future, KilledWorker, Worker, WorkerPlugin
 
 from swsdask.execution.checks import check_answers, looking, within
-from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Tree, execution_error
+from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Shared, Tree, execution_error
 from swsdask.model.errors import ClusterError, SwsdaskError, counted
 from swsdask.places.reading import options, set_options
 
@@ -79,9 +79,9 @@ class DaskExecutor:
             raise ClusterError(f"the scheduler does not answer. {RESUME}") from None
         return max(1, sum(threads.values()))
 
-    def share(self, value: object) -> object:
+    def share(self, value: Shared) -> Shared:
         """A future of the value: workers that need it fetch it from a neighbour, and keep it while tasks need it."""
-        return self._submit(_given, value, key=f"share-{uuid4().hex}", priority=1)
+        return cast("Shared", self._submit(_given, value, key=f"share-{uuid4().hex}", priority=1))
 
     def check(self, places: Sequence[str]) -> None:
         """See `Executor.check`."""
@@ -96,17 +96,17 @@ class DaskExecutor:
 
     def map_reduce(
         self,
-        function: Callable[[Item, Any], Part],
+        function: Callable[[Item, Shared], Part],
         items: Iterable[Item],
         merge: Callable[[Part, Part], Part],
-        shared: object = None,
+        shared: Shared | None = None,
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
         name: str = "map",
     ) -> Part | None:
         """See `Executor.map_reduce`. Raises `ClusterError` when the scheduler or all workers are lost for good."""
-        watch = _Watch(self._client, self._patience_s)
+        watch = _FutureWatch(self._client, self._patience_s)
         ended: SimpleQueue[Future[object]] = SimpleQueue()
         running: dict[object, tuple[Future[object], Item]] = {}
 
@@ -139,16 +139,16 @@ class DaskExecutor:
 
     def map(
         self,
-        function: Callable[[Item, Any], Part],
+        function: Callable[[Item, Shared], Part],
         items: Iterable[Item],
-        shared: object = None,
+        shared: Shared | None = None,
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
         name: str = "map",
     ) -> Iterator[Part]:
         """See `Executor.map`. Raises `ClusterError` as `map_reduce` does."""
-        watch = _Watch(self._client, self._patience_s)
+        watch = _FutureWatch(self._client, self._patience_s)
         running: deque[tuple[Future[object], Item]] = deque()
 
         def first() -> Part:
@@ -171,7 +171,7 @@ class DaskExecutor:
 
     def _tasks(
         self,
-        function: Callable[[Item, Any], Part],
+        function: Callable[..., object],
         items: Iterable[Item],
         shared: object,
         label: Callable[[Item], str],
@@ -183,7 +183,7 @@ class DaskExecutor:
         for number, item in enumerate(items):
             yield self._submit(function, item, shared, key=(name, label(item), f"{unique}-{number}")), item
 
-    def _result(self, watch: _Watch, future: Future[object], what: str) -> Any:
+    def _result(self, watch: _FutureWatch, future: Future[object], what: str) -> Any:
         """Wait for what a future gives; raise what it failed with, as an error of ours."""
         ended: SimpleQueue[Future[object]] = SimpleQueue()
         future.add_done_callback(ended.put)
@@ -255,7 +255,7 @@ def sent_options(client: Client) -> Iterator[None]:
             within(CANCEL_S, lambda: client.unregister_worker_plugin(StoreOptions.name))
 
 
-class _Watch:
+class _FutureWatch:
     """Waits for futures, and notices when no worker is left that could end one, or one has stopped."""
 
     def __init__(self, client: Client, patience_s: float) -> None:
@@ -311,7 +311,7 @@ class _Watch:
             return f"all workers have been paused for want of memory for {{patience}}. {MORE_MEMORY}"
         return None
 
-    def _heed_silent(self, workers: Mapping[str, Mapping[str, Any]]) -> None:
+    def _heed_silent(self, workers: Mapping[str, Mapping[str, float]]) -> None:
         """Have workers restarted that were not heard of for as long as patience is, and for `ANSWER_S`.
 
         A process that is stopped, or whose machine is gone, keeps its connections, so the scheduler waits for it.

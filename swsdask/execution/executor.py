@@ -15,13 +15,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from functools import partial, reduce
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, cast
 
 from swsdask.model.errors import ExecutionError, ResourceError, SwsdaskError
 from swsdask.model.limits import check_addresses, shortage
 
 Item = TypeVar("Item")
 Part = TypeVar("Part")
+Shared = TypeVar("Shared")
 
 _ADDRESSES = 1 << 30
 """Of how many addresses threads leave enough for a small evaluation."""
@@ -43,8 +44,8 @@ class Executor(Protocol):
         """Whether tasks see this process's memory, so that data need not be stored for them."""
         ...
 
-    def share(self, value: Any) -> Any:
-        """Make a value known to every worker once; the return value, or a tuple of such, is a map's `shared`."""
+    def share(self, value: Shared) -> Shared:
+        """Make a value known to every worker once; pass what is returned as `shared` of a map, alone or in a tuple."""
         ...
 
     def check(self, places: Sequence[str]) -> None:
@@ -56,10 +57,10 @@ class Executor(Protocol):
 
     def map_reduce(
         self,
-        function: Callable[[Item, Any], Part],
+        function: Callable[[Item, Shared], Part],
         items: Iterable[Item],
         merge: Callable[[Part, Part], Part],
-        shared: Any = None,
+        shared: Shared | None = None,
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
@@ -76,9 +77,9 @@ class Executor(Protocol):
 
     def map(
         self,
-        function: Callable[[Item, Any], Part],
+        function: Callable[[Item, Shared], Part],
         items: Iterable[Item],
-        shared: Any = None,
+        shared: Shared | None = None,
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
@@ -160,17 +161,14 @@ class Tree(Generic[Part]):
         return rest[0] if rest else None
 
 
-Found = TypeVar("Found")
-
-
 def run_tasks(
     executor: Executor | None,
-    function: Callable[[Item, Any], Found],
+    function: Callable[[Item, Shared], Part],
     items: Sequence[Item],
-    shared: Any,
+    shared: Shared,
     label: Callable[[Item], str],
     done: Callable[[str], None] | None = None,
-) -> list[Found]:
+) -> list[Part]:
     """function(item, shared) of every item, in the order of the items; without an executor one after the other, here.
 
     `done` is called in this process with the label of every item that has ended.
@@ -193,12 +191,12 @@ def run_tasks(
     )
 
 
-class _Local(ABC):
+class _LocalExecutor(ABC):
     """An executor in this process. Parts are merged in pairs, so that a large one is rarely gone through again."""
 
     shares_memory = True
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: Shared) -> Shared:
         """Return the value itself."""
         return value
 
@@ -207,10 +205,10 @@ class _Local(ABC):
 
     def map_reduce(
         self,
-        function: Callable[[Item, Any], Part],
+        function: Callable[[Item, Shared], Part],
         items: Iterable[Item],
         merge: Callable[[Part, Part], Part],
-        shared: Any = None,
+        shared: Shared | None = None,
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
@@ -225,16 +223,18 @@ class _Local(ABC):
 
     def map(
         self,
-        function: Callable[[Item, Any], Part],
+        function: Callable[[Item, Shared], Part],
         items: Iterable[Item],
-        shared: Any = None,
+        shared: Shared | None = None,
         *,
         label: Callable[[Item], str] = str,
         done: Callable[[Item], None] | None = None,
         name: str = "map",  # noqa: ARG002
     ) -> Iterator[Part]:
         """See `Executor.map`."""
-        with closing(self._calls(function, items, shared)) as calls:
+        # Without `shared`, functions receive None.
+        call = cast("Callable[[Item, Shared | None], Part]", function)
+        with closing(self._calls(call, items, shared)) as calls:
             for item, result in calls:
                 with _naming(item, label):
                     part = result()
@@ -244,18 +244,18 @@ class _Local(ABC):
 
     @abstractmethod
     def _calls(
-        self, function: Callable[[Item, Any], Part], items: Iterable[Item], shared: Any
+        self, function: Callable[[Item, Shared], Part], items: Iterable[Item], shared: Shared
     ) -> Generator[tuple[Item, Callable[[], Part]], None, None]:
         """Yield each item with what returns, or raises, its result."""
 
 
-class SerialExecutor(_Local):
+class SerialExecutor(_LocalExecutor):
     """The executor that starts nothing."""
 
     workers = 1
 
     def _calls(
-        self, function: Callable[[Item, Any], Part], items: Iterable[Item], shared: Any
+        self, function: Callable[[Item, Shared], Part], items: Iterable[Item], shared: Shared
     ) -> Generator[tuple[Item, Callable[[], Part]], None, None]:
         for item in items:
             yield item, partial(function, item, shared)
@@ -264,7 +264,7 @@ class SerialExecutor(_Local):
         """Do nothing: there is nothing to release."""
 
 
-class ThreadExecutor(_Local):
+class ThreadExecutor(_LocalExecutor):
     """The executor over `workers` threads; parts are merged in the calling thread."""
 
     def __init__(self, workers: int) -> None:
@@ -273,7 +273,7 @@ class ThreadExecutor(_Local):
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="swsdask")
 
     def _calls(
-        self, function: Callable[[Item, Any], Part], items: Iterable[Item], shared: Any
+        self, function: Callable[[Item, Shared], Part], items: Iterable[Item], shared: Shared
     ) -> Generator[tuple[Item, Callable[[], Part]], None, None]:
         running: deque[tuple[Item, Future[Part]]] = deque()
         try:

@@ -142,7 +142,7 @@ class Aligned:
 def _aligned(
     executor: Executor,
     work: Iterator[CellTask],
-    reference: object,
+    reference: Reference,
     of_run: tuple[ScoreRange, UnknownDocuments],
     progress: Progress,
 ) -> Iterator[Aligned]:

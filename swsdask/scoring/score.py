@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
@@ -252,7 +252,7 @@ def _score_whole(
     archive: Archive,
     runs: Sequence[Run],
     asked: Requested,
-    reference: Any,
+    reference: Reference,
     executor: Executor,
     progress: Progress,
     kept: KeptStatistics | None,

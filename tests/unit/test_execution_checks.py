@@ -15,7 +15,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.execution.checks import check_answers, looking
-from swsdask.execution.dask import DaskExecutor, _Watch, sent_options
+from swsdask.execution.dask import DaskExecutor, _FutureWatch, sent_options
 from swsdask.execution.executor import SerialExecutor
 from swsdask.model.errors import ClusterError
 
@@ -140,7 +140,7 @@ def test_a_connection_that_is_reset_is_a_fault_of_the_cluster(monkeypatch: pytes
     calls = (
         lambda: executor.check(["/"]),
         lambda: executor.workers,
-        lambda: executor._result(_Watch(broken, 1.0), broken, "cell 1"),
+        lambda: executor._result(_FutureWatch(broken, 1.0), broken, "cell 1"),
         lambda: sent_options(broken).__enter__(),
     )
     for call in calls:
