@@ -11,7 +11,7 @@ from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.schemas import WORDS
 from swsdask.model.settings import EvaluationSettings, Settings
-from swsdask.scoring.rounds import Tables
+from swsdask.scoring.rounds import ResultTables
 from swsdask.scoring.score import score_archive
 from tests.archives import excerpt, queries, source, table, tables
 
@@ -43,7 +43,7 @@ def tables_of(
     documents: Sequence[str],
     events: Sequence[Event],
     measures: Sequence[str] | None = None,
-) -> Tables:
+) -> ResultTables:
     rows = [Row(e.query, e.document, e.score) for e in events if e.score is not None]
     relevant = [(e.query, e.document) for e in events if e.relevant]
     return tables_of_rows(asked, n_queries, documents, relevant, rows, measures)
@@ -56,7 +56,7 @@ def tables_of_rows(
     relevant: Sequence[tuple[int, str]],
     rows: Sequence[Row],
     measures: Sequence[str] | None = None,
-) -> Tables:
+) -> ResultTables:
     """What is spoken lies at the beginning of a document, for its first second."""
     reference = tables(
         [excerpt(document, 0, 10 * END) for document in documents],
@@ -86,5 +86,5 @@ def scored(
     return numbers(tables_of(asked, n_queries, documents, events, measures))
 
 
-def numbers(made: Tables) -> dict[tuple[str, str | None, str], float]:
+def numbers(made: ResultTables) -> dict[tuple[str, str | None, str], float]:
     return {(row["condition"], row["query"], row["measure"]): row["value"] for row in made.scores.to_pylist()}

@@ -22,7 +22,7 @@ from swsdask.model.discovery import Corpus, Definition, Discovered, DiscoverySet
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Result, joined
 from swsdask.places.reading import Location
-from swsdask.scoring.rounds import Found, Tables, one_table, score_systems
+from swsdask.scoring.rounds import Found, ResultTables, one_table, score_systems
 
 
 def discover(
@@ -165,7 +165,7 @@ class _Placed(NamedTuple):
 
 def _score(
     systems: Sequence[UnreadSystem], corpus: Corpus, asked: _Requested, workers: Executor, progress: Progress
-) -> tuple[Tables, dict[str, _Placed]]:
+) -> tuple[ResultTables, dict[str, _Placed]]:
     """The results of systems, in their order, and what was said of each.
 
     Worker processes read small systems and return their results; a large one is read by a worker and cut into cells.
@@ -201,7 +201,7 @@ def _place(system: UnreadSystem, corpus: Corpus) -> tuple[Discovered, _Placed]:
     return found, _Placed(notes, discovery_provenance(system.source, fragments, found, corpus))
 
 
-def _score_whole(system: UnreadSystem, shared: tuple[Corpus, _Requested]) -> tuple[Tables, dict[str, _Placed]]:
+def _score_whole(system: UnreadSystem, shared: tuple[Corpus, _Requested]) -> tuple[ResultTables, dict[str, _Placed]]:
     """Score one system here."""
     corpus, asked = shared
     return _score([system], corpus, asked, SerialExecutor(), Unseen())

@@ -14,7 +14,7 @@ from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score, with_runs
 from swsdask.archive.check_runs import check_reference, check_runs, collection_statistics
 from swsdask.archive.conditions import OF_RUNS
-from swsdask.archive.kept import KeptStatistics, Tally, kept_statistics
+from swsdask.archive.kept import CacheCounts, KeptStatistics, kept_statistics
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor
@@ -32,7 +32,7 @@ from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
 from swsdask.places.reading import Location
 from swsdask.scoring.result_tables import KeptResults, Observer, kept_results
-from swsdask.scoring.rounds import Tables, one_table
+from swsdask.scoring.rounds import ResultTables, one_table
 from swsdask.scoring.score import score_archive
 
 Measures = str | Measure | Iterable[str | Measure] | None
@@ -182,7 +182,7 @@ def score_observed(
         kept: list[KeptStatistics] = []
         results: list[KeptResults] = []
 
-        def scored(reference: Reference, runs_of_it: Sequence[Run]) -> Tables:
+        def scored(reference: Reference, runs_of_it: Sequence[Run]) -> ResultTables:
             counted_before = kept_statistics(archive, reference) if cache else None
             computed_before = None
             if cache and observer is None:
@@ -301,7 +301,7 @@ def plan(
     return "\n".join(lines)
 
 
-def _told(tallies: Sequence[Tally], made: str) -> dict[str, int]:
+def _told(tallies: Sequence[CacheCounts], made: str) -> dict[str, int]:
     """How many results were kept, and how many were `made`."""
     return {"kept": sum(each.used for each in tallies), made: sum(each.made for each in tallies)}
 

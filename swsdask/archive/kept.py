@@ -3,10 +3,10 @@
     kept/VERSION/CONTENT/NAME-KEY-HASH.arrow
     kept/sources.json
 
-VERSION is a digest of the sources that decide what is computed, and of the software beneath them (`version`); CONTENT
-the content hash of the run; KEY the hash of all else that the file depends on (`digest_of`); HASH that of the file's
-bytes, an Arrow file of one row. So what is equal has equal names, writers cannot conflict, and a file that is damaged
-or was cut off is known by its name: it is computed again, and written again.
+VERSION is a digest of the sources that decide what is computed, and of the software beneath them (`source_digest`);
+CONTENT the content hash of the run; KEY the hash of all else that the file depends on (`digest_of`); HASH that of the
+file's bytes, an Arrow file of one row. So what is equal has equal names, writers cannot conflict, and a file that is
+damaged or was cut off is known by its name: it is computed again, and written again.
 
 Merged statistics and the results of systems (`scoring.result_tables`) are kept.
 
@@ -74,14 +74,14 @@ _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass
-class Tally:
-    """How many results were taken from what is kept, how many were not there, and why none can be kept, if so."""
+class CacheCounts:
+    """The numbers of results that were read and that had to be computed, and why none can be kept, if so."""
 
     used: int = 0
     made: int = 0
     fault: str | None = None
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: CacheCounts) -> None:
         """Count what another process took and made."""
         self.used += other.used
         self.made += other.made
@@ -124,7 +124,7 @@ class KeptFiles:
     storage: Storage
     version: str
     most: int | None = None
-    tally: Tally = field(default_factory=Tally)
+    tally: CacheCounts = field(default_factory=CacheCounts)
     _list: _List = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ class KeptFiles:
     def anew(self) -> Self:
         """The same files with a tally of their own."""
         files = copy(self)
-        files.tally = Tally()
+        files.tally = CacheCounts()
         return files
 
     def place(self, run: StoredRun, name: str, key: object) -> str:
@@ -152,7 +152,7 @@ class KeptFiles:
         return found
 
     def write(self, rows: Mapping[str, pa.RecordBatch]) -> None:
-        """Keep rows at their places. An archive that cannot be written stays as it is: see `Tally.fault`."""
+        """Keep rows at their places. An archive that cannot be written stays as it is: see `CacheCounts.fault`."""
         contents = {place: _file(row) for place, row in rows.items()}
         names = {place: f"{place}-{digest(content).hex()}.arrow" for place, content in contents.items()}
         if self.tally.fault is None:
@@ -186,12 +186,12 @@ def can_keep(archive: object) -> bool:
 def kept_for(contents: Iterable[str]) -> Callable[[str], bool]:
     """Whether a file is one that this release keeps, of a run with one of these content hashes or of all."""
     runs = list(contents)
-    folders = {f"{KEPT}/{version(of)}/{content}" for of in (OF_STATISTICS, OF_RESULTS) for content in runs}
+    folders = {f"{KEPT}/{source_digest(of)}/{content}" for of in (OF_STATISTICS, OF_RESULTS) for content in runs}
     return lambda name: name == SOURCES or _folder(name) in folders
 
 
 @cache
-def version(packages: tuple[str, ...]) -> str:
+def source_digest(packages: tuple[str, ...]) -> str:
     """A digest of the sources in some packages, and of the versions of the software beneath them."""
     beneath = (platform.python_version(), platform.machine(), np.__version__, metadata.version("numba"))
     state = xxhash.xxh3_64(" ".join(beneath).encode())
@@ -233,7 +233,7 @@ def _file(row: pa.RecordBatch) -> pa.Buffer:
     return sink.getvalue()
 
 
-Found = Mapping[type[Statistic], Any]
+ByStatistic = Mapping[type[Statistic], Any]
 """Statistics of one system, or what they are prepared with, by their type."""
 
 _OURS = f"{PACKAGE.name}.statistics."
@@ -243,7 +243,7 @@ class KeptStatistics:
     """The statistics that an archive keeps for one reference."""
 
     def __init__(self, archive: StoredArchive, reference: Reference) -> None:
-        self.files = KeptFiles(archive.storage, version(OF_STATISTICS))
+        self.files = KeptFiles(archive.storage, source_digest(OF_STATISTICS))
         self._runs = {stored.run.system: stored for stored in archive.stored_runs}
         values = {each.name: getattr(reference, each.name) for each in fields(reference)}
         self._rules = {name: digest_of(values.pop(name)) for name in RULES}
@@ -255,7 +255,7 @@ class KeptStatistics:
         kept.files = self.files.anew()
         return kept
 
-    def read(self, prepared: Mapping[str, Found]) -> dict[str, dict[type[Statistic], object]]:
+    def read(self, prepared: Mapping[str, ByStatistic]) -> dict[str, dict[type[Statistic], object]]:
         """The statistics that are kept, of those that are prepared for some systems."""
         wanted = {place: (system, kind) for system, kind, place in self._places(prepared)}
         found: dict[str, dict[type[Statistic], object]] = {system: {} for system in prepared}
@@ -267,12 +267,12 @@ class KeptStatistics:
         self.files.tally.made += sum(len(of) - len(found[system]) for system, of in prepared.items())
         return found
 
-    def write(self, prepared: Mapping[str, Found], found: Mapping[str, Found]) -> None:
+    def write(self, prepared: Mapping[str, ByStatistic], found: Mapping[str, ByStatistic]) -> None:
         """Keep what was found of what was prepared."""
         places = ((system, kind, place) for system, kind, place in self._places(prepared) if kind in found[system])
         self.files.write({place: to_arrow(found[system][kind]) for system, kind, place in places})
 
-    def _places(self, prepared: Mapping[str, Found]) -> Iterator[tuple[str, type[Statistic], str]]:
+    def _places(self, prepared: Mapping[str, ByStatistic]) -> Iterator[tuple[str, type[Statistic], str]]:
         """Every statistic that may be kept: its system, its type, and its place."""
         for system, of in prepared.items():
             for kind, given in of.items():
@@ -389,7 +389,7 @@ class KnownSources:
         """The hash of all else that decides what is stored of a file."""
         settings = self.settings
         shaped = (settings.compat, counts(settings), settings.unknown_queries, settings.unknown_documents)
-        return digest_of((version(OF_READING), shaped, repr(self.encoding)))
+        return digest_of((source_digest(OF_READING), shaped, repr(self.encoding)))
 
 
 def known_sources(

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from math import lcm
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,7 @@ from swsdask.model.discovery import NO_FOLD, Corpus, Coverage, Definition, Disco
 from swsdask.model.errors import counted
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.trials import F64, I16, I64
-from swsdask.scoring.rounds import Found, Kind, Plan, SystemResults
+from swsdask.scoring.rounds import Found, Kind, Plan, Shared, SystemResults
 
 SHOWN = 10
 """The number of classes of each kind that are kept."""
@@ -201,7 +201,7 @@ class FragmentTask:
     cell: object
     rows: int = 1
 
-    def count(self, shared: tuple[Any, ...]) -> dict[str, Found]:
+    def count(self, shared: Shared) -> dict[str, Found]:
         """The statistic of the cell; `shared` is the corpus, then the systems of the group."""
         corpus, discovered = shared[0], shared[1 + self.place]
         return {self.system: {self.statistic: self.statistic.from_cell(self.cell, corpus, discovered)}}

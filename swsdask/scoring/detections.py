@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 from graphlib import TopologicalSorter
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from swsdask.execution.executor import Executor, Tree, execution_error
 from swsdask.model.errors import FEW, SwsdaskError, counted, listed
 from swsdask.model.schemas import DETECTION_COLUMNS
 from swsdask.model.trials import Detections, Reference, ScoreRange, Trials
-from swsdask.scoring.rounds import Found, Kind, Plan, merge
+from swsdask.scoring.rounds import Found, Kind, Plan, Shared, merge
 from swsdask.statistics.alignment import make_trials, trial_columns
 from swsdask.statistics.counts import NO, NONE, YES, Counts, stretches
 from swsdask.statistics.statistic import OfDetections, Statistic
@@ -58,7 +58,7 @@ class CellTask:
         """How many detections they have together."""
         return sum(cell.rows for cell in self.cells)
 
-    def count(self, shared: tuple[Any, ...]) -> dict[str, Found]:
+    def count(self, shared: Shared) -> dict[str, Found]:
         """The statistics of the cells, by system; `shared` is the reference and the `Round`.
 
         Raises `ExecutionError` that names the cell, and the `SwsdaskError` that reading or alignment raises.
@@ -332,12 +332,12 @@ def _of_cell(cell: Cell, columns: Sequence[str], detections: Detections, referen
     aligned = any(statistic.aligned for statistic in prepared)
     scores = this.scores[cell.system]
     checks = this.checks(cell.system, reference)
-    found: dict[type[Statistic], Any] = {}
+    found: dict[type[Statistic], Statistic] = {}
     try:
         trials = make_trials(detections, reference, scores, aligned=aligned, source=cell.source)
         if checks:
-            found[Counts] = Counts.from_trials(trials, reference, prepared[Counts])
-            _check_bounds(cell.parts, trials, found[Counts], scores)
+            found[Counts] = counts = Counts.from_trials(trials, reference, prepared[Counts])
+            _check_bounds(cell.parts, trials, counts, scores)
     except ValueError:
         if checks:
             cell.read(columns)  # An error that names the row group.

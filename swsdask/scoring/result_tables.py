@@ -19,7 +19,7 @@ from typing import Protocol, Self
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.kept import OF_RESULTS, KeptFiles, can_keep, digest_of, version
+from swsdask.archive.kept import OF_RESULTS, KeptFiles, can_keep, digest_of, source_digest
 from swsdask.archive.protocols import Run
 from swsdask.archive.store import StoredArchive
 from swsdask.measures import MEASURES, curves, system_notes
@@ -100,9 +100,9 @@ def score_table(system: str, scored: Scored, measures: Sequence[Measure], names:
     order = np.argsort(condition * (len(scored.reference.query_ids) + 1) + query, kind="stable")
     return pa.table(
         [
-            named([system], np.zeros(len(order), np.int64)),
-            named(conditions, condition[order]),
-            named(scored.reference.query_ids, query[order]),
+            name_column([system], np.zeros(len(order), np.int64)),
+            name_column(conditions, condition[order]),
+            name_column(scored.reference.query_ids, query[order]),
             _each_named([name for name, *_ in columns], np.repeat(np.arange(len(columns)), lengths)[order]),
             np.concatenate([np.empty(0), *(column for *_, column in columns)])[order],
         ],
@@ -120,7 +120,7 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
     number = np.repeat(np.arange(len(drawn)), [len(curve.threshold) for curve in drawn])
     return pa.table(
         [
-            named([system], np.zeros(len(number), np.int64)),
+            name_column([system], np.zeros(len(number), np.int64)),
             _each_named([curve.condition for curve in drawn], number),
             _each_named([curve.curve for curve in drawn], number),
             *(
@@ -135,10 +135,10 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
 def _each_named(names: Sequence[str], place: I64) -> pa.Array:
     """A column of the names at some places. Names may be equal; no name is in a dictionary twice."""
     distinct = {name: code for code, name in enumerate(dict.fromkeys(names))}
-    return named([*distinct], np.array([distinct[name] for name in names], np.int64)[place])
+    return name_column([*distinct], np.array([distinct[name] for name in names], np.int64)[place])
 
 
-def named(names: Sequence[str], code: I64) -> pa.Array:
+def name_column(names: Sequence[str], code: I64) -> pa.Array:
     """A column of names from their codes, negative where there is no name: as `model.tables.coded` makes one."""
     first = np.full(len(names) + 1, len(code))
     first[code[::-1]] = np.arange(len(code))[::-1]
@@ -169,7 +169,7 @@ class KeptResults:
         families: Sequence[Measure],
         measures: Sequence[str] | None,
     ) -> None:
-        self.files = KeptFiles(archive.storage, version(OF_RESULTS), MOST)
+        self.files = KeptFiles(archive.storage, source_digest(OF_RESULTS), MOST)
         self._runs = {stored.run.system: stored for stored in archive.stored_runs}
         names = tuple(type(family).__name__ for family in families)
         requested = None if measures is None else tuple(sorted(set(measures)))
@@ -243,4 +243,4 @@ def _as_table(column: pa.Array, system: str) -> pa.Table:
     if not pa.types.is_large_list(column.type) or not pa.types.is_struct(column.type.value_type):
         raise ValueError(f"{column.type} for a table")
     bare = pa.Table.from_batches([pa.RecordBatch.from_struct_array(column.flatten())])
-    return bare.add_column(0, SYSTEM, named([system], np.zeros(len(bare), np.int64)))
+    return bare.add_column(0, SYSTEM, name_column([system], np.zeros(len(bare), np.int64)))

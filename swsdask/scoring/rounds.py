@@ -33,6 +33,9 @@ Kind = type[Any]
 Found = Mapping[Kind, Any]
 """The statistics of one system, by their type."""
 
+Shared = tuple[Any, ...]
+"""The values of `Source.shared`, then those of `Plan.shared`: a source and its tasks agree on their types."""
+
 
 class System(Protocol):
     """A system whose results are requested; `rows` is its size, for groups and progress."""
@@ -60,7 +63,7 @@ class Task(Protocol):
         """Its share of the progress."""
         ...
 
-    def count(self, shared: tuple[Any, ...]) -> dict[str, Found]:
+    def count(self, shared: Shared) -> dict[str, Found]:
         """The statistics of its rows, by system; `shared` has what `Plan` and `Source` share."""
         ...
 
@@ -74,7 +77,7 @@ class Plan:
 
     tasks: Iterable[Task]
     rows: int
-    shared: tuple[Any, ...] = ()
+    shared: Shared = ()
     known: Mapping[str, Found] = field(default_factory=dict)
     keep: Callable[[Mapping[str, Found]], None] | None = None
 
@@ -89,7 +92,7 @@ class SystemResults:
     scores: pa.Table
     curves: pa.Table
     notes: tuple[Note, ...]
-    observed: Any = None
+    observed: object = None
 
 
 class Keeping(Protocol[SystemOfSource]):
@@ -117,7 +120,7 @@ class CountedSystem(Protocol):
         """Its share of the progress."""
         ...
 
-    def results(self, shared: tuple[Any, ...]) -> SystemResults:
+    def results(self, shared: Shared) -> SystemResults:
         """Compute its results; `shared` is what `Source` shares."""
         ...
 
@@ -136,7 +139,7 @@ class Source(Protocol[SystemOfSource]):
         ...
 
     @property
-    def shared(self) -> tuple[Any, ...]:
+    def shared(self) -> Shared:
         """What all tasks need, as handles that `Executor.share` returned."""
         ...
 
@@ -148,7 +151,7 @@ class Source(Protocol[SystemOfSource]):
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class ResultTables:
     """The results of some systems: tables of `model.results`, and by system notes and what was observed.
 
     The alignment is there if it was requested.
@@ -157,10 +160,10 @@ class Tables:
     scores: pa.Table
     curves: pa.Table
     notes: dict[str, tuple[Note, ...]]
-    observed: dict[str, Any]
+    observed: dict[str, object]
     alignment: pa.Table | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """The tables travel without what their chunks share."""
         return self.__dict__ | {name: sent(getattr(self, name)) for name in ("scores", "curves")}
 
@@ -169,7 +172,7 @@ class Tables:
         self.__dict__.update(state | {name: received(*state[name]) for name in ("scores", "curves")})
 
 
-def one_table(parts: Sequence[Tables], systems: Sequence[str]) -> Tables:
+def one_table(parts: Sequence[ResultTables], systems: Sequence[str]) -> ResultTables:
     """The results of systems that were scored in several parts, in the order of `systems`."""
     if len(parts) == 1:
         return parts[0]
@@ -184,7 +187,7 @@ def one_table(parts: Sequence[Tables], systems: Sequence[str]) -> Tables:
         return table.take(pc.array_sort_indices(place.combine_chunks()))
 
     aligned = [part.alignment for part in parts if part.alignment is not None]
-    return Tables(
+    return ResultTables(
         scores=joined([part.scores for part in parts]),
         curves=joined([part.curves for part in parts]),
         notes={system: part.notes[system] for system in systems for part in parts if system in part.notes},
@@ -201,7 +204,7 @@ def score_systems(
     executor: Executor,
     progress: Progress,
     kept: Keeping[AnySystem] | None = None,
-) -> Tables:
+) -> ResultTables:
     """The results of systems, in their order.
 
     Parameters
@@ -228,7 +231,7 @@ def score_systems(
     """
     scores, curves = [coded(SCORES.empty_table(), SCORES)], [coded(CURVES.empty_table(), CURVES)]
     notes: dict[str, tuple[Note, ...]] = {}
-    observed: dict[str, Any] = {}
+    observed: dict[str, object] = {}
     for group in groups(systems, source.enough):
         results = {} if kept is None else kept.read(group)
         left = [system for system in group if system.system not in results]
@@ -254,7 +257,7 @@ def score_systems(
             curves.append(coded(own.curves, CURVES))
             notes[system.system] = own.notes
             observed[system.system] = own.observed
-    return Tables(
+    return ResultTables(
         scores=gathered(scores),
         curves=gathered(curves),
         notes=notes,
@@ -279,9 +282,9 @@ def count_systems(
 
 def _counted(
     group: Sequence[AnySystem], which: str, source: Source[AnySystem], executor: Executor, progress: Progress
-) -> dict[str, dict[Kind, Any]]:
+) -> dict[str, dict[Kind, object]]:
     """The merged statistics of a group, by system; `which` systems it has, for progress."""
-    found: dict[str, dict[Kind, Any]] = {system.system: {} for system in group}
+    found: dict[str, dict[Kind, object]] = {system.system: {} for system in group}
     for number, statistics in enumerate(source.rounds, 1):
         plan = source.plan(group, statistics, found)
         if plan is None:
@@ -326,11 +329,11 @@ def merge(one: Mapping[str, Found], other: Mapping[str, Found]) -> dict[str, Fou
     return merged
 
 
-def _count(task: Task, shared: tuple[Any, ...]) -> dict[str, Found]:
+def _count(task: Task, shared: Shared) -> dict[str, Found]:
     return task.count(shared)
 
 
-def _results_of(counted: CountedSystem, shared: tuple[Any, ...]) -> dict[str, SystemResults]:
+def _results_of(counted: CountedSystem, shared: Shared) -> dict[str, SystemResults]:
     return {counted.system: counted.results(shared)}
 
 

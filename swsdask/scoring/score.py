@@ -10,7 +10,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from swsdask.archive.kept import KeptStatistics, Tally
+from swsdask.archive.kept import CacheCounts, KeptStatistics
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, ThreadExecutor, Unseen
@@ -25,7 +25,7 @@ from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems, check_complete
 from swsdask.scoring.detections import Cells, DetectionSource, HeldCell
 from swsdask.scoring.result_tables import CountedRun, KeptResults, Observer
-from swsdask.scoring.rounds import Found, Tables, count_systems, one_table, score_systems
+from swsdask.scoring.rounds import Found, ResultTables, count_systems, one_table, score_systems
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
 
@@ -44,7 +44,7 @@ def score_archive(
     observer: Observer | None = None,
     kept: KeptStatistics | None = None,
     results: KeptResults | None = None,
-) -> Tables:
+) -> ResultTables:
     """Score some systems of an archive.
 
     Parameters
@@ -257,7 +257,7 @@ def _score_whole(
     progress: Progress,
     kept: KeptStatistics | None,
     results: KeptResults | None,
-) -> list[Tables]:
+) -> list[ResultTables]:
     """Score small runs, some in each task: statistics stay where they are counted, and only results come back.
 
     The workers read and write what the archive keeps, too. `reference` is a handle of the executor.
@@ -280,7 +280,7 @@ def _score_whole(
 
 
 _Shared = tuple[Reference, tuple[Requested, KeptStatistics | None, KeptResults | None]]
-_Part = tuple[Tables, Tally, Tally]
+_Part = tuple[ResultTables, CacheCounts, CacheCounts]
 
 
 def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
@@ -288,7 +288,7 @@ def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
 
     Parts of it that wait for a store are scored several at once.
     """
-    tables, counts, numbers = [], Tally(), Tally()
+    tables, counts, numbers = [], CacheCounts(), CacheCounts()
     with closing(ThreadExecutor(_AT_ONCE) if task.is_distant else SerialExecutor()) as executor:
         for part, *tallies in executor.map(_tables_of_part, task.parts(detections.FEW_ROWS // 2), shared):
             tables.append(part)
@@ -313,7 +313,7 @@ def _tables_of_part(task: WholeRuns, shared: _Shared) -> _Part:
 
     source = DetectionSource(cells, reference, asked.statistics, here, asked.settings.engine.rows_per_task, own)
     tables = score_systems(task.runs, len(task.runs), source, counted, here, Unseen(), own_results)
-    counts, numbers = (Tally() if each is None else each.files.tally for each in (own, own_results))
+    counts, numbers = (CacheCounts() if each is None else each.files.tally for each in (own, own_results))
     return tables, counts, numbers
 
 

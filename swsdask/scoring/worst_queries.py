@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,8 @@ from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.scoring.alignment_table import ABSENT, Targets, targets_of
 from swsdask.statistics.counts import NO, Counts, FoundTargets, HighestFalseAlarms
 
-Row = tuple[Any, ...]
+Event = tuple[str, str, str, int | None, float | None, float | None, float | None, list[str]]
+"""A row of `model.comparison.EVENTS`, without the system and the condition."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +56,8 @@ class _Occurrences:
 class _OfSystem(NamedTuple):
     """The rows of one system in both tables, notes, and the beta of its costs."""
 
-    queries: list[Row]
-    events: list[Row]
+    queries: list[tuple[object, ...]]
+    events: list[tuple[object, ...]]
     notes: list[str]
     beta: float
 
@@ -107,7 +108,7 @@ class WorstQueries:
             events = (*wrong, *_misses(query, reference, targets, missed))
             found.events.extend((system, condition.name, *event) for event in events)
 
-    def _false_alarms(self, query: int, scored: Scored, groups: Bool, occurrences: _Occurrences) -> Iterator[Row]:
+    def _false_alarms(self, query: int, scored: Scored, groups: Bool, occurrences: _Occurrences) -> Iterator[Event]:
         highest, reference = scored[HighestFalseAlarms], scored.reference
         begin, end = np.searchsorted(highest.query, [query, query + 1])
         score = given_scores(highest.score)
@@ -142,7 +143,7 @@ class WorstQueries:
         return Errors(tables[0], tables[1], tuple(note for each in found for note in each.notes), signature, beta)
 
 
-def _misses(query: int, reference: Reference, targets: Targets, missed: np.ndarray) -> Iterator[Row]:
+def _misses(query: int, reference: Reference, targets: Targets, missed: np.ndarray) -> Iterator[Event]:
     own = np.flatnonzero(missed & (targets.query == query))
     own = own[np.lexsort([getattr(targets, name)[own] for name in ("end", "start", "channel", "document")])]
     for target in own.tolist():

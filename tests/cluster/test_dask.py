@@ -259,7 +259,7 @@ class Info:
 def test_a_cluster_that_does_not_move(client: Any, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "POLL_S", 0.01)
     with pytest.raises(ClusterError, match=rf"{fault}.* for 0\.1 seconds.*run the command again"):
-        execution._Watch(client, 0.1).next_of(SimpleQueue())
+        execution._FutureWatch(client, 0.1).next_of(SimpleQueue())
 
 
 def test_a_worker_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,11 +268,11 @@ def test_a_worker_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "ANSWER_S", 0.0)
     client: Any = Info("running", nanny="tcp://nanny")
     with pytest.raises(ClusterError, match=r"no workers, for 0\.1 seconds"):
-        execution._Watch(client, 0.1).next_of(SimpleQueue())
+        execution._FutureWatch(client, 0.1).next_of(SimpleQueue())
     assert client.restarted == ["0"]
     client = Info("running")
     with pytest.raises(ClusterError, match=r"worker 0 has not been heard of for 0\.1 seconds, and has no nanny.*again"):
-        execution._Watch(client, 0.1).next_of(SimpleQueue())
+        execution._FutureWatch(client, 0.1).next_of(SimpleQueue())
 
 
 def test_a_scheduler_that_is_stopped(elsewhere: Elsewhere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

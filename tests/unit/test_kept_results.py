@@ -176,7 +176,7 @@ def test_a_row_that_is_no_result_is_computed_again(archive: Path, row: dict[str,
 
 
 def test_results_of_other_sources_are_not_used(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_tables, "version", lambda packages: "0123456789abcdef")
+    monkeypatch.setattr(result_tables, "source_digest", lambda packages: "0123456789abcdef")
     assert taken(sws.score(archive)) == (0, 2)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive import kept
-from swsdask.archive.kept import OF_READING, OF_RESULTS, OF_STATISTICS, version
+from swsdask.archive.kept import OF_READING, OF_RESULTS, OF_STATISTICS, source_digest
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import digest
 from swsdask.archive.versions import KEPT, Layout
@@ -266,27 +266,27 @@ def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
 def test_statistics_of_other_sources_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = sample(tmp_path, ("a", 1))
     sws.score(archive)
-    monkeypatch.setattr("swsdask.archive.kept.version", lambda packages: "0123456789abcdef")
+    monkeypatch.setattr("swsdask.archive.kept.source_digest", lambda packages: "0123456789abcdef")
     assert taken(sws.score(archive))["kept"] == 0
     assert taken(sws.score(archive))["counted"] == 0
 
 
 def test_the_version_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = {of: version.__wrapped__(of) for of in (OF_STATISTICS, OF_RESULTS)}
+    before = {of: source_digest.__wrapped__(of) for of in (OF_STATISTICS, OF_RESULTS)}
     for package in OF_RESULTS:
         for file in (kept.PACKAGE / package).rglob("*.py"):
             copy = tmp_path / file.relative_to(kept.PACKAGE)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(file.read_bytes())
     monkeypatch.setattr(kept, "PACKAGE", tmp_path)
-    assert {of: version.__wrapped__(of) for of in before} == before
+    assert {of: source_digest.__wrapped__(of) for of in before} == before
     (tmp_path / "measures/resampling/drawn.py").write_text("other")
-    assert [version.__wrapped__(of) == was for of, was in before.items()] == [True, False]
+    assert [source_digest.__wrapped__(of) == was for of, was in before.items()] == [True, False]
     (tmp_path / "statistics/ladder.py").write_text("other")
-    assert [version.__wrapped__(of) == was for of, was in before.items()] == [False, False]
+    assert [source_digest.__wrapped__(of) == was for of, was in before.items()] == [False, False]
     monkeypatch.undo()
     monkeypatch.setattr("numpy.__version__", "0")
-    assert [version.__wrapped__(of) == was for of, was in before.items()] == [False, False]
+    assert [source_digest.__wrapped__(of) == was for of, was in before.items()] == [False, False]
 
 
 def test_every_package_of_a_version_is_there() -> None:
@@ -362,8 +362,8 @@ def test_vacuum_removes_what_is_kept_of_runs_that_no_version_holds(tmp_path: Pat
     assert sws.vacuum(archive, older_than_s=0) == []
     for folder in (
         "kept/0123456789abcdef/0011",
-        f"kept/{version(OF_STATISTICS)}/0011",
-        f"kept/{version(OF_RESULTS)}/0011",
+        f"kept/{source_digest(OF_STATISTICS)}/0011",
+        f"kept/{source_digest(OF_RESULTS)}/0011",
     ):
         (archive / folder).mkdir(parents=True)
         (archive / folder / "Counts-00-11.arrow").write_bytes(b"")

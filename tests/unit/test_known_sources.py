@@ -148,7 +148,7 @@ def test_another_release_reads_again(
 ) -> None:
     ingest()
     opened.clear()
-    monkeypatch.setattr(kept, "version", lambda of: f"another {of}")
+    monkeypatch.setattr(kept, "source_digest", lambda of: f"another {of}")
     ingest()
     assert {"x.rttm", "first.kwslist.xml", "second.kwslist.xml"} <= {*opened}
 

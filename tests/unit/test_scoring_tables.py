@@ -20,7 +20,7 @@ from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.model.results import CURVES, SCORES, Note, Result, joined
 from swsdask.model.tables import NAMES, coded, distinct, gathered, names_of, places_of, received, rows_with, sent
-from swsdask.scoring.result_tables import curve_table, named, score_table
+from swsdask.scoring.result_tables import curve_table, name_column, score_table
 from swsdask.scoring.score import count_archive, score_archive
 from swsdask.statistics.counts import Counts
 from tests import engines
@@ -115,8 +115,8 @@ def test_names_are_coded_by_first_appearance_however_they_come() -> None:
 def test_a_column_of_codes_is_the_coded_column_of_its_names() -> None:
     names, codes = ["a", "b", "c", "d"], np.array([2, -1, 0, 2, 0, 3])
     plain = pa.table({"name": pa.array(["c", None, "a", "c", "a", "d"])})
-    assert named(names, codes).equals(coded(plain, plain.schema)["name"].combine_chunks())
-    assert named(names, codes[:0]).equals(coded(plain[:0], plain.schema)["name"].combine_chunks())
+    assert name_column(names, codes).equals(coded(plain, plain.schema)["name"].combine_chunks())
+    assert name_column(names, codes[:0]).equals(coded(plain[:0], plain.schema)["name"].combine_chunks())
 
 
 def test_no_curves_where_nothing_needed_them() -> None:

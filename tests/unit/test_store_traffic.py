@@ -27,7 +27,7 @@ from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import Settings
-from swsdask.scoring.rounds import Tables
+from swsdask.scoring.rounds import ResultTables
 from swsdask.scoring.score import score_archive
 from swsdask.statistics.alignment import trial_columns
 from tests.bench.data import Shape, SimulatedRun, tables_of
@@ -62,7 +62,7 @@ def seen(store: tuple[Traffic, Storage]) -> tuple[Traffic, Storage]:
     return store
 
 
-def scored(archive: StoredArchive) -> Tables:
+def scored(archive: StoredArchive) -> ResultTables:
     settings = Settings()
     reference = build_reference(archive, settings.evaluation)
     systems = [run.system for run in archive.runs]
