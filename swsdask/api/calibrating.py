@@ -22,7 +22,7 @@ from swsdask.api.calibration_maps import MEASURES, AffineMap, Calibration, Calib
 from swsdask.api.manifest import manifest_of
 from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import given_runs, rows_to_score, with_runs
-from swsdask.archive.check_runs import check_runs
+from swsdask.archive.protocols import check_runs
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import working

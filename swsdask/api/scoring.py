@@ -12,11 +12,10 @@ import pyarrow as pa
 from swsdask.api.manifest import circumstances, manifest_of
 from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score, with_runs
-from swsdask.archive.check_runs import check_reference, check_runs, collection_statistics
 from swsdask.archive.conditions import OF_RUNS
 from swsdask.archive.kept import CacheCounts, KeptStatistics, kept_statistics
-from swsdask.archive.protocols import Run
-from swsdask.archive.reference import build_references
+from swsdask.archive.protocols import Run, check_reference, check_runs
+from swsdask.archive.reference import build_references, collection_statistics
 from swsdask.execution.executor import Executor, Progress, SerialExecutor
 from swsdask.execution.open import working
 from swsdask.formats.reference.nist_xml import texts_of

@@ -1,11 +1,20 @@
-"""Pieces of runs as they were read, in the order of their files, become rows in an archive's codes, and are tallied.
+"""Pieces of runs as they were read, in the order of their files, become rows in an archive's codes; tallied and hashed.
 
 The order of the input shows nowhere but under `compat = "mediaeval"`, and where `average_precision.ties` is
 "input" or `average_precision.duplicates` "first", rows keep their `position`: the number of the source in which they
 were read (a file, or a part of one, in order), then that of the row among the system's own there. However files are
-cut into parts, positions ascend in the same order. A run's content hash is of its rows in that order then.
+cut into parts, positions ascend in the same order. MediaEval's tool refuses a trial that a run has twice, where
+otherwise the best detection counts; so does this mode.
 
-MediaEval's tool refuses a trial that a run has twice, where otherwise the best detection counts; so does this mode.
+The content hash of a run is of what its rows say, and of the resources reported beside it, not of how they were
+written. Every row is hashed with the ids of its query and document, and the hashes are added modulo 2^128 (as two lanes
+of 64 bits): so the hash depends neither on the order of rows nor on how the input was cut, compressed, coded or
+formatted, and the hashes of parts add up. Rows count as they were read, with queries and documents that the evaluation
+does not know. It guards against accidents, not against an adversary.
+
+Where rows have positions, numbers depend on the order of the rows and on the sign of zeros, so both are hashed: the
+hashes are the coefficients of a polynomial. Its value for two parts follows from those for each, so this hash does not
+depend on how the input was cut either. A run read with positions is another content than the same run without.
 """
 
 from __future__ import annotations
@@ -18,16 +27,73 @@ from typing import Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 from numpy.typing import NDArray
 
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import Excerpts, document_ids, spoken_elsewhere
-from swsdask.archive.rows import RowSum, canonical_scores
+from swsdask.kernels.rows import sum_of_hashes
 from swsdask.model.errors import SHOWN, InputError, Problem, Problems, counted, without_secrets
+from swsdask.model.resources import Resources
 from swsdask.model.schemas import WITHOUT_TIMES, RunHeader, RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange, finite_scores
 from swsdask.model.units import DocumentCodes, id_hash
+
+CONTENT_VERSION = 1
+_LANES = 2
+_MODULUS = 1 << 64
+_AT = 0x9E3779B97F4A7C15
+"""Where the polynomial of rows in order is evaluated: odd, so that no row's hash is lost."""
+
+
+class RowSum:
+    """The hashes of some rows, added up; those of rows with `positions` in order."""
+
+    def __init__(self, rows: int = 0, lanes: tuple[int, ...] = (0,) * _LANES, positions: bool = False) -> None:
+        self.rows = rows
+        self.lanes = lanes
+        self.positions = positions
+
+    @classmethod
+    def of(cls, piece: RunPiece) -> Self:
+        """The sum over a piece."""
+        in_order = piece.position is not None
+        score = (piece.score if in_order else canonical_scores(piece.score)).view(np.uint64)
+        columns = (piece.query, piece.document, piece.channel, piece.start, piece.duration, score, piece.decision)
+        lanes = (
+            sum_of_hashes(
+                np.uint64(0),
+                np.uint64(_AT if in_order else 1),
+                _id_hashes(piece.queries, 2 * lane),
+                _id_hashes(piece.documents, 2 * lane + 1),
+                *columns,
+            )
+            for lane in range(_LANES)
+        )
+        return cls(len(piece), tuple(map(int, lanes)), in_order)
+
+    def __add__(self, other: RowSum) -> RowSum:
+        positions = self.positions or other.positions
+        behind = pow(_AT, other.rows, _MODULUS) if positions else 1
+        lanes = zip(self.lanes, other.lanes, strict=True)
+        sums = tuple((mine * behind + theirs) % _MODULUS for mine, theirs in lanes)
+        return RowSum(self.rows + other.rows, sums, positions)
+
+    def digest(self, declared: tuple[float, float] | None, resources: Resources | None = None) -> str:
+        """32 hexadecimal digits: of these rows, of the score range that the run declares and what its system took."""
+        told = (*(() if resources is None else (resources.to_json(),)), *(("positions",) if self.positions else ()))
+        said = (CONTENT_VERSION, self.rows, self.lanes, declared, *told)
+        return xxhash.xxh3_128_hexdigest(repr(said).encode())
+
+
+def canonical_scores(score: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same scores, finite (`model.units`) and without a negative zero."""
+    return finite_scores(score) + 0.0
+
+
+def _id_hashes(ids: tuple[str, ...], seed: int) -> NDArray[np.uint64]:
+    return np.array([xxhash.xxh3_64_intdigest(identifier.encode(), seed) for identifier in ids], np.uint64)
 
 
 def note_claims(claims: Mapping[str, Sequence[RunSource]], problems: Problems) -> None:
@@ -118,7 +184,6 @@ def file_order(sources: Sequence[RunSource], codes: Codes, settings: EvaluationS
 
 
 _UNKNOWN_QUERY = -1
-
 _Key = TypeVar("_Key")
 
 

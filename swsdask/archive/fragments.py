@@ -1,4 +1,7 @@
-"""Fragments: Parquet files of sorted detections, written once and read by row groups.
+"""Fragments: Parquet files of sorted detections, written once and read by row groups; and the order of their rows.
+
+Rows are sorted by (query, document, channel, start, duration, score descending, decision, hash of an unknown document's
+id): a total order of what a row says, so that the order of the input never shows.
 
 The rows of a run are spilled by bucket of their query, then each bucket is sorted and written. Neighbouring buckets
 share a fragment as long as it stays small enough to sort in memory. A bucket that is too large by itself is divided
@@ -10,8 +13,10 @@ The table `runs` (`archive.stored_tables`) says which fragments hold a run's row
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +24,18 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from swsdask.archive.cells import hash_parts
-from swsdask.archive.encode import FileOrder
-from swsdask.archive.rows import cut, in_order, joined, pair_starts
+from swsdask.archive.encode import FileOrder, canonical_scores
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import Fragment, StoredFile
 from swsdask.archive.versions import Layout, fragment_name, new_token
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS
-from swsdask.model.trials import I64, Detections
+from swsdask.model.trials import F64, I64, Detections
+
+U64 = NDArray[np.uint64]
+_SIGN = np.uint64(1 << 63)
+_WORD = 64
+_TIED = 1 << 19
+"""About how many rows are settled by the whole key at once: the key of a row takes more memory than the row."""
 
 _DICTIONARY = ["query", "document", "channel", "decision", "inside", "unknown_document"]
 _ENCODINGS = {
@@ -34,6 +44,118 @@ _ENCODINGS = {
     "score": "BYTE_STREAM_SPLIT",
     "position": "DELTA_BINARY_PACKED",
 }
+_MOST_BINS = 1 << 22
+
+
+def joined(parts: Sequence[Detections]) -> Detections:
+    """The rows of at least one part, one after the other; a column that only some parts have is 0 in the others."""
+    if len(parts) == 1:
+        return parts[0]
+    columns: dict[str, Any] = {}
+    for field in fields(Detections):
+        arrays = {number: getattr(part, field.name) for number, part in enumerate(parts)}
+        dtype = next((array.dtype for array in arrays.values() if array is not None), None)
+        columns[field.name] = dtype and np.concatenate(
+            [np.zeros(len(parts[number]), dtype) if array is None else array for number, array in arrays.items()]
+        )
+    return Detections(**columns)
+
+
+def canonical_order(rows: Detections) -> I64:
+    """The permutation that sorts `rows` (all columns but `inside` must be there).
+
+    As many leading bits of the whole key as fit beside the row number are sorted as bare integers, which is several
+    times faster than sorting an index; the few rows that those bits leave equal are then settled by the whole key.
+    """
+    keys = _keys(rows)
+    number_bits = max(len(rows) - 1, 0).bit_length()
+    packed = _leading_bits(keys, len(rows), _WORD - number_bits)
+    packed <<= np.uint64(number_bits)
+    packed |= np.arange(len(rows), dtype=np.uint64)
+    packed.sort()
+    order: I64 = (packed & np.uint64((1 << number_bits) - 1)).view(np.int64)
+    packed >>= np.uint64(number_bits)
+    as_before = np.zeros(len(rows), bool)
+    as_before[1:] = packed[1:] == packed[:-1]
+    tied = as_before.copy()
+    tied[:-1] |= as_before[1:]
+    places = np.flatnonzero(tied)
+    for part in cut(np.flatnonzero(~as_before[places]), len(places), _TIED):
+        among = order[places[part]]
+        order[places[part]] = among[np.lexsort([key.of(among) for key in reversed(keys)])]
+    return order
+
+
+def in_order(rows: Detections) -> Detections:
+    """The same rows in canonical order."""
+    return rows.take(canonical_order(rows))
+
+
+def pair_starts(rows: Detections) -> I64:
+    """The row numbers, ascending, where a (query, document) begins; `rows` must be clustered by it."""
+    if not len(rows):
+        return np.zeros(0, np.int64)
+    assert rows.document is not None
+    changes = (rows.query[1:] != rows.query[:-1]) | (rows.document[1:] != rows.document[:-1])
+    return np.concatenate(([0], np.flatnonzero(changes) + 1))
+
+
+def cut(starts: I64, rows: int, limit: int) -> list[slice]:
+    """Cut `rows` rows into parts of about equal size, none larger than `limit` unless a (query, document) alone is.
+
+    `starts` are the rows where a cut may be made (`pair_starts`). No rows give no part.
+    """
+    places = np.append(starts, rows)
+    parts: list[slice] = []
+    begin = 0
+    while begin < rows:
+        left = rows - begin
+        even = begin + -(-left // -(-left // limit))
+        end = int(places[np.searchsorted(places, even, "right") - 1])
+        if end <= begin:
+            end = int(places[np.searchsorted(places, begin, "right")])
+        parts.append(slice(begin, end))
+        begin = end
+    return parts
+
+
+class _Key(NamedTuple):
+    """A column as unsigned integers of `width` bits that sort as the canonical order does."""
+
+    width: int
+    of: Callable[[I64 | slice], U64]
+
+
+def _keys(rows: Detections) -> list[_Key]:
+    """The keys, most significant first."""
+    first = (rows.query, rows.document, rows.channel, rows.start, rows.duration)
+    last = (rows.decision, rows.unknown_document)
+    before, after = ([_from_zero(column) for column in some if column is not None] for some in (first, last))
+    return [*before, _Key(_WORD, partial(_descending, rows.score)), *after]
+
+
+def _from_zero(column: NDArray[np.signedinteger]) -> _Key:
+    if not len(column):
+        return _Key(0, lambda _: np.zeros(0, np.uint64))
+    least, most = int(column.min()), int(column.max())
+    return _Key((most - least).bit_length(), lambda rows: (column[rows].astype(np.int64) - least).view(np.uint64))
+
+
+def _descending(score: F64, rows: I64 | slice) -> U64:
+    """-0.0 and 0.0 are one score, also where both are kept."""
+    bits = canonical_scores(score[rows]).view(np.uint64)
+    return np.where(bits & _SIGN, bits, ~(bits | _SIGN))
+
+
+def _leading_bits(keys: Sequence[_Key], rows: int, available: int) -> U64:
+    packed = np.zeros(rows, np.uint64)
+    for key in keys:
+        taken = min(key.width, available)
+        if taken:
+            packed <<= np.uint64(taken)
+            packed |= key.of(slice(None)) >> np.uint64(key.width - taken)
+            available -= taken
+    return packed
 
 
 def as_table(rows: Detections) -> pa.Table:
@@ -117,9 +239,6 @@ def _as_rows(batch: pa.RecordBatch) -> Detections:
 
 def _no_rows() -> Detections:
     return Detections(**{field.name: np.zeros(0, field.type.to_pandas_dtype()) for field in DETECTIONS})
-
-
-_MOST_BINS = 1 << 22
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from swsdask.archive.cells import without_signed_zeros
 from swsdask.archive.encode import Codes, Tally, encode, file_order, note_claims
+from swsdask.archive.fragments import cut, in_order, joined, pair_starts
 from swsdask.archive.occurrences import find_detections, find_occurrences
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables, read_judged
-from swsdask.archive.rows import cut, in_order, joined, pair_starts
 from swsdask.formats.files import noted
 from swsdask.formats.find import ReferenceFiles
 from swsdask.formats.in_memory import Table

@@ -48,7 +48,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.protocols import FindRule
+from swsdask.archive.protocols import COUNT_REPEATED, FindRule
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.schemas import FOUND_OCCURRENCES
 from swsdask.model.trials import F64, I64, Bool
@@ -127,8 +127,6 @@ FINDER_VERSION = 3
 
 CANNOT_START = ("frag", "fp")
 _ANY_STARTS = ("stdeval", "mediaeval")
-COUNT_REPEATED = ("kwseval", "stdeval")
-"""The finders to which a repeated record is one more word."""
 
 _NOWHERE = np.zeros(0, np.int64)
 

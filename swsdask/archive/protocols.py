@@ -1,19 +1,28 @@
-"""What scoring sees of an archive, on storage or in memory."""
+"""What scoring sees of an archive, on storage or in memory; and whether the settings allow its runs.
+
+An archive may have been made under other settings than it is scored with: what its ingest kept or dropped is judged
+again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
+from swsdask.model.errors import SHOWN, Problems, counted
 from swsdask.model.resources import Resources, times_of_list
+from swsdask.model.results import Note
+from swsdask.model.schemas import WITHOUT_TIMES
 from swsdask.model.settings import EvaluationSettings, TextFilter
 from swsdask.model.trials import Detections, ScoreRange
 from swsdask.model.units import whole_ticks
 
 Finder = Literal["own", "kwseval", "stdeval", "mediaeval"]
+COUNT_REPEATED = ("kwseval", "stdeval")
+"""The finders to which a repeated record is one more word."""
 
 
 class FindRule(NamedTuple):
@@ -34,7 +43,7 @@ class FindRule(NamedTuple):
 class Run:
     """One system's run in an archive.
 
-    `content` is the hash of what was read (see `archive.rows`), `rows` counts the rows of known queries, `scores` is
+    `content` is the hash of what was read (see `archive.encode`), `rows` counts the rows of known queries, `scores` is
     their range. Of these, `outside` do not lie inside an excerpt, those in `unknown_documents` (rows by document id)
     among them. `unknown_queries` counts the rows that were dropped, by query id; `rounded` the times finer than a tick.
     `resources` are what the system took, where that is reported.
@@ -57,6 +66,90 @@ class Run:
     def told(self) -> Resources | None:
         """What the system took: its `resources`, else the times that its list of detections gives."""
         return self.resources or times_of_list(self.attributes)
+
+
+def check_runs(runs: Iterable[Run], settings: EvaluationSettings) -> dict[str, tuple[Note, ...]]:
+    """Notes on the runs, by system, that belong beside their numbers: what is dropped, rounded, or counted unusually.
+
+    Raises `InputError` with every run that has unknown queries, unknown documents or detections outside the evaluated
+    excerpts where the settings call these errors.
+    """
+    problems = Problems()
+    notes: dict[str, tuple[Note, ...]] = {}
+    for run in runs:
+        _refuse(run, settings, problems)
+        notes[run.system] = tuple(_notes(run, settings))
+    problems.raise_if_any()
+    return notes
+
+
+def check_reference(words: pa.Table, segments: pa.Table, settings: EvaluationSettings) -> tuple[str, ...]:
+    """Sentences about the words and segments of the reference that belong beside the numbers."""
+    said = _metadata(words)
+    notes = []
+    if "encoding" in said:
+        notes.append(f"The RTTM was read as {said['encoding']}, the encoding that the query list declares.")
+    again = FindRule.of(settings).finder in COUNT_REPEATED
+    fate = f"compat={settings.compat} counts them again" if again else "they count once"
+    for things, table in {"records of words": words, "records of segments": segments}.items():
+        if repeated := _metadata(table).get("repeated"):
+            notes.append(f"The reference repeats {counted(int(repeated), things)}: {fate}.")
+    if "unknown_types" in said:
+        notes.append(f"Passed over in the reference, of types that RTTM does not have: {said['unknown_types']}.")
+    return tuple(notes)
+
+
+def _metadata(table: pa.Table) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
+
+
+def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:
+    where = ", ".join(run.files) or run.system
+    if WITHOUT_TIMES in run.attributes and settings.trials != "document":
+        remedy = "Give start and duration, or set trials=document."
+        problems.add(where, None, f"times, for {settings.trials} trials", "documents without times", remedy)
+    if run.unknown_queries and settings.unknown_queries == "error":
+        found = _listed("rows", "of unknown queries", run.unknown_queries)
+        problems.add(where, None, "only queries of the list", found, "Correct the ids, or set unknown_queries=drop.")
+    if run.unknown_documents and settings.unknown_documents == "error":
+        found = _listed("rows", "in unknown documents", run.unknown_documents)
+        problems.add(
+            where, None, "only documents of the ECF", found, "Correct the ids, or set unknown_documents=outside."
+        )
+    if run.outside and settings.outside == "error":
+        found = f"{run.outside} outside them"
+        problems.add(
+            where, None, "only detections inside evaluated excerpts", found, "Set outside=drop or outside=false_alarm."
+        )
+
+
+def _notes(run: Run, settings: EvaluationSettings) -> Iterator[Note]:
+    fate = "counted as false alarms unless they match an occurrence" if settings.outside == "false_alarm" else "dropped"
+    elsewhere = run.outside - sum(run.unknown_documents.values())
+    if run.unknown_queries:
+        yield _unknown("dropped", "of unknown queries", run.unknown_queries)
+    if run.unknown_documents:
+        yield _unknown(fate, "in documents that the evaluation does not know", run.unknown_documents)
+    if elsewhere and settings.compat != "mediaeval":
+        yield _count(fate, elsewhere, "detections", "outside the evaluated excerpts.")
+    if run.rounded:
+        yield _count("rounded", run.rounded, "times", "finer than 0.1 ms.")
+
+
+def _count(fate: str, number: int, things: str, which: str) -> Note:
+    return Note(f"{fate}: {counted(number, things)} {which}", f"{fate}: {{}} {things} {which}", number)
+
+
+def _unknown(fate: str, which: str, rows: Mapping[str, int]) -> Note:
+    text = f"{fate}: {_listed('detections', which, rows)}."
+    return Note(text, f"{fate}: {{}} detections {which}.", sum(rows.values()))
+
+
+def _listed(things: str, which: str, rows: Mapping[str, int]) -> str:
+    """Say how many things there are, and how many of the first ids."""
+    first = [f"{name} ({count})" for name, count in list(rows.items())[:SHOWN]]
+    more = f" and {counted(len(rows) - SHOWN, 'more ids')}" if len(rows) > SHOWN else ""
+    return f"{counted(sum(rows.values()), things)} {which}: {', '.join(first)}{more}"
 
 
 class Cell(Protocol):

@@ -5,6 +5,10 @@ inclusive (KWSEval). Under `compat = "stdeval"` all occurrences, even in documen
 `outside = "drop"` (STDEval -E) those that lie entirely inside one excerpt; under `compat = "mediaeval"` all, on any
 channel and at any time. For document trials only documents of the ECF count. Segment trials under `compat = "kwseval"`:
 `statistics.segment_trials`.
+
+The counts of a collection are those of the thesis's table 5.5, before any system. An event is a (query, document),
+relevant if the document holds an evaluated occurrence of the query. Queries out of vocabulary are those with an
+attribute `oov` (in small or capital letters) that is yes, true or 1; where no query has it, they are not counted.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from swsdask.model.units import whole_ticks
 from swsdask.statistics.place_trials import document_targets
 from swsdask.statistics.segment_trials import Spans, Spoken, kwseval_segments, segment_targets, tile
 
+_YES = {"1", "yes", "true", "oov"}
 _NOT_COUNTED = np.iinfo(np.int64).min
 
 
@@ -352,3 +357,36 @@ def _classes(conditions: Sequence[Condition], targets: I64) -> tuple[I32, int]:
     uncounted = (distinct == _NOT_COUNTED).all(axis=1)
     names = np.where(uncounted, -1, np.cumsum(~uncounted) - 1).astype(np.int32)
     return names[class_of].reshape(targets.shape), int(np.count_nonzero(~uncounted))
+
+
+def collection_statistics(queries: pa.Table, reference: Reference) -> dict[str, int]:
+    """Documents, queries, events, relevant events and occurrences, and of these what is out of vocabulary."""
+    evaluated = reference.n_documents - reference.n_without_excerpts
+    inside = reference.document < evaluated
+    pairs = np.unique(reference.query[inside].astype(np.int64) << 32 | reference.document[inside])
+    counts = {
+        "documents": evaluated,
+        "queries": reference.n_queries,
+        "events": evaluated * reference.n_queries,
+        "relevant_events": len(pairs),
+        "occurrences": len(reference.query),
+    }
+    oov = _out_of_vocabulary(queries)
+    if oov is not None:
+        counts |= {
+            "oov_queries": int(oov.sum()),
+            "oov_events": evaluated * int(oov.sum()),
+            "relevant_oov_events": int(oov[pairs >> 32].sum()),
+            "oov_occurrences": int(oov[reference.query].sum()),
+        }
+    return counts
+
+
+def _out_of_vocabulary(queries: pa.Table) -> Bool | None:
+    said = [
+        {name.lower(): value.strip().lower() for name, value in attributes}.get("oov")
+        for attributes in queries["attributes"].to_pylist()
+    ]
+    if all(value is None for value in said):
+        return None
+    return np.array([value in _YES for value in said], np.bool_)

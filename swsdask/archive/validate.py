@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.encode import Codes, FileOrder, Tally, encode
+from swsdask.archive.fragments import in_order, joined
 from swsdask.archive.memory import read_reference
-from swsdask.archive.rows import in_order, joined
 from swsdask.execution.executor import Executor, SerialExecutor
 from swsdask.formats.discovery import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted

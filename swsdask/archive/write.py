@@ -16,13 +16,12 @@ from typing import NamedTuple
 
 from swsdask.archive.change import Change, Lease, leased
 from swsdask.archive.encode import Codes, Tally, encode, file_order, note_claims
-from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, shares, spill
+from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, joined, shares, spill
 from swsdask.archive.kept import KnownSources
 from swsdask.archive.memory import read_reference
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
-from swsdask.archive.rows import joined
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.stored_tables import Fragment, StoredRun

@@ -101,8 +101,7 @@ def _print(table: Table) -> None:
 
 def _show_detections(archive: str, version: int | None, form: str) -> None:
     from swsdask.api.manifest import differences
-    from swsdask.archive.check_runs import collection_statistics
-    from swsdask.archive.reference import build_reference, requestable
+    from swsdask.archive.reference import build_reference, collection_statistics, requestable
     from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
     from swsdask.archive.store import open_archive
     from swsdask.model.errors import counted

@@ -13,9 +13,10 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.archive import rows as canonical_rows
+from swsdask.archive import fragments
+from swsdask.archive.encode import RowSum
+from swsdask.archive.fragments import cut, in_order, joined, pair_starts
 from swsdask.archive.reference_tables import Excerpts
-from swsdask.archive.rows import RowSum, cut, in_order, joined, pair_starts
 from swsdask.model.schemas import DOCUMENTS, RunHeader, RunPiece
 from swsdask.model.trials import Detections
 from tests.archives import as_rows, excerpt, piece, table
@@ -52,7 +53,7 @@ def as_columns(rows: Detections) -> list[list]:
 def test_rows_that_agree_in_the_leading_bits_are_settled_by_the_whole_key(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(canonical_rows, "_TIED", at_once)
+    monkeypatch.setattr(fragments, "_TIED", at_once)
     rng = np.random.default_rng(3)
     n = 3000
     rows = [

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from swsdask.archive.check_runs import check_runs
 from swsdask.archive.memory import MemoryArchive, read_into_memory
+from swsdask.archive.protocols import check_runs
 from swsdask.archive.reference_tables import table_hash
 from swsdask.archive.stored_tables import RUNS
 from swsdask.model.errors import ArchiveError, InputError

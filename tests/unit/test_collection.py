@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from swsdask.archive.check_runs import collection_statistics
 from swsdask.archive.memory import MemoryArchive
-from swsdask.archive.reference import build_reference
+from swsdask.archive.reference import build_reference, collection_statistics
 from swsdask.model.schemas import WORDS
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import excerpt, queries, table, tables
