@@ -3,6 +3,7 @@
 from swsdask.api.archives import expire as expire
 from swsdask.api.archives import ingest as ingest
 from swsdask.api.archives import vacuum as vacuum
+from swsdask.api.archives import validate as validate
 from swsdask.api.archives import verify as verify
 from swsdask.api.benchmarking import Benchmark as Benchmark
 from swsdask.api.benchmarking import benchmark as benchmark
@@ -26,10 +27,9 @@ from swsdask.api.opening import Evaluation as Evaluation
 from swsdask.api.opening import open as open  # noqa: A004
 from swsdask.api.runs import Runs as Runs
 from swsdask.api.scoring import Measures as Measures
+from swsdask.api.scoring import Scorer as Scorer
 from swsdask.api.scoring import plan as plan
 from swsdask.api.scoring import score as score
-from swsdask.api.streaming import Scorer as Scorer
-from swsdask.api.validating import validate as validate
 from swsdask.api.writing import plot as plot
 from swsdask.api.writing import renew_report as renew_report
 from swsdask.api.writing import report as report

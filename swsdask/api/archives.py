@@ -1,10 +1,12 @@
-"""Archives: written, verified and cleaned."""
+"""Files validated; archives written, verified and cleaned."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from swsdask.api.discovery_inputs import corpus_files
 from swsdask.api.opening import check_place, given_tables, judged_files, layers_of, reference_files
 from swsdask.api.runs import Runs, given_runs
 from swsdask.archive import cleaning
@@ -13,16 +15,22 @@ from swsdask.archive.cleaning import Expired
 from swsdask.archive.kept import known_sources
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
+from swsdask.archive.validate import MOST_PROBLEMS, Report
+from swsdask.archive.validate import validate as validate_files
 from swsdask.archive.verify import Verified
 from swsdask.archive.versions import Layout
 from swsdask.archive.write import ingest as ingest_files
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
+from swsdask.formats.discovery import CorpusFiles, roles
+from swsdask.formats.find import find_reference
 from swsdask.formats.in_memory import Judged, Table
 from swsdask.formats.runs.encoding import read_encoding
-from swsdask.model.errors import SettingsError
-from swsdask.model.layers import build_settings
-from swsdask.places.reading import Location
+from swsdask.formats.sniff import Format
+from swsdask.model.discovery import Definition
+from swsdask.model.errors import Problems, SettingsError
+from swsdask.model.layers import Layers, build_settings, load_preset
+from swsdask.places.reading import Location, locations, readable
 
 
 def ingest(
@@ -288,3 +296,90 @@ def expire(
     Expired(versions=(), files=())
     """
     return cleaning.expire(os.fspath(archive), keep=keep, older_than_s=older_than_s, dry_run=dry_run)
+
+
+def validate(
+    paths: Location | Iterable[Location],
+    reference: Location | None = None,
+    *,
+    phones: Location | None = None,
+    words: Location | None = None,
+    split: Location | None = None,
+    folds: Location | None = None,
+    within: Location | None = None,
+    speakers: Location | None = None,
+    definition: Definition = "document",
+    preset: str | None = None,
+    compat: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    executor: Executor | str | None = None,
+) -> Report:
+    """Check files of any supported format and report everything that is wrong with them.
+
+    Parameters
+    ----------
+    paths : path, URL, glob, or iterable of these
+        Files, or directories with files.
+    reference : path or URL, optional
+        The directory of a reference. Queries and documents of runs must be its own.
+    phones, words, split, folds, within, speakers : path or URL, optional
+        The files of a corpus, see `discover`. They are checked against each other, and class files against them.
+    definition : {"document", "tde2015", "tdev2"}, default "document"
+        The definition by which the files of a corpus are checked.
+    preset, compat, settings : optional
+        As for `open`. They say whether unknown queries and documents of runs are problems, or are counted, and whether
+        detections outside the excerpts and trials that a run has twice are.
+    executor : Executor or str, optional
+        Where files are checked, see `cluster`. Default: what the settings' ``[engine]`` says.
+
+    Returns
+    -------
+    Report
+        The files with their formats and counts, and the problems, file by file and by line.
+
+    Raises
+    ------
+    SettingsError
+        A setting is unknown or malformed, or a corpus lacks `phones` or `words`. Problems of the files are reported,
+        not raised.
+    ClusterError
+        The workers cannot be reached, were lost, or do not see a file.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> report = sws.validate("demo/files/runs/weak.kwslist.xml", "demo/files")
+    >>> report.total
+    0
+    >>> report.files[-1].counts["rows"]
+    131
+    """
+    given = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
+    named = {role: readable(place) for role, place in given.items() if place is not None}
+    corpus = corpus_files(named) if named else None
+    of_folder = find_reference(os.fspath(reference)) if reference else None
+    resolved = Layers(load_preset(preset) if preset else None, compat, settings or {}).settings()
+    with working(resolved, executor, 0, None) as workers:
+        report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation, workers)
+    faulty = {problem.file for problem in report.problems}
+    classes = [each.file for each in report.files if each.format is Format.CLASSES and each.file not in faulty]
+    if (classes or corpus is not None) and faulty.isdisjoint(roles(corpus) if corpus else ()):
+        report = _together(report, corpus, classes, definition)
+    place = {file: number for number, file in enumerate(dict.fromkeys(each.file for each in report.problems))}
+    in_order = sorted(report.problems, key=lambda each: (place[each.file], each.line is None, each.line or 0))
+    return replace(report, problems=tuple(in_order))
+
+
+def _together(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
+    """Add the problems between well-formed files, and the counts of what a definition drops, to a report."""
+    from swsdask.discovery.corpus import check_together
+
+    problems = Problems(MOST_PROBLEMS)
+    dropped = check_together(corpus, classes, definition, problems)
+    files = []
+    for each in report.files:
+        more = {f"fragments dropped: {reason}": count for reason, count in dropped.get(each.file, {}).items()}
+        files.append(replace(each, counts=each.counts | more))
+    return Report(tuple(files), (*report.problems, *problems), report.total + len(problems))

@@ -396,7 +396,7 @@ def errors(
     >>> found.queries[["n_target", "n_miss"]].to_dict("records")
     [{'n_target': 1, 'n_miss': 1}]
     """
-    from swsdask.scoring.worst_queries import WorstQueries
+    from swsdask.scoring.alignment_table import WorstQueries
     from swsdask.statistics.counts import KEPT
 
     if queries < 1:
