@@ -59,7 +59,7 @@ def manifest_of(
     runs = {run.system: run for run in archive.runs if run.system in set(systems)}
     meaning = _meaning(archive, {system: runs[system].content for system in systems}, settings, measures, by)
     return {
-        "signature": _signature(meaning, differences(settings)),
+        "signature": _signature(meaning, changed_settings(settings)),
         **meaning,
         "runs": {system: _provenance(runs[system]) for system in systems},
     }
@@ -69,7 +69,7 @@ def signatures_of(
     archive: Archive, settings: Settings, measures: Sequence[str] | None, by: Sequence[str]
 ) -> dict[str, str]:
     """The signature of scoring each system alone."""
-    common, chosen = _meaning(archive, {}, settings, measures, by), differences(settings)
+    common, chosen = _meaning(archive, {}, settings, measures, by), changed_settings(settings)
     return {
         run.system: _signature({**common, "inputs": {**archive.inputs, "runs": {run.system: run.content}}}, chosen)
         for run in archive.runs
@@ -106,7 +106,7 @@ def _provenance(run: Run) -> dict[str, object]:
     return {**told, "resources": resources}
 
 
-def differences(settings: Settings) -> str:
+def changed_settings(settings: Settings) -> str:
     """The settings that are not the defaults, in one line."""
     chosen = settings.evaluation.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
     point = chosen.pop("operating_point", {})

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from swsdask.api.manifest import differences
+from swsdask.api.manifest import changed_settings
 from swsdask.api.runs import Runs, given_runs
 from swsdask.archive.decoded import DETECTED, REFERENCE, detected, reference_table
 from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference, reference_of_tables, search_transcript
@@ -76,7 +76,7 @@ class Evaluation:
     def __repr__(self) -> str:
         excerpts, queries = self.archive.documents.num_rows, self.archive.queries.num_rows
         held = f"{counted(excerpts, 'excerpts')}, {counted(queries, 'queries')}, {counted(len(self.systems), 'runs')}"
-        return f"<Evaluation: {held}; {differences(self.settings)}>"
+        return f"<Evaluation: {held}; {changed_settings(self.settings)}>"
 
     @property
     def systems(self) -> tuple[str, ...]:

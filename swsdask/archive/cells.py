@@ -79,7 +79,7 @@ class Bounds(NamedTuple):
         }
 
 
-class Groups(NamedTuple):
+class RowGroups(NamedTuple):
     """Some row groups of a fragment: their numbers, how many rows each has, and the hashes of their chunks."""
 
     file: str
@@ -90,7 +90,7 @@ class Groups(NamedTuple):
     chunks: tuple[bytes | None, ...]
 
     @classmethod
-    def of(cls, fragment: Fragment, numbers: Sequence[int], *, verify: bool) -> Groups:
+    def of(cls, fragment: Fragment, numbers: Sequence[int], *, verify: bool) -> RowGroups:
         """Row groups of a fragment, with what verifies them unless nothing is to be verified."""
         file = fragment.file if verify else fragment.file.unverified
         return cls(
@@ -110,7 +110,7 @@ class StoredCell:
     storage: Storage
     system: str
     rows: int
-    groups: tuple[Groups, ...]
+    groups: tuple[RowGroups, ...]
     bounds: Bounds
 
     @property
@@ -199,7 +199,7 @@ class _Reader:
     """Reads some columns of some row groups of one fragment."""
 
     def __init__(
-        self, storage: Storage, part: Groups, bounds: Bounds, wanted: Sequence[str], system: str, checked: bool
+        self, storage: Storage, part: RowGroups, bounds: Bounds, wanted: Sequence[str], system: str, checked: bool
     ) -> None:
         self.storage = storage
         self.part = part

@@ -34,9 +34,9 @@ from swsdask.archive.versions import (
     check_same_settings,
     commit,
     latest,
+    lease_writer,
     new_token,
     table_name,
-    writer_of,
 )
 from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers
@@ -85,7 +85,7 @@ class Lease:
         """Remove the writer's files, unless a version may name them."""
         if self.may_withdraw:
             for name in self.storage.modified():
-                if writer_of(name) == self.writer:
+                if lease_writer(name) == self.writer:
                     self.storage.remove(name)
 
 
@@ -107,7 +107,7 @@ def leased(storage: Storage) -> Iterator[Lease]:
 def held_by(storage: Storage, before: float) -> set[str | None]:
     """The writers that are at work: those with a temporary file that was changed at a time, or later."""
     temporary = storage.modified(TEMPORARY)
-    return {writer_of(name) for name, changed in temporary.items() if changed >= before}
+    return {lease_writer(name) for name, changed in temporary.items() if changed >= before}
 
 
 Entry = TypeVar("Entry")
@@ -156,7 +156,7 @@ class Kind(Generic[AnyManifest, Entry]):
     def entries(self, storage: Storage, manifest: AnyManifest, *, verify: bool = True) -> dict[str, Entry]:
         """The entries of a version by system, sorted."""
         parts = self.parts_of(manifest)
-        return joined(self.read(storage, part if verify else part.unverified) for part in parts)
+        return merged_entries(self.read(storage, part if verify else part.unverified) for part in parts)
 
     def check_same_inputs(self, storage: Storage, there: Mapping[str, str], ours: Mapping[str, str]) -> None:
         """Raise `ArchiveError` if an archive was made of other inputs than `ours`."""
@@ -170,7 +170,7 @@ class Kind(Generic[AnyManifest, Entry]):
             )
 
 
-def joined(parts: Iterable[Mapping[str, Entry]]) -> dict[str, Entry]:
+def merged_entries(parts: Iterable[Mapping[str, Entry]]) -> dict[str, Entry]:
     """The entries of parts, the oldest first, by system, sorted."""
     found: dict[str, Entry] = {}
     for part in parts:
@@ -231,7 +231,7 @@ class Change(Generic[AnyManifest, Entry]):
         self.made_of = made_of if base is None else None
         self.base: AnyManifest = base or blank  # type: ignore[assignment]
         self._parts: dict[StoredFile, dict[str, Entry]] = {}
-        there = joined(self._read(self.base).values())
+        there = merged_entries(self._read(self.base).values())
         self.before = {system: kind.content(entry) for system, entry in there.items()}
 
     def is_new(self, system: str, content: str) -> bool:
@@ -256,7 +256,7 @@ class Change(Generic[AnyManifest, Entry]):
                 check_same_settings(self.storage, on.kept, self.keep)
             kept = self.keep.kept() if self.keep is not None and self.change_settings else on.settings
             parts = self._read(on)
-            there = joined(parts.values())
+            there = merged_entries(parts.values())
             contents = {system: kind.content(entry) for system, entry in there.items()}
             changes = {
                 system: entry

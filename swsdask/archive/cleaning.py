@@ -29,11 +29,11 @@ from swsdask.archive.versions import (
     TEMPORARY,
     Manifest,
     kind_of,
+    lease_writer,
     manifest_name,
     opened,
     read_version,
     versions,
-    writer_of,
 )
 from swsdask.model.errors import ArchiveError, SettingsError
 from swsdask.model.layers import Layers, Override, overrides
@@ -89,7 +89,7 @@ def vacuum(
     def is_left(name: str, changed: float) -> bool:
         if name in named or is_kept(name) or not _LEFT.fullmatch(name):
             return False
-        writer = writer_of(name)
+        writer = lease_writer(name)
         return changed < before if writer is None else writer not in at_work
 
     left = sorted(name for name, changed in found.items() if is_left(name, changed))
@@ -124,7 +124,7 @@ def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[Sto
 
 
 @dataclass(frozen=True)
-class Difference:
+class VersionDifference:
     """What one version has that another has not: systems by name, and settings that the archive keeps otherwise."""
 
     added: tuple[str, ...]
@@ -140,7 +140,7 @@ class Version:
     number: int
     committed: float
     systems: tuple[str, ...]
-    changed: Difference
+    changed: VersionDifference
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,9 @@ def list_versions(url: str, storage_options: Mapping[str, object] | None = None)
         before = now
 
 
-def difference(url: str, one: int, other: int, storage_options: Mapping[str, object] | None = None) -> Difference:
+def difference(
+    url: str, one: int, other: int, storage_options: Mapping[str, object] | None = None
+) -> VersionDifference:
     """Compare two versions: what `other` has and `one` has not. Raises `ArchiveError` for a missing version."""
     storage = Storage(url, storage_options or {})
     kind = archive_kind(storage)
@@ -239,9 +241,9 @@ class _State:
         return cls({system: kind.content(entry) for system, entry in entries.items()}, manifest.kept)
 
 
-def _difference(before: _State, now: _State) -> Difference:
+def _difference(before: _State, now: _State) -> VersionDifference:
     there, here = before.contents, now.contents
-    return Difference(
+    return VersionDifference(
         added=tuple(system for system in here if system not in there),
         replaced=tuple(system for system in here if there.get(system, here[system]) != here[system]),
         removed=tuple(system for system in there if system not in here),

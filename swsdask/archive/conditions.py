@@ -56,7 +56,7 @@ Divides = Literal["queries", "documents", "occurrences"]
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluated:
+class ConditionData:
     """What keys are computed from.
 
     `occurrences` are the evaluated ones, their columns by name, `speaker` among them, or None where a trial has several
@@ -108,23 +108,23 @@ class Key:
     divides: Divides
     reads: str
     levels: Literal["values", "bins", "quartiles"]
-    column: Callable[[Evaluated], list[str]]
+    column: Callable[[ConditionData], list[str]]
 
 
-def _attribute(name: str) -> Callable[[Evaluated], list[str]]:
+def _attribute(name: str) -> Callable[[ConditionData], list[str]]:
     return lambda of: [attributes.get(name, "") for attributes in of.attributes]
 
 
-def _of_text(size: Callable[[str], int]) -> Callable[[Evaluated], list[str]]:
+def _of_text(size: Callable[[str], int]) -> Callable[[ConditionData], list[str]]:
     return lambda of: [str(size(text)) if text else "" for text in texts_of(of.queries)]
 
 
-def _n_true(of: Evaluated) -> list[str]:
+def _n_true(of: ConditionData) -> list[str]:
     return [str(number) if number or of.counts_empty else "" for number in of.n_true.tolist()]
 
 
-def _of_documents(key: str, column: str) -> Callable[[Evaluated], list[str]]:
-    def values(of: Evaluated) -> list[str]:
+def _of_documents(key: str, column: str) -> Callable[[ConditionData], list[str]]:
+    def values(of: ConditionData) -> list[str]:
         found: dict[str, str] = {}
         for document, value in zip(*(of.documents[name].to_pylist() for name in ("document", column)), strict=True):
             if found.setdefault(document, value) != value:
@@ -138,22 +138,24 @@ def _of_documents(key: str, column: str) -> Callable[[Evaluated], list[str]]:
     return values
 
 
-def _of_occurrences(column: Callable[[Evaluated, Mapping[str, object]], list[str]]) -> Callable[[Evaluated], list[str]]:
+def _of_occurrences(
+    column: Callable[[ConditionData, Mapping[str, object]], list[str]],
+) -> Callable[[ConditionData], list[str]]:
     return lambda of: [] if of.occurrences is None else column(of, of.occurrences)
 
 
-def _talkers(_: Evaluated, occurrences: Mapping[str, Any]) -> list[str]:
+def _talkers(_: ConditionData, occurrences: Mapping[str, Any]) -> list[str]:
     return list(occurrences["speaker"])
 
 
-def _genders(of: Evaluated, occurrences: Mapping[str, Any]) -> list[str]:
+def _genders(of: ConditionData, occurrences: Mapping[str, Any]) -> list[str]:
     said = json.loads((of.segments.schema.metadata or {}).get(GENDERS.encode(), b"[]"))
     gender = {(document, talker): value for document, talker, value in said}
     names = [of.document_ids[document] for document in occurrences["document"].tolist()]
     return [gender.get(pair, "") for pair in zip(names, occurrences["speaker"], strict=True)]
 
 
-def _durations(_: Evaluated, occurrences: Mapping[str, Any]) -> list[str]:
+def _durations(_: ConditionData, occurrences: Mapping[str, Any]) -> list[str]:
     ticks = occurrences["end"].astype(np.int64) - occurrences["start"]
     return [_plain(each / TICKS_PER_SECOND) for each in ticks.tolist()]
 
@@ -199,7 +201,7 @@ class Part:
     by_query_pattern: bool = False
 
 
-def parts(of: Evaluated, by: Sequence[Sequence[str]]) -> list[Part]:
+def parts(of: ConditionData, by: Sequence[Sequence[str]]) -> list[Part]:
     """The whole, named "all", then the parts that each entry of `by` (joined keys) makes, in order of values.
 
     Raises `SettingsError` for an unknown key, naming the valid ones, and one without any value; for an unknown value or
@@ -229,7 +231,7 @@ def is_of_runs(queries: pa.Table, by: Iterable[Iterable[str]]) -> bool:
     return wanted and not any(name == OF_RUNS for pairs in queries["attributes"].to_pylist() for name, _ in pairs)
 
 
-def available(of: Evaluated) -> list[tuple[str, Divides, list[str]]]:
+def available(of: ConditionData) -> list[tuple[str, Divides, list[str]]]:
     """The keys that have values here, patterns aside: what each divides, and its conditions."""
     names = sorted({name for attributes in of.attributes for name in attributes} - {"text"})
     every: list[tuple[str, Divides]] = [(name, "queries") for name in names]
@@ -244,7 +246,7 @@ def available(of: Evaluated) -> list[tuple[str, Divides, list[str]]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class TrialGroups:
     """The groups of trials that no part cuts.
 
     `of_document` is the group of a trial by its document, int16 [n_documents], `of_occurrence` that of a target by its
@@ -257,7 +259,7 @@ class Groups:
     of_parts: list[Bool]
 
 
-def grouped(of: Sequence[Part], n_evaluated: int, n_others: int, spoken_in: I32, *, apart: bool = False) -> Groups:
+def grouped(of: Sequence[Part], n_evaluated: int, n_others: int, spoken_in: I32, *, apart: bool = False) -> TrialGroups:
     """The groups that parts make of evaluated documents, those that the ECF does not have, and occurrences.
 
     `spoken_in` is the document of each occurrence. Documents that no part distinguishes are one group; `apart`, each is
@@ -285,7 +287,7 @@ def grouped(of: Sequence[Part], n_evaluated: int, n_others: int, spoken_in: I32,
     if len(selected) > np.iinfo(np.int16).max:
         raise SettingsError(f"the documents are cut into {len(selected)} groups; at most 32767 are possible.")
     group = len(by_document) * (1 + of_occurrence) + of_document[spoken_in]
-    return Groups(
+    return TrialGroups(
         of_document.astype(np.int16), group.astype(np.int16) if cuts_occurrences else None, list(selected.T.copy())
     )
 
@@ -299,7 +301,7 @@ def _cut(masks: Sequence[Bool | None], size: int) -> tuple[Bool, I64]:
     return distinct, group.reshape(-1)
 
 
-def _parts(of: Evaluated, key: str) -> list[Part]:
+def _parts(of: ConditionData, key: str) -> list[Part]:
     """The parts that one key makes."""
     if key.startswith(QUERY_PATTERN):
         regex = key.removeprefix(QUERY_PATTERN)

@@ -286,7 +286,7 @@ class Tally:
             _note(self.unknown_documents, "a document of the ECF", "unknown_documents=outside", problems)
 
 
-def encode(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
+def encode_piece(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
     """The rows of known queries in the archive's codes, all columns, in the order they came, and what was found.
 
     Documents without excerpts and words get the code -1. Those without excerpts count as unknown, with words or not.

@@ -47,7 +47,7 @@ _ENCODINGS = {
 _MOST_BINS = 1 << 22
 
 
-def joined(parts: Sequence[Detections]) -> Detections:
+def concatenated(parts: Sequence[Detections]) -> Detections:
     """The rows of at least one part, one after the other; a column that only some parts have is 0 in the others."""
     if len(parts) == 1:
         return parts[0]
@@ -80,7 +80,7 @@ def canonical_order(rows: Detections) -> I64:
     tied = as_before.copy()
     tied[:-1] |= as_before[1:]
     places = np.flatnonzero(tied)
-    for part in cut(np.flatnonzero(~as_before[places]), len(places), _TIED):
+    for part in cut_rows(np.flatnonzero(~as_before[places]), len(places), _TIED):
         among = order[places[part]]
         order[places[part]] = among[np.lexsort([key.of(among) for key in reversed(keys)])]
     return order
@@ -100,7 +100,7 @@ def pair_starts(rows: Detections) -> I64:
     return np.concatenate(([0], np.flatnonzero(changes) + 1))
 
 
-def cut(starts: I64, rows: int, limit: int) -> list[slice]:
+def cut_rows(starts: I64, rows: int, limit: int) -> list[slice]:
     """Cut `rows` rows into parts of about equal size, none larger than `limit` unless a (query, document) alone is.
 
     `starts` are the rows where a cut may be made (`pair_starts`). No rows give no part.
@@ -174,7 +174,7 @@ def write_fragment(rows: Detections, rows_per_group: int, codec: str) -> tuple[p
     Groups have about equal size, at most `rows_per_group` rows unless a (query, document) alone has more; none is cut.
     """
     table = as_table(rows)
-    groups = cut(pair_starts(rows), len(rows), rows_per_group)
+    groups = cut_rows(pair_starts(rows), len(rows), rows_per_group)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
@@ -230,7 +230,7 @@ def take_up(storage: Storage, files: Iterable[SpillFile], first: int, last: int)
             parts += [
                 _as_rows(pa.ipc.read_record_batch(content, file.schema)) for n in file.rows[first : last + 1] if n
             ]
-    return joined(parts or [_no_rows()])
+    return concatenated(parts or [_no_rows()])
 
 
 def _as_rows(batch: pa.RecordBatch) -> Detections:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.cells import without_signed_zeros
-from swsdask.archive.encode import Codes, Tally, encode, file_order, note_claims
-from swsdask.archive.fragments import cut, in_order, joined, pair_starts
+from swsdask.archive.encode import Codes, Tally, encode_piece, file_order, note_claims
+from swsdask.archive.fragments import concatenated, cut_rows, in_order, pair_starts
 from swsdask.archive.occurrences import find_detections, find_occurrences
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables, read_judged
@@ -112,7 +112,7 @@ class MemoryArchive:
             raise ArchiveError(f"no run of {system!r} here; there are: {', '.join(sorted(self.detections)) or 'none'}.")
         rows = self.detections[system]
         files = next(run.files for run in self.runs if run.system == system)
-        for part in cut(pair_starts(rows), len(rows), rows_per_task):
+        for part in cut_rows(pair_starts(rows), len(rows), rows_per_task):
             yield MemoryCell(system, ", ".join(files), rows.take(part))
 
 
@@ -143,7 +143,7 @@ class RunsInMemory:
         for source in sources:
             for piece in self._pieces(source, problems):
                 system = piece.header.system
-                part, tally = encode(piece, self._codes)
+                part, tally = encode_piece(piece, self._codes)
                 rows.setdefault(system, []).append(part)
                 earlier = tallies.get(system) or self._tallies.get(system)
                 tallies[system] = tally if earlier is None else earlier + tally
@@ -169,7 +169,7 @@ class RunsInMemory:
         Raises `InputError` for trials that are there twice under `compat = "mediaeval"`.
         """
         for system in sorted(self._rows):
-            ordered = in_order(joined(self._rows.pop(system)))
+            ordered = in_order(concatenated(self._rows.pop(system)))
             self._rows[system] = [ordered]
             if self._order is not None:
                 self._order.check_once(system, ordered)

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.archive.conditions import OF_RUNS, Divides, Evaluated, available, grouped, is_of_runs, parts
+from swsdask.archive.conditions import OF_RUNS, ConditionData, Divides, available, grouped, is_of_runs, parts
 from swsdask.archive.encode import Codes
 from swsdask.archive.protocols import Archive, FindRule, Run
 from swsdask.archive.reference_tables import document_codes, document_ids, trial_counter
@@ -142,7 +142,7 @@ def _spoken(archive: Archive, settings: EvaluationSettings) -> _Spoken:
 
 def _evaluated(
     archive: Archive, spoken: _Spoken, settings: EvaluationSettings, oov_counts: Mapping[str, str]
-) -> Evaluated:
+) -> ConditionData:
     """Gather what conditions are derived from.
 
     QUIRK, under `compat = "kwseval"`: of a query that a run does not list oov_count is 0.
@@ -152,7 +152,7 @@ def _evaluated(
     n_queries = len(spoken.codes.query_ids)
     one_group = np.zeros(len(spoken.codes.document_ids), np.int16)
     targets = _targets(spoken.found, spoken.segments, one_group, None, (n_queries, 1), settings)
-    return Evaluated(
+    return ConditionData(
         documents=archive.documents,
         queries=archive.queries,
         segments=archive.segments,

@@ -253,7 +253,7 @@ def trial_counter(documents: pa.Table, trials_per_second: float, compat: Compat)
         rows, trials = _SECONDS[compat](documents), _TRIALS[compat]
         return lambda times: trials(_added(_repeated(rows, times)), trials_per_second)
     time = audio_time(documents, compat)
-    return lambda times: virtual_trials(trials_per_second, (time[document] * n for document, n in times.items()))
+    return lambda times: n_virtual_trials(trials_per_second, (time[document] * n for document, n in times.items()))
 
 
 def _seconds_of_kwseval(documents: pa.Table) -> list[tuple[str, float]]:
@@ -304,7 +304,7 @@ def _sorted(documents: pa.Table) -> tuple[list[str], _Excerpts]:
     return ids.dictionary.to_pylist(), _Excerpts(*(column[order] for column in columns))
 
 
-def virtual_trials(trials_per_second: float, half_ticks: Iterable[int]) -> int:
+def n_virtual_trials(trials_per_second: float, half_ticks: Iterable[int]) -> int:
     """N = n_tps T, the product of the decimals given, rounded half to even to an integer as NIST does (Eq. 2)."""
     return round(Fraction(repr(trials_per_second)) * Fraction(sum(half_ticks), HALF_TICKS_PER_SECOND))
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from swsdask.archive.cells import Bounds, Groups, StoredCell
+from swsdask.archive.cells import Bounds, RowGroups, StoredCell
 from swsdask.archive.change import Kind
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
@@ -162,7 +162,7 @@ class StoredArchive:
         gathered: dict[int, list[int]] = {}
 
         def cell() -> StoredCell:
-            groups = (Groups.of(fragments[each], numbers, verify=self.verify) for each, numbers in gathered.items())
+            groups = (RowGroups.of(fragments[each], numbers, verify=self.verify) for each, numbers in gathered.items())
             return StoredCell(self.storage, system, rows, tuple(groups), bounds)
 
         for place, fragment in enumerate(fragments):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.encode import Codes, FileOrder, Tally, encode
-from swsdask.archive.fragments import in_order, joined
+from swsdask.archive.encode import Codes, FileOrder, Tally, encode_piece
+from swsdask.archive.fragments import concatenated, in_order
 from swsdask.archive.memory import read_reference
 from swsdask.execution.executor import Executor, SerialExecutor
 from swsdask.formats.discovery import CHECKS, CorpusFiles, roles
@@ -285,7 +285,7 @@ class _AgainstReference:
     def read(self, problems: Problems) -> Iterator[RunPiece]:
         """The pieces of the file, each looked at."""
         for piece in self.order.read(0, problems):
-            rows, tally = encode(piece, self.codes)
+            rows, tally = encode_piece(piece, self.codes)
             seen = self.seen.setdefault(piece.header.system, _Seen())
             seen.tally = seen.tally + tally if seen.tally else tally
             if self.order.once:
@@ -310,7 +310,7 @@ class _AgainstReference:
                 counts["unknown documents"] += len(seen.tally.unknown_documents)
             if seen.rows:
                 with noted(problems):
-                    self.order.check_once(system, in_order(joined(seen.rows)))
+                    self.order.check_once(system, in_order(concatenated(seen.rows)))
         return {name: count for name, count in counts.items() if count}
 
     def _note_outside(self, system: str, rows: int, first: int, problems: Problems) -> None:

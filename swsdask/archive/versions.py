@@ -106,7 +106,7 @@ def fragment_name(content: str, first: int, last: int, part: int, writer: str) -
     return f"{DETECTION_FILES}/{content}/{first:05d}-{last:05d}-{part:05d}-{writer}{new_token()}.parquet"
 
 
-def writer_of(name: str) -> str | None:
+def lease_writer(name: str) -> str | None:
     """The writer whose file it is, by its name; None for files of releases whose writers had no lease."""
     found = _WRITER.search(name)
     return (found[1] or found[2]) if found else None

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from swsdask.archive.change import Change, Lease, leased
-from swsdask.archive.encode import Codes, Tally, encode, file_order, note_claims
-from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, joined, shares, spill
+from swsdask.archive.encode import Codes, Tally, encode_piece, file_order, note_claims
+from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, concatenated, shares, spill
 from swsdask.archive.kept import KnownSources
 from swsdask.archive.memory import read_reference
 from swsdask.archive.occurrences import find_occurrences, finder_of
@@ -276,7 +276,7 @@ class Reader:
         in_files = self.writer.in_files
         for piece in in_files.read(source.number, problems) if in_files else source.run.read(problems):
             system = piece.header.system
-            rows, tally = encode(piece, self.codes)
+            rows, tally = encode_piece(piece, self.codes)
             found = Stored(tally)
             runs[system] = runs[system] + found if system in runs else found
             waiting.setdefault(system, []).append(rows)
@@ -295,14 +295,14 @@ class Reader:
         for system in [system for system in waiting if not runs[system].files]:
             run = runs[system]
             if run.tally.rows <= self.writer.layout.rows_per_fragment:
-                rows = joined(waiting.pop(system))
+                rows = concatenated(waiting.pop(system))
                 if self.there.get(system) != run.tally.content:
                     run.fragments = tuple(self.writer.write_whole(system, run.tally.content, rows))
 
     def _spill(self, waiting: dict[str, list[Detections]], runs: dict[str, Stored]) -> None:
         writer = self.writer
         for system, parts in waiting.items():
-            rows = joined(parts)
+            rows = concatenated(parts)
             if len(rows):
                 partition = writer.bucket_of_query[rows.query]
                 runs[system].files += (spill(writer.storage, writer.folder, rows, partition, self.buckets),)

@@ -324,9 +324,9 @@ class Engine:
         if self.executor and self.cluster:
             raise SettingsError("--executor and --cluster exclude each other.")
         if self.cluster:
-            from swsdask.execution.cluster_files import describe
+            from swsdask.execution.cluster_files import read_cluster
 
-            describe(self.cluster, self.workers)
+            read_cluster(self.cluster, self.workers)
         table = {
             "executor": self.cluster or self.executor,
             "workers": self.workers,

@@ -100,7 +100,7 @@ def _print(table: Table) -> None:
 
 
 def _show_detections(archive: str, version: int | None, form: str) -> None:
-    from swsdask.api.manifest import differences
+    from swsdask.api.manifest import changed_settings
     from swsdask.archive.reference import build_reference, collection_statistics, requestable
     from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
     from swsdask.archive.store import open_archive
@@ -116,7 +116,7 @@ def _show_detections(archive: str, version: int | None, form: str) -> None:
     documents = opened.documents
     hours = sum(audio_time(documents, settings.evaluation.compat).values()) / HALF_TICKS_PER_SECOND / 3600
     click.echo(f"{archive}, version {opened.version}")
-    click.echo(f"  settings: {KEPT_NONE if opened.kept is None else differences(settings)}")
+    click.echo(f"  settings: {KEPT_NONE if opened.kept is None else changed_settings(settings)}")
     for note in settings.notes:
         click.echo(f"  {note}")
     click.echo(f"  {counted(len(set(documents['document'].to_pylist())), 'documents')}, {hours:.2f} h evaluated")

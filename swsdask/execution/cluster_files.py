@@ -43,7 +43,7 @@ Cluster = LocalProcesses | RunningAt | RunningByFile | InKubernetes | SlurmJobs
 _CLUSTER: TypeAdapter[Cluster] = TypeAdapter(Annotated[Cluster, Field(discriminator="kind")])
 
 
-def describe(where: str, workers: int | None = None) -> Cluster:
+def read_cluster(where: str, workers: int | None = None) -> Cluster:
     """The cluster at `where`: an address with "://", a scheduler's .json file, a .toml file, or a name in conf/cluster.
 
     `workers`, if given, replaces what the file says. Raises `SettingsError` if there is no such file, or a key or value

@@ -42,11 +42,11 @@ def open_executor(
         finally:
             threads.close()
     else:
-        from swsdask.execution.cluster_files import describe
+        from swsdask.execution.cluster_files import read_cluster
         from swsdask.execution.clusters import LocalProcesses
         from swsdask.execution.dask import DaskExecutor, sent_options
 
-        place = LocalProcesses(workers=workers) if name == "processes" else describe(name, settings.workers)
+        place = LocalProcesses(workers=workers) if name == "processes" else read_cluster(name, settings.workers)
         shown = progress or Unseen()
         with place.connected(lambda what: shown.begin(what, 0)) as client, sent_options(client):
             yield DaskExecutor(client, settings.fan_in, place.timeout_s)

@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import swsdask as sws
-from swsdask.execution.cluster_files import describe
+from swsdask.execution.cluster_files import read_cluster
 from swsdask.formats.runs.lines import LINE_FORMATS
 from swsdask.formats.sniff import Format, sniff
 from swsdask.model.errors import Problem, SwsdaskError
@@ -107,7 +107,7 @@ SETTINGS: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     ),
     "x.cluster.toml": (
         re.sub(r"(?m)^# (?=\w+ =)", "", (conf_directory() / "cluster" / "slurm.toml").read_text()),
-        lambda file: describe(str(file)),
+        lambda file: read_cluster(str(file)),
     ),
     "x.nightly.toml": (NIGHTLY_SETTINGS, load_nightly),
     "x.map.toml": (

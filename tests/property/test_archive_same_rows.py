@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.archive.encode import Codes, encode
+from swsdask.archive.encode import Codes, encode_piece
 from swsdask.archive.memory import MemoryArchive, read_into_memory
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
@@ -108,7 +108,7 @@ def canonical(row: tuple) -> tuple:
 @given(rows=st.lists(ROW, min_size=1, max_size=30), data=st.data())
 def test_content_changes_with_any_row(rows, data) -> None:
     def content(of) -> str:
-        return encode(piece(of), CODES)[1].content
+        return encode_piece(piece(of), CODES)[1].content
 
     at = data.draw(st.integers(0, len(rows) - 1))
     other = data.draw(ROW)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.execution.cluster_files import describe
+from swsdask.execution.cluster_files import read_cluster
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.executor import SerialExecutor
 from swsdask.execution.slurm import SlurmJobs
@@ -41,7 +41,7 @@ def cluster_file(folder: Path, *lines: str) -> SlurmJobs:
     file = folder / "slurm.toml"
     given = ['kind = "slurm"', 'memory = "2 GiB"', f'folder = "{folder}"', f"prologue = ['export PYTHONPATH={ROOT}']"]
     file.write_text("\n".join([*given, *lines]))
-    found = describe(str(file))
+    found = read_cluster(str(file))
     assert isinstance(found, SlurmJobs)
     return found
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from swsdask.archive import fragments
 from swsdask.archive.encode import RowSum
-from swsdask.archive.fragments import cut, in_order, joined, pair_starts
+from swsdask.archive.fragments import concatenated, cut_rows, in_order, pair_starts
 from swsdask.archive.reference_tables import Excerpts
 from swsdask.model.schemas import DOCUMENTS, RunHeader, RunPiece
 from swsdask.model.trials import Detections
@@ -91,7 +91,7 @@ def test_cuts_fall_between_pairs_and_are_small_and_even(sizes, limit) -> None:
     rows = Detections(query=query, score=np.zeros(len(query)), document=np.zeros(len(query), np.int32))
     starts = pair_starts(rows)
     assert starts.tolist() == (np.cumsum(sizes) - sizes).tolist()
-    parts = cut(starts, len(query), limit)
+    parts = cut_rows(starts, len(query), limit)
     covered = [row for part in parts for row in range(part.start, part.stop)]
     assert covered == list(range(len(query)))
     for part in parts:
@@ -103,9 +103,9 @@ def test_cuts_fall_between_pairs_and_are_small_and_even(sizes, limit) -> None:
 
 def test_joined_keeps_columns_and_order() -> None:
     one, other = detections([(1, 0, 1, 2, 3, 0.5, 1, 1)]), detections([(0, 2, 1, 2, 3, 0.25, 0, 1)])
-    assert as_rows([joined([one, other])]) == as_rows([one, other])
+    assert as_rows([concatenated([one, other])]) == as_rows([one, other])
     few = Detections(query=one.query, score=one.score)
-    assert joined([few, few]).start is None
+    assert concatenated([few, few]).start is None
 
 
 INTERVAL = st.tuples(st.sampled_from("de"), st.integers(1, 2), st.integers(0, 20), st.integers(0, 12))

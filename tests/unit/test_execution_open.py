@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from swsdask.execution import open as opening
-from swsdask.execution.cluster_files import describe
+from swsdask.execution.cluster_files import read_cluster
 from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.execution.open import SMALL, open_executor
@@ -61,9 +61,9 @@ def test_the_files_of_conf_are_valid_and_found_by_name() -> None:
     names = [path.stem for path in (conf_directory() / "cluster").glob("*.toml")]
     assert {"local", "slurm", "kubernetes", "scheduler-file"} <= set(names)
     for name in names:
-        describe(name)
-    assert isinstance(describe("scheduler-file.toml", workers=5), RunningByFile)
-    assert describe("slurm.toml", workers=5).workers == 5
+        read_cluster(name)
+    assert isinstance(read_cluster("scheduler-file.toml", workers=5), RunningByFile)
+    assert read_cluster("slurm.toml", workers=5).workers == 5
 
 
 def test_kubernetes_says_how_to_reach_its_service(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_slurm_needs_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_addresses_and_files() -> None:
-    assert describe("tcp://h:1", 2) == RunningAt(address="tcp://h:1", workers=2)
-    assert describe("x/s.json") == RunningByFile(path=Path("x/s.json"))
+    assert read_cluster("tcp://h:1", 2) == RunningAt(address="tcp://h:1", workers=2)
+    assert read_cluster("x/s.json") == RunningByFile(path=Path("x/s.json"))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_faulty_cluster_file_names_the_fault(tmp_path: Path, text: str, messag
     file = tmp_path / "c.toml"
     file.write_text(text)
     with pytest.raises(SettingsError, match=message) as caught:
-        describe(str(file))
+        read_cluster(str(file))
     assert str(file) in str(caught.value)
 
 

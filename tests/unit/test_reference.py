@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.archive.reference import build_reference
-from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, ReferenceTables, audio_time, virtual_trials
+from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, ReferenceTables, audio_time, n_virtual_trials
 from swsdask.model.errors import SettingsError
 from swsdask.model.schemas import DOCUMENTS, WORDS
 from swsdask.model.settings import EvaluationSettings
@@ -70,7 +70,7 @@ class TestAudioTime:
         ("rate", "seconds", "trials"), [(1.0, "975.382", 975), (1.0, "2.5", 2), (1.0, "3.5", 4), (0.1, "25", 2)]
     )
     def test_trials_are_rounded_half_to_even(self, rate: float, seconds: str, trials: int) -> None:
-        assert virtual_trials(rate, [int(Fraction(seconds) * HALF_TICKS_PER_SECOND)]) == trials
+        assert n_virtual_trials(rate, [int(Fraction(seconds) * HALF_TICKS_PER_SECOND)]) == trials
 
 
 WHERE = [excerpt("d", 1000, 5000), excerpt("d", 6000, 9000), excerpt("e", 0, 5000)]
