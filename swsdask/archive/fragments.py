@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ _WORD = 64
 _TIED = 1 << 19
 """About how many rows are settled by the whole key at once: the key of a row takes more memory than the row."""
 
+_BLOCK = 1 << 15
+
 _DICTIONARY = ["query", "document", "channel", "decision", "inside", "unknown_document"]
 _ENCODINGS = {
     "start": "DELTA_BINARY_PACKED",
@@ -47,29 +50,44 @@ _ENCODINGS = {
 _MOST_BINS = 1 << 22
 
 
-def concatenated(parts: Sequence[Detections]) -> Detections:
-    """The rows of at least one part, one after the other; a column that only some parts have is 0 in the others."""
+def concatenated(parts: list[Detections]) -> Detections:
+    """The rows of at least one part, one after the other; a column that only some parts have is 0 in the others.
+
+    The list is emptied, so that a column of its parts is freed as soon as it is joined where nothing else holds them.
+    """
     if len(parts) == 1:
-        return parts[0]
-    columns: dict[str, Any] = {}
-    for field in fields(Detections):
-        arrays = {number: getattr(part, field.name) for number, part in enumerate(parts)}
-        dtype = next((array.dtype for array in arrays.values() if array is not None), None)
-        columns[field.name] = dtype and np.concatenate(
-            [np.zeros(len(parts[number]), dtype) if array is None else array for number, array in arrays.items()]
-        )
-    return Detections(**columns)
+        return parts.pop()
+    lengths = [len(part) for part in parts]
+    names = [field.name for field in fields(Detections)]
+    waiting = {name: [getattr(part, name) for part in parts] for name in names}
+    parts.clear()
+    return Detections(**{name: _one_column(waiting.pop(name), lengths) for name in names})
 
 
-def canonical_order(rows: Detections) -> I64:
-    """The permutation that sorts `rows` (all columns but `inside` must be there).
+def _one_column(arrays: Sequence[NDArray[Any] | None], lengths: Sequence[int]) -> Any:
+    dtype = next((array.dtype for array in arrays if array is not None), None)
+    return dtype and np.concatenate(
+        [np.zeros(rows, dtype) if array is None else array for rows, array in zip(lengths, arrays, strict=True)]
+    )
+
+
+def in_order(rows: Detections) -> Detections:
+    """The same rows in canonical order (all columns but `inside` must be there); those that are in it, uncopied."""
+    order = canonical_order(rows)
+    return rows if order is None else rows.take(order)
+
+
+def canonical_order(rows: Detections) -> I64 | None:
+    """The permutation that sorts `rows`; None if they are sorted and no two have one place.
 
     As many leading bits of the whole key as fit beside the row number are sorted as bare integers, which is several
     times faster than sorting an index; the few rows that those bits leave equal are then settled by the whole key.
     """
     keys = _keys(rows)
+    if _ascend(keys, len(rows)):
+        return None
     number_bits = max(len(rows) - 1, 0).bit_length()
-    packed = _leading_bits(keys, len(rows), _WORD - number_bits)
+    packed = _leading_bits(keys, slice(len(rows)), _WORD - number_bits)
     packed <<= np.uint64(number_bits)
     packed |= np.arange(len(rows), dtype=np.uint64)
     packed.sort()
@@ -79,25 +97,20 @@ def canonical_order(rows: Detections) -> I64:
     as_before[1:] = packed[1:] == packed[:-1]
     tied = as_before.copy()
     tied[:-1] |= as_before[1:]
-    places = np.flatnonzero(tied)
-    for part in cut_rows(np.flatnonzero(~as_before[places]), len(places), _TIED):
-        among = order[places[part]]
-        order[places[part]] = among[np.lexsort([key.of(among) for key in reversed(keys)])]
+    unsettled = np.flatnonzero(tied)
+    for part in cut_rows(np.flatnonzero(~as_before[unsettled]), len(unsettled), _TIED):
+        among = order[unsettled[part]]
+        order[unsettled[part]] = among[np.lexsort([key.of(among) for key in reversed(keys)])]
     return order
-
-
-def in_order(rows: Detections) -> Detections:
-    """The same rows in canonical order."""
-    return rows.take(canonical_order(rows))
 
 
 def pair_starts(rows: Detections) -> I64:
     """The row numbers, ascending, where a (query, document) begins; `rows` must be clustered by it."""
-    if not len(rows):
-        return np.zeros(0, np.int64)
     assert rows.document is not None
-    changes = (rows.query[1:] != rows.query[:-1]) | (rows.document[1:] != rows.document[:-1])
-    return np.concatenate(([0], np.flatnonzero(changes) + 1))
+    begins = np.ones(len(rows), bool)
+    np.not_equal(rows.query[1:], rows.query[:-1], out=begins[1:])
+    begins[1:] |= rows.document[1:] != rows.document[:-1]
+    return np.flatnonzero(begins)
 
 
 def cut_rows(starts: I64, rows: int, limit: int) -> list[slice]:
@@ -105,15 +118,15 @@ def cut_rows(starts: I64, rows: int, limit: int) -> list[slice]:
 
     `starts` are the rows where a cut may be made (`pair_starts`). No rows give no part.
     """
-    places = np.append(starts, rows)
     parts: list[slice] = []
     begin = 0
     while begin < rows:
         left = rows - begin
         even = begin + -(-left // -(-left // limit))
-        end = int(places[np.searchsorted(places, even, "right") - 1])
-        if end <= begin:
-            end = int(places[np.searchsorted(places, begin, "right")])
+        place = np.searchsorted(starts, even, "right") - 1
+        if even < rows and starts[place] <= begin:
+            place += 1
+        end = rows if even >= rows or place == len(starts) else int(starts[place])
         parts.append(slice(begin, end))
         begin = end
     return parts
@@ -147,15 +160,28 @@ def _descending(score: F64, rows: I64 | slice) -> U64:
     return np.where(bits & _SIGN, bits, ~(bits | _SIGN))
 
 
-def _leading_bits(keys: Sequence[_Key], rows: int, available: int) -> U64:
-    packed = np.zeros(rows, np.uint64)
+def _leading_bits(keys: Sequence[_Key], rows: slice, available: int) -> U64:
+    packed = np.zeros(rows.stop - (rows.start or 0), np.uint64)
     for key in keys:
         taken = min(key.width, available)
         if taken:
             packed <<= np.uint64(taken)
-            packed |= key.of(slice(None)) >> np.uint64(key.width - taken)
+            packed |= key.of(rows) >> np.uint64(key.width - taken)
             available -= taken
     return packed
+
+
+def _ascend(keys: Sequence[_Key], rows: int) -> bool:
+    """Whether each of the rows comes behind the one before by the leading bits of keys that are narrow.
+
+    Block by block: of rows in another order the first blocks already show it.
+    """
+    narrow = list(takewhile(lambda key: key.width < _WORD, keys))
+    for first in range(0, rows, _BLOCK):
+        packed = _leading_bits(narrow, slice(first, min(first + _BLOCK + 1, rows)), _WORD)
+        if not (packed[1:] > packed[:-1]).all():
+            return False
+    return True
 
 
 def as_table(rows: Detections) -> pa.Table:

@@ -37,13 +37,12 @@ from numpy.typing import NDArray
 from swsdask.archive.protocols import Archive
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.formats.reference.tables import read_judgments
-from swsdask.kernels.rows import AT_END, IN, TRACK_BITS, place_rows
+from swsdask.kernels.rows import TRACK_BITS, place_rows
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, SEGMENTS, WORDS, RunSource
 from swsdask.model.settings import Compat
-from swsdask.model.trials import I8, I32, I64, UNKNOWN_DOCUMENT, Bool
+from swsdask.model.trials import F64, I8, I32, I64, UNKNOWN_DOCUMENT, Bool
 from swsdask.model.units import TICKS_PER_SECOND, DocumentCodes
-from swsdask.statistics.place_trials import end_noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,13 +161,13 @@ class Excerpts:
     """The excerpts, ready for looking up.
 
     `begins` are (document, channel, start) packed in an int64, ascending; `reaches` the latest end of an excerpt of
-    that (document, channel) that begins no later, packed likewise; `noise` how many doubles STDEval has that end above
-    its nearest one (`statistics.place_trials`), the most of equal ends.
+    that (document, channel) that begins no later, packed likewise; `added` that end in seconds as STDEval has it, which
+    adds begin and duration in doubles, the latest of equal ends.
     """
 
     begins: I64
     reaches: I64
-    noise: I64
+    added: F64
 
     @classmethod
     def of(cls, documents: pa.Table) -> Self:
@@ -176,15 +175,12 @@ class Excerpts:
         codes = document_codes(document_ids(documents), documents["document"])
         channel = documents["channel"].to_numpy()
         start, end = documents["start"].to_numpy(), documents["end"].to_numpy()
-        begins, ends, noise = (
-            _packed(codes, channel, start),
-            _packed(codes, channel, end),
-            end_noise(start, end - start),
-        )
+        begins, ends = _packed(codes, channel, start), _packed(codes, channel, end)
+        added = start / TICKS_PER_SECOND + (end - start) / TICKS_PER_SECOND
         order = np.argsort(begins, kind="stable")
-        by_end = np.lexsort((noise, ends))
+        by_end = np.lexsort((added, ends))
         farthest = by_end[np.maximum.accumulate(np.argsort(by_end)[order])]
-        return cls(begins[order], ends[farthest], noise[farthest])
+        return cls(begins[order], ends[farthest], added[farthest])
 
     def contain(self, document: I32, channel: I8, start: I32, end: NDArray[np.signedinteger]) -> Bool:
         """Whether each [start, end] (ticks) lies entirely inside one excerpt of its (document, channel), ends
@@ -200,11 +196,17 @@ class Excerpts:
         if not len(self.begins):
             return np.zeros(len(document), np.int8)
         inside: I8 = np.empty(len(document), np.int8)
-        place_rows(self.begins, self.reaches, document, channel, start, end.astype(np.int64), inside)
-        edge = np.flatnonzero(inside == AT_END)
-        last = np.searchsorted(self.begins, _packed(document[edge], channel[edge], start[edge]), "right") - 1
-        noise = end_noise(start[edge], end[edge] - start[edge])
-        inside[edge] = IN + (noise > 0) + 2 * (noise > self.noise[last])
+        place_rows(
+            self.begins,
+            self.reaches,
+            self.added,
+            float(TICKS_PER_SECOND),
+            document,
+            channel,
+            start,
+            end.astype(np.int64, copy=False),
+            inside,
+        )
         return inside
 
 

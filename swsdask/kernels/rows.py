@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import int8, int32, int64, uint64, void
+from numba import float64, int8, int32, int64, uint64, void
 from numpy.typing import NDArray
 
 from swsdask.kernels.compilation import NOTHING_NEW, column, inlined, kernel
@@ -71,8 +71,8 @@ def sum_of_hashes(
     return total
 
 
-OUT, IN, AT_END = range(3)
-"""Where a row lies: not inside an excerpt; inside; inside, and ends where the excerpt does."""
+OUT, IN = range(2)
+"""Where a row lies: not inside an excerpt, or inside (see `place_rows`)."""
 
 TRACK_BITS = 32
 """How many bits the time has in (document, channel, time) in one integer."""
@@ -84,19 +84,35 @@ def _packed(document: int, channel: int, time: int) -> np.int64:
 
 
 @kernel(
-    void(column(int64), column(int64), column(int32), column(int8), column(int32), column(int64), int8[::1]),
+    void(
+        column(int64),
+        column(int64),
+        column(float64),
+        float64,
+        column(int32),
+        column(int8),
+        column(int32),
+        column(int64),
+        int8[::1],
+    ),
     **NOTHING_NEW,
 )
 def place_rows(
     begins: NDArray[np.int64],
     reaches: NDArray[np.int64],
+    added: NDArray[np.float64],
+    ticks_per_second: float,
     document: NDArray[np.int32],
     channel: NDArray[np.int8],
     start: NDArray[np.int32],
     end: NDArray[np.int64],
     place: NDArray[np.int8],
 ) -> None:
-    """Where each row lies, in `place`; `begins` and `reaches` are those of `archive.reference_tables.Excerpts`."""
+    """Where each row lies, in `place`, among `begins`, `reaches` and `added` of `archive.reference_tables.Excerpts`.
+
+    A row that ends where its excerpt does has 1 more if begin + duration in doubles lies above the end, and 2 more if
+    it lies above that of the excerpt.
+    """
     last = np.int64(-1)
     for row in range(len(document)):
         begin = _packed(document[row], channel[row], start[row])
@@ -106,4 +122,7 @@ def place_rows(
         if (last >= 0 and begins[last] > begin) or (last + 1 < len(begins) and begins[last + 1] <= begin):
             last = np.int64(first_above(begins, begin)) - 1
         beyond = reaches[last] - _packed(document[row], channel[row], end[row]) if last >= 0 else np.int64(-1)
-        place[row] = OUT if beyond < 0 else (AT_END if beyond == 0 else IN)
+        place[row] = OUT if beyond < 0 else IN
+        if beyond == 0:
+            own = start[row] / ticks_per_second + (end[row] - start[row]) / ticks_per_second
+            place[row] += np.int8(own > end[row] / ticks_per_second) + 2 * np.int8(own > added[last])

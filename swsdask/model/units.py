@@ -95,10 +95,8 @@ def id_hash(identifier: str) -> int:
 def document_id(filename: str) -> str:
     """The document id of an audio file name: without its directory and one known audio extension."""
     name = filename.rsplit("/", 1)[-1]
-    for extension in AUDIO_EXTENSIONS:
-        if name.lower().endswith(extension) and len(name) > len(extension):
-            return name[: -len(extension)]
-    return name
+    stem, dot, ending = name.rpartition(".")
+    return stem if stem and dot + ending.lower() in AUDIO_EXTENSIONS else name
 
 
 class DocumentCodes:
@@ -121,6 +119,6 @@ class DocumentCodes:
 
 def document_fault(filename: str) -> str | None:
     """Why an audio file name cannot name a document, or None. Directories are fine, `..` is not."""
-    if ".." in filename.split("/"):
+    if ".." in filename and ".." in filename.split("/"):
         return f"a path that climbs out of its folder, {filename!r}"
     return id_fault(document_id(filename))

@@ -15,7 +15,8 @@ and counts them (KWSEval drops them silently), "false_alarm" leaves them ordinar
 QUIRK, under `compat = "kwseval"`: a detection that ends exactly at the end of an excerpt is outside if begin +
 duration in double precision is greater. STDEval -E (`compat = "stdeval"` with `outside = "drop"`) adds up the end of
 the excerpt in double precision as well. Both tools read begin and duration as doubles and add them, so that 0.1 + 0.2
-lies behind an end at 0.3: `end_noise` and `middle_noise` say on which side of the exact time the tools' own is.
+lies behind an end at 0.3: the column `inside` of a detection and `middle_noise` say on which side of the exact time the
+tools' own is.
 """
 
 from __future__ import annotations
@@ -177,14 +178,6 @@ def evaluated_places(places: Places, evaluated: I64 | None) -> I64:
 
 def _or_zeros(column: NDArray[Scalar] | None, dtype: type[Scalar], length: int) -> NDArray[Scalar]:
     return np.zeros(length, dtype) if column is None else column
-
-
-def end_noise(start: I32, duration: I32) -> I64:
-    """How many doubles begin + duration in doubles lies above the end's nearest double; times in ticks."""
-    end = start.astype(np.int64) + duration
-    exact, added = end / TICKS_PER_SECOND, start / TICKS_PER_SECOND + duration / TICKS_PER_SECOND
-    noise: I64 = added.view(np.int64) - exact.view(np.int64)
-    return noise
 
 
 def middle_noise(start: I32, duration: I32) -> I64:
