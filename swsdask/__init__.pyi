@@ -25,16 +25,16 @@ from swsdask.api.discovery_inputs import Classes as Classes
 from swsdask.api.discovery_inputs import ingest_discovery as ingest_discovery
 from swsdask.api.opening import Evaluation as Evaluation
 from swsdask.api.opening import open as open  # noqa: A004
+from swsdask.api.results import plot as plot
+from swsdask.api.results import renew_report as renew_report
+from swsdask.api.results import report as report
+from swsdask.api.results import write as write
+from swsdask.api.results import write_comparison as write_comparison
 from swsdask.api.runs import Runs as Runs
 from swsdask.api.scoring import Measures as Measures
 from swsdask.api.scoring import Scorer as Scorer
 from swsdask.api.scoring import plan as plan
 from swsdask.api.scoring import score as score
-from swsdask.api.writing import plot as plot
-from swsdask.api.writing import renew_report as renew_report
-from swsdask.api.writing import report as report
-from swsdask.api.writing import write as write
-from swsdask.api.writing import write_comparison as write_comparison
 from swsdask.archive.cleaning import Expired as Expired
 from swsdask.archive.discovery import StoredDiscovery as StoredDiscovery
 from swsdask.archive.protocols import Archive as Archive

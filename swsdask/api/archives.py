@@ -12,6 +12,7 @@ from swsdask.api.runs import Runs, given_runs
 from swsdask.archive import cleaning
 from swsdask.archive import verify as verification
 from swsdask.archive.cleaning import Expired
+from swsdask.archive.ingest import ingest as ingest_files
 from swsdask.archive.kept import known_sources
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
@@ -19,7 +20,6 @@ from swsdask.archive.validate import MOST_PROBLEMS, Report
 from swsdask.archive.validate import validate as validate_files
 from swsdask.archive.verify import Verified
 from swsdask.archive.versions import Layout
-from swsdask.archive.write import ingest as ingest_files
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusFiles, roles

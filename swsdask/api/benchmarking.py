@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdask.api.opening import Evaluation, as_evaluation
+from swsdask.api.results import write
 from swsdask.api.scoring import Measures, requested, score
-from swsdask.api.writing import write
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import StoredArchive
 from swsdask.execution.executor import Executor, Progress, Unseen

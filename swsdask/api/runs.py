@@ -12,13 +12,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from glob import glob
 
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.kept import KnownSources
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.protocols import Archive
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.versions import Layout
-from swsdask.archive.write import write_runs
 from swsdask.execution.executor import Executor
 from swsdask.formats.find import find_runs, resources_of_runs
 from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from swsdask.api.writing import FIGURES
+from swsdask.api.results import FIGURES
 from swsdask.cli.options import measures_option, names, out_option, print_written, records_format_option
 from swsdask.model.errors import one_line
 

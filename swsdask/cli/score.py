@@ -153,7 +153,7 @@ def score(
 
         click.echo(result_as(form, result), nl=False)
     else:
-        from swsdask.render.text import print_leaderboard
+        from swsdask.render.terminal import print_leaderboard
 
         print_leaderboard(result, top=top, wide=wide)
         if out is not None:
@@ -250,7 +250,7 @@ def discover(
 
         click.echo(scores_json(result), nl=False)
     else:
-        from swsdask.render.text import print_discovery
+        from swsdask.render.terminal import print_discovery
 
         print_discovery(result)
         if out is not None:

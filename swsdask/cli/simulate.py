@@ -167,7 +167,7 @@ def demo(out: Path, seed: int, hours: float, n_queries: int, nightly: bool) -> N
     import swsdask as sws
     from swsdask.archive.store import is_archive
     from swsdask.cli.progress import progress
-    from swsdask.render.text import print_leaderboard
+    from swsdask.render.terminal import print_leaderboard
     from swsdask.simulate.evaluation import simulate, write
 
     files, archive, results = out / "files", out / "archive", out / "results"

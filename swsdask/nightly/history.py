@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdask import __version__
-from swsdask.api.writing import report
+from swsdask.api.results import report
 from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import digest

@@ -11,13 +11,13 @@ from pathlib import Path
 from swsdask.archive.cells import hash_parts
 from swsdask.archive.change import Lease, leased
 from swsdask.archive.fragments import write_fragment
+from swsdask.archive.ingest import begin, write_runs
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.archive.stored_tables import Fragment, StoredFile, StoredRun
 from swsdask.archive.versions import BUCKETS, Layout, fragment_name
-from swsdask.archive.write import begin, write_runs
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS, RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings

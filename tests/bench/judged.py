@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
-from swsdask.archive.write import write_runs
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunHeader, RunPiece
 from swsdask.model.settings import EvaluationSettings

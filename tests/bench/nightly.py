@@ -16,8 +16,8 @@ from shutil import copyfile
 
 import swsdask as sws
 from swsdask.archive.fragments import as_table
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
-from swsdask.archive.write import write_runs
 from swsdask.model.leaderboard import REPLACED, Move, Record
 from swsdask.model.schemas import SEGMENTS
 from swsdask.nightly.history import HISTORY, board_page, commit_night, read_history

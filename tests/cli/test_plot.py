@@ -14,7 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import swsdask as sws
-from swsdask.api.writing import FIGURES
+from swsdask.api.results import FIGURES
 from swsdask.model.results import CURVES, SCORES
 from swsdask.render.outputs import write_outputs
 from tests.cli.conftest import Outcome

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import swsdask as sws
 from swsdask.archive.discovery import ingest_discovery
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
 from swsdask.archive.versions import table_name
-from swsdask.archive.write import write_runs
 from swsdask.model.errors import SwsdaskError
 from swsdask.model.settings import EvaluationSettings
 from swsdask.render.outputs import read_outputs

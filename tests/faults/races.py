@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import swsdask as sws
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
-from swsdask.archive.write import write_runs
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import source
 from tests.faults.operations import Child, begun, ended, error_of

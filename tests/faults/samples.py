@@ -13,9 +13,9 @@ import numpy as np
 import swsdask as sws
 from swsdask.archive import change
 from swsdask.archive.discovery import ingest_discovery
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
 from swsdask.archive.versions import Layout
-from swsdask.archive.write import write_runs
 from swsdask.formats.discovery import read_corpus_files
 from swsdask.model.errors import SwsdaskError
 from swsdask.model.layers import Layers

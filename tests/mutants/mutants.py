@@ -44,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         "lost rows are committed",
-        "swsdask/archive/write.py",
+        "swsdask/archive/ingest.py",
         "if written != run.rows:",
         "if written > run.rows:",
         DURABLE,

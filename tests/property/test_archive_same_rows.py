@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.archive.encode import Codes, encode_piece
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.memory import MemoryArchive, read_into_memory
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.versions import Layout
-from swsdask.archive.write import write_runs
 from swsdask.model.schemas import DETECTIONS
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import swsdask as sws
+from swsdask.archive.ingest import ingest
 from swsdask.archive.versions import Layout
-from swsdask.archive.write import ingest
 from swsdask.formats.find import find_reference
 from swsdask.formats.runs.read import RunFile
 from swsdask.measures.mediaeval_tool import MediaEvalTool

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
-from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import as_rows, source

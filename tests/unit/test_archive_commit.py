@@ -20,11 +20,11 @@ import pytest
 
 from swsdask.archive import change
 from swsdask.archive.cleaning import named_files, vacuum
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, open_archive
 from swsdask.archive.verify import verify
 from swsdask.archive.versions import Layout, versions
-from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings

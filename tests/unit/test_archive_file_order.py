@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import swsdask as sws
+from swsdask.archive.ingest import ingest, write_runs
 from swsdask.archive.memory import read_into_memory, read_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.versions import Layout
-from swsdask.archive.write import ingest, write_runs
 from swsdask.formats.find import find_reference
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdask.archive import write as writing
+from swsdask.archive import ingest as writing
 from swsdask.archive.fragments import spill, take_up
+from swsdask.archive.ingest import divided, ingest
 from swsdask.archive.memory import ReferenceFiles, read_into_memory, read_reference
 from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive, open_archive
-from swsdask.archive.write import divided, ingest
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import InputError

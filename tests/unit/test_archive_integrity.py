@@ -14,10 +14,10 @@ import pytest
 import swsdask as sws
 from swsdask.archive import local
 from swsdask.archive.change import leased
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.archive.versions import table_name
-from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import source, without_hashes

@@ -15,10 +15,10 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.local import open_regular
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive, open_archive
-from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import as_rows, source

@@ -14,6 +14,7 @@ import pytest
 from swsdask.archive import store
 from swsdask.archive.cells import StoredCell
 from swsdask.archive.cleaning import vacuum
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.occurrences import finder_of
 from swsdask.archive.protocols import FindRule, Run
@@ -21,7 +22,6 @@ from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.versions import Layout, buckets_of
-from swsdask.archive.write import write_runs
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings

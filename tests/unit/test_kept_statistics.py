@@ -12,11 +12,11 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive import kept
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.kept import OF_READING, OF_RESULTS, OF_STATISTICS, source_digest
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import digest
 from swsdask.archive.versions import KEPT, Layout
-from swsdask.archive.write import write_runs
 from swsdask.measures import MEASURES
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy

@@ -24,8 +24,8 @@ from fsspec.implementations.local import LocalFileSystem
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 import swsdask as sws
+from swsdask.archive import ingest as write_archive
 from swsdask.archive import local
-from swsdask.archive import write as write_archive
 from swsdask.archive.storage import Storage
 from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor

@@ -16,7 +16,7 @@ from rich.console import Console
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render.discovery import Scores, page, spread_panels
 from swsdask.render.html import page as report
-from swsdask.render.text import print_discovery
+from swsdask.render.terminal import print_discovery
 
 FOLDS = (0.2, 0.4)
 

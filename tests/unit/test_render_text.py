@@ -13,7 +13,7 @@ from swsdask.model.measures import describe, written
 from swsdask.model.results import SCORES, Result
 from swsdask.render.outputs import result_as
 from swsdask.render.pages import mark
-from swsdask.render.text import print_leaderboard
+from swsdask.render.terminal import print_leaderboard
 from tests.results import MANIFEST, table, three_systems
 
 

@@ -17,12 +17,12 @@ import pytest
 import swsdask as sws
 from swsdask.archive import cells
 from swsdask.archive.cells import chunk_range
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.stored_tables import StoredFile
 from swsdask.archive.versions import Layout
-from swsdask.archive.write import write_runs
 from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.errors import ArchiveError

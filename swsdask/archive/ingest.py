@@ -370,7 +370,7 @@ def ingest(
     known: KnownSources | None = None,
     unread: Sequence[RunSource] = (),
 ) -> StoredArchive:
-    """Write a reference and runs into the archive at a URL, made if there is none; see `archive.write.write_runs`.
+    """Write a reference and runs into the archive at a URL, made if there is none; see `archive.ingest.write_runs`.
 
     A reference that is `known` is not read.
 
