@@ -1,8 +1,8 @@
 """Rank correlation between measures: Kendall's tau-b, and tau_AP, which weighs the top.
 
 A low correlation of two measures means that they rank systems differently. Rankings are given by values, higher is
-better, float64 [n]; infinities may be among them, NaN may not. Equal values are ties. All counts are integers and sums
-are rounded once, so the order of the systems never shows.
+better; infinities may be among them. Equal values are ties. All counts are integers and sums are rounded once, so the
+order of the systems never shows.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -18,41 +19,80 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.measures import BALANCED, better, named
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.tables import names_of
-from swsdask.model.trials import F64, I8, I64
+from swsdask.model.trials import F64, I32, I64
 
 
-def tau_b(x: F64, y: F64) -> float:
-    """Kendall's tau-b: (concordant - discordant pairs) / sqrt(pairs not tied in x * pairs not tied in y).
+class Correlations(NamedTuple):
+    """Of each pair of rankings: how many things both rank, tau-b, and tau_AP of the first with the second as truth."""
 
-    1 for equal rankings, -1 for reversed ones. NaN where all of x or all of y are tied, so for fewer than two things.
+    n: I64
+    tau_b: F64
+    tau_ap: F64
+
+
+def correlated(values: F64) -> Correlations:
+    """The correlations of each pair of rankings, all counted at once.
+
+    tau-b is (concordant - discordant pairs) / sqrt(pairs not tied in x * pairs not tied in y): 1 for equal rankings, -1
+    for reversed ones. NaN where all of x or all of y are tied, so for fewer than two things.
     Source: Kendall, The Treatment of Ties in Ranking Problems, Biometrika 33 (1945).
+
+    tau_AP of the ranking x with y as the truth is 1 for equal rankings, -1 for reversed ones, and not symmetric. It is
+    the mean over the things with others above them in x of C - D, C being the share of those above that y puts above
+    too, D the share of those that y puts below. Without ties it is 2 / (n - 1) sum over ranks i = 2 .. n of
+    C(i) / (i - 1), less 1, as in Yilmaz, Aslam and Robertson, A New Rank Correlation Coefficient for Information
+    Retrieval, SIGIR 2008, Section 4. They leave ties open. Here "above" is strictly above: what is tied in x says
+    nothing of one another, what is tied in y only is neither right nor wrong; so it is 1 for equal rankings with ties
+    too. NaN where all of x are tied.
+
+    Parameters
+    ----------
+    values : float64 [rankings, things]
+        Higher is better; NaN for a thing that a ranking does not have, which is left out of its pairs.
+
+    Returns
+    -------
+    Correlations
+        Arrays [rankings, rankings].
+
+    Examples
+    --------
+    >>> correlated(np.array([[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]])).tau_ap.tolist()
+    [[1.0, 0.5], [0.0, 1.0]]
     """
-    s, t = _order(x), _order(y)
-    untied = int(np.count_nonzero(s)) * int(np.count_nonzero(t))
-    return int((s * t).sum()) / math.sqrt(untied) if untied else math.nan
+    m, n = values.shape
+    there = ~np.isnan(values)
+    agreed, untied = np.zeros((m, m), np.int64), np.zeros((m, m), np.int64)
+    shares = np.full((m, m, n), math.nan)
+    at_once = max(1, _AT_ONCE // max(1, m * n))
+    for things in (slice(first, first + at_once) for first in range(0, n, at_once)):
+        own = values.T[things, :, np.newaxis]
+        above: I32 = (values > own).astype(np.int32)  # [things, rankings, others]
+        balance = above @ (above - (values < own)).swapaxes(1, 2)  # [things, rankings, truths]
+        if there.all():
+            n_above = np.broadcast_to(above.sum(axis=2)[..., np.newaxis], balance.shape)
+        else:
+            n_above = above @ (there & there.T[things, :, np.newaxis]).astype(np.int32).swapaxes(1, 2)
+        agreed += balance.sum(axis=0)
+        untied += n_above.sum(axis=0)
+        shares[..., things] = np.where(n_above, balance / np.maximum(n_above, 1), math.nan).transpose(1, 2, 0)
+    counted: I64 = there.astype(np.int64) @ there.T.astype(np.int64)
+    # Of two things either is above the other, so both sums are half of those over all pairs.
+    tau = [[_ratio(int(agreed[i, j]), int(untied[i, j]) * int(untied[j, i])) for j in range(m)] for i in range(m)]
+    ap = [[_mean(row[~np.isnan(row)].tolist()) for row in of_one] for of_one in shares]
+    return Correlations(counted, np.array(tau, np.float64).reshape(m, m), np.array(ap, np.float64).reshape(m, m))
 
 
-def tau_ap(x: F64, y: F64) -> float:
-    """tau_AP of the ranking x with y as the truth: 1 for equal rankings, -1 for reversed ones; not symmetric.
+def _ratio(agreed: int, untied: int) -> float:
+    return agreed / math.sqrt(untied) if untied else math.nan
 
-    Mean over the things with others above them in x of C - D, C being the share of those above that y puts above too,
-    D the share of those that y puts below. Without ties it is 2 / (n - 1) sum over ranks i = 2 .. n of C(i) / (i - 1),
-    less 1, as in Yilmaz, Aslam and Robertson, A New Rank Correlation Coefficient for Information Retrieval, SIGIR 2008,
-    Section 4. They leave ties open. Here "above" is strictly above: what is tied in x says nothing of one another,
-    what is tied in y only is neither right nor wrong; so it is 1 for equal rankings with ties too. NaN where all of x
-    are tied.
-    """
-    above = _order(x) > 0
-    n_above: I64 = above.sum(axis=0)
-    agreed: I64 = (above * _order(y)).sum(axis=0)
-    below = n_above > 0
-    shares = (agreed[below] / n_above[below]).tolist()
+
+def _mean(shares: Sequence[float]) -> float:
     return math.fsum(shares) / len(shares) if shares else math.nan
 
 
-def _order(x: F64) -> I8:
-    """1 where the thing of a row is better than that of a column, -1 where it is worse: int8 [n, n]."""
-    return np.greater.outer(x, x).view(np.int8) - np.less.outer(x, x).view(np.int8)
+_AT_ONCE = 1 << 18
+"""How many pairs of things are compared at once, of all rankings: what the processor's cache holds."""
 
 
 ENOUGH = 3
@@ -126,22 +166,12 @@ def _chosen(names: Sequence[str], known: Sequence[str]) -> list[str]:
 
 
 def _compare(values: Values, systems: tuple[str, ...], measures: Sequence[str], condition: str) -> RankCorrelation:
-    n = len(measures)
     merits: F64 = np.array(
         [[better(name) * values[name].get(system, math.nan) for system in systems] for name in measures], np.float64
     )
     there = ~np.isnan(merits)
-    taus, aps = np.full((n, n), math.nan), np.full((n, n), math.nan)
-    n_systems = np.zeros((n, n), np.int64)
-    for i in range(n):
-        for j in range(n):
-            both = there[i] & there[j]
-            x, y = merits[i, both], merits[j, both]
-            n_systems[i, j] = len(x)
-            taus[i, j] = tau_b(x, y)
-            aps[i, j] = tau_ap(x, y)
     winners = tuple(
         tuple(system for system, value in zip(systems, own.tolist(), strict=True) if value == best)
         for own, best in zip(merits, np.max(merits, axis=1, where=there, initial=-math.inf).tolist(), strict=True)
     )
-    return RankCorrelation(condition, systems, tuple(measures), winners, n_systems, taus, aps)
+    return RankCorrelation(condition, systems, tuple(measures), winners, *correlated(merits))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -93,14 +94,19 @@ def write_outputs(
     with together(directory) as hidden:
         others = [] if official is None else [str(path.relative_to(hidden)) for path in official(hidden)]
         others += [] if result.comparison is None else comparison_files(result.comparison, hidden)
-        for name, table in result.tables.items():
-            if table is not None and (name in chosen or name not in OUTPUTS):
-                _write_table(hidden / f"{name}.parquet", table, _SCHEMAS[name])
-        if "json" in chosen:
-            with (hidden / "scores.json").open("wb") as file:
-                file.writelines(line.encode() for line in _json_lines(result.table))
-        if "report" in chosen:
-            (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
+        with ThreadPoolExecutor(2, thread_name_prefix="swsdask") as beside:
+            tables = [
+                beside.submit(_write_table, hidden / f"{name}.parquet", table, _SCHEMAS[name])
+                for name, table in result.tables.items()
+                if table is not None and (name in chosen or name not in OUTPUTS)
+            ]
+            if "json" in chosen:
+                with (hidden / "scores.json").open("wb") as file:
+                    file.writelines(line.encode() for line in _json_lines(result.table))
+            if "report" in chosen:
+                (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
+            for each in tables:
+                each.result()
         manifest = {**result.manifest, "notes": list(result.notes), "files": fingerprints(hidden)}
         _write_manifest(hidden, manifest)
         listed = ("scores.parquet", "scores.json", *(f"{name}.parquet" for name in list(_SCHEMAS)[1:]))

@@ -12,9 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from swsdask.comparison.rank_correlation import tau_ap, tau_b
+from swsdask.comparison import rank_correlation
+from swsdask.comparison.rank_correlation import correlated
 from swsdask.model.trials import F64
 from tests.rank_correlations import paper_tau_ap, slow_tau_ap
+
+
+def tau_b(x: F64, y: F64) -> float:
+    return float(correlated(np.array([x, y])).tau_b[0, 1])
+
+
+def tau_ap(x: F64, y: F64) -> float:
+    return float(correlated(np.array([x, y])).tau_ap[0, 1])
+
 
 VALUES = st.one_of(st.integers(-3, 3).map(float), st.floats(allow_nan=False))
 
@@ -93,3 +103,25 @@ def test_order_and_scale_never_show(both: tuple[F64, F64], random: Random) -> No
 
 def same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
+
+
+@given(
+    st.integers(0, 6).flatmap(
+        lambda n: st.lists(
+            st.lists(st.one_of(VALUES, st.just(math.nan)), min_size=n, max_size=n), min_size=1, max_size=4
+        )
+    )
+)
+@pytest.mark.parametrize("at_once", [1, 1 << 18])
+def test_many_rankings_at_once_are_those_of_each_pair(at_once: int, rankings: list[list[float]]) -> None:
+    """What one of a pair does not rank is left out of it."""
+    values = np.array(rankings, np.float64).reshape(len(rankings), -1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rank_correlation, "_AT_ONCE", at_once)
+        found = correlated(values)
+    for i, x in enumerate(values):
+        for j, y in enumerate(values):
+            both = ~(np.isnan(x) | np.isnan(y))
+            assert found.n[i, j] == np.count_nonzero(both)
+            assert same(float(found.tau_b[i, j]), tau_b(x[both], y[both]))
+            assert same(float(found.tau_ap[i, j]), tau_ap(x[both], y[both]))
