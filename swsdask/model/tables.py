@@ -76,14 +76,23 @@ def gathered(tables: Sequence[pa.Table]) -> pa.Table:
     """Tables of one schema, one after the other, names coded in order of first appearance.
 
     Chunks share the columns of names in which they are equal: those of many systems with the same queries and measures
-    are held once.
+    are held once. So are the codes of columns that have one name in each chunk, as that of systems: there every chunk
+    has a dictionary of its own.
     """
     batches: list[pa.RecordBatch] = []
     for batch in (batch for table in tables for batch in table.to_batches()):
         before = batches[-1].columns if batches else [None] * batch.num_columns
         columns = [_shared(*each) for each in zip(batch.columns, before, strict=True)]
         batches.append(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
-    return pa.Table.from_batches(batches, tables[0].schema).unify_dictionaries()
+    table = pa.Table.from_batches(batches, tables[0].schema)
+    return pa.table([_with_equal_codes(column) for column in table.columns], schema=table.schema)
+
+
+def _with_equal_codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with one dictionary of names, unless each chunk has one name."""
+    if not pa.types.is_dictionary(column.type) or all(len(each.dictionary) == 1 for each in column.chunks):
+        return column
+    return column.unify_dictionaries()
 
 
 def sent(table: pa.Table) -> tuple[pa.Schema, list[list[object]]]:
