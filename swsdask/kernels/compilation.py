@@ -179,16 +179,15 @@ def _alone(place: Path, wait: bool = True) -> Iterator[BinaryIO | None]:
     Where the file system has no locks, every process compiles.
     """
     with place.open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not wait:
-                yield None
-                return
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError:
-            pass
-        yield lock
+        is_held = False
+        with suppress(OSError):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # an error of who has no lock is not to have this one as its context
+                is_held = True
+            if is_held and wait:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield None if is_held and not wait else lock
 
 
 class _Compilation:

@@ -28,8 +28,8 @@ _LIMITS = {
 def shortage(error: BaseException | None, what: str | None = None) -> ResourceError | None:
     """Return the error for a failure for want of memory, threads or open files; None for any other failure.
 
-    Libraries put errors of their own around what the system said, so the causes of an error are looked at too. `what`
-    failed, where that is known.
+    Libraries put errors of their own around what the system said, so what an error was raised from is looked at too, but
+    for errors raised from None. `what` failed, where that is known.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def shortage(error: BaseException | None, what: str | None = None) -> ResourceEr
             return error
         if (told := _told_of(error)) is not None:
             return ResourceError(f"{what}: {told}" if what else told)
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return None
 
 
@@ -74,7 +74,8 @@ def _told_of(error: BaseException) -> str | None:
         return f"{found}. {_limit(resource.RLIMIT_AS)}{remedy}"
     if number in {errno.EMFILE, errno.ENFILE} or _NO_FILE.search(said):
         return f"too many open files. {_limit(resource.RLIMIT_NOFILE)}Allow more, or set fewer workers."
-    # A full pipe that is not to be waited for raises EAGAIN too, and says how much was written.
+    # EAGAIN is also what a lock that is held raises, where it is taken and answered, and what a full pipe does that is
+    # not to be waited for; that says how much was written.
     if _NO_THREAD.search(said) or (number == errno.EAGAIN and getattr(error, "characters_written", None) is None):
         limits = _limit(resource.RLIMIT_AS) + _limit(resource.RLIMIT_NPROC)
         return f"no further thread or process can be started. {limits}Allow more, or set fewer workers."

@@ -14,6 +14,7 @@ import pytest
 import swsdask as sws
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import unreadable
+from swsdask.kernels import compilation
 from swsdask.model.errors import ResourceError
 from swsdask.model.limits import shortage
 from swsdask.places.reading import storage_fault
@@ -91,6 +92,30 @@ def test_a_pipe_that_is_full_is_no_want_of_threads() -> None:
     error = BlockingIOError(errno.EAGAIN, "write could not complete without blocking", 7)
     assert error.characters_written == 7
     assert shortage(error) is None
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_what_is_raised_from_none_is_its_own_fault(said: bool) -> None:
+    """Python keeps what was handled then; only an error that does not hide it is one of it."""
+    with pytest.raises(ValueError, match="another fault") as raised:
+        try:
+            raise MemoryError
+        except MemoryError as error:
+            raise ValueError("another fault") from (error if said else None)
+    assert (shortage(raised.value) is not None) == said
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_lock_that_is_held_is_no_want_of_threads(tmp_path: Path, wait: bool) -> None:
+    place = tmp_path / "lock"
+    holding = subprocess.Popen(["flock", place, "sh", "-c", "echo held; sleep 0.5"], stdout=subprocess.PIPE)
+    assert holding.stdout is not None
+    holding.stdout.readline()
+    with pytest.raises(ValueError, match="a fault") as raised, compilation._alone(place, wait) as lock:
+        assert (lock is None) == (not wait)
+        raise ValueError("a fault")
+    assert shortage(raised.value) is None
+    holding.communicate()
 
 
 UNDER = """
