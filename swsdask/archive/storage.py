@@ -285,7 +285,15 @@ class Storage:
         except ArchiveError:
             raise
         except Exception as error:
-            raise ArchiveError(f"{self.url}: cannot be {done}: {type(error).__name__}: {error}") from error
+            found = f"{type(error).__name__}: {str(error).removesuffix('.')}"
+            raise ArchiveError(f"{self.url}: cannot be {done}: {found}. {self._remedy}") from error
+
+    @property
+    def _remedy(self) -> str:
+        """What to do where the store refuses something."""
+        if self.is_local:
+            return "Check the path, its permissions and the space that is left."
+        return "Check the name, the credentials and their permissions."
 
     def _pipe_new(self, path: str, content: bytes) -> bool:
         with _memory_lock:

@@ -40,6 +40,13 @@ def s3(s3_server: dict[str, Any]) -> Storage:
     return Storage(f"s3://{bucket}/a", s3_server)
 
 
+def test_a_bucket_that_is_not_there_is_told_with_what_to_do(s3_server: dict[str, object]) -> None:
+    storage = Storage("s3://not-there/a", s3_server)
+    for done in (storage.check_writable, storage.modified):
+        with pytest.raises(ArchiveError, match=r"s3://not-there/a: cannot be .*: FileNotFoundError: .* Check the name"):
+            done()
+
+
 def test_a_store_that_lets_nobody_in_is_told() -> None:
     class Locked(fsspec.AbstractFileSystem):  # type: ignore[misc]
         protocol = "s3"
@@ -52,7 +59,7 @@ def test_a_store_that_lets_nobody_in_is_told() -> None:
 
     storage = Storage("memory://locked")
     storage.__dict__["_opened"] = (Locked(), "bucket/a")
-    with pytest.raises(ArchiveError, match="cannot be written: RuntimeError: no credentials"):
+    with pytest.raises(ArchiveError, match=r"cannot be written: RuntimeError: no credentials\. Check the name, the cred"):
         storage.check_writable()
     with pytest.raises(ArchiveError, match="cannot be removed: RuntimeError: no credentials"):
         storage.remove("x")
