@@ -13,7 +13,7 @@ neither, have a stamp that is never repeated; `settles_in` says for how long.
 
 Pipes may be given as files: named ones, `<(...)` of a shell, /dev/stdin. Readers open a file more than once. The bytes
 of a pipe are therefore copied once, when it is given, to a temporary file without a name, which no end of the process
-leaves behind.
+leaves behind. A pipe must have a writer within a minute, whose bytes are then waited for without limit.
 
 Options of stores, such as an endpoint or credentials, are in fsspec's own configuration, so that one place holds them
 all. fsspec reads it from the environment (`FSSPEC_S3_ENDPOINT_URL=...`, or `FSSPEC_S3` with all as JSON) and from files
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
+import select
 import stat
 import tempfile
 import time
@@ -34,7 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Self
 
-from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError, remember, without_secrets
+from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError, counted, remember, without_secrets
 from swsdask.model.limits import shortage
 
 if TYPE_CHECKING:
@@ -118,7 +118,9 @@ SMALL = 1 << 20
 def read_small(place: Location) -> bytes:
     """The bytes of a file, or a pipe, of at most `SMALL` bytes; more are an `InputError`. Raises as `read_whole`."""
     path = os.fspath(place)
-    if is_local(path):
+    if is_local(path) and _is_pipe(path):
+        content = b"".join(_until(SMALL, _blocks(path)))
+    elif is_local(path):
         with open(path, "rb") as file:
             content = file.read(SMALL + 1)
     else:
@@ -194,8 +196,8 @@ def readable(place: Location) -> str:
     held, name = tempfile.mkstemp(prefix="swsdask-")
     try:
         os.unlink(name)
-        with open(path, "rb", buffering=0) as pipe, open(held, "wb", buffering=0, closefd=False) as copy:
-            shutil.copyfileobj(pipe, copy, 1 << 20)
+        with open(held, "wb", closefd=False) as copy:
+            copy.writelines(_blocks(path))
     except BaseException as error:
         os.close(held)
         if not isinstance(error, OSError):
@@ -226,6 +228,50 @@ def open_local(path: str) -> IO[bytes]:
         raise InputError(Problem(path, None, "a pipe whose copy is on this machine", "another file there", remedy))
     remedy = "Name a file, or a pipe by itself rather than by a glob."
     raise InputError(Problem(path, None, "a regular file", "a device or a pipe", remedy))
+
+
+WRITER_S = 60.0
+"""How long nobody may have opened a pipe for writing."""
+
+_BLOCK = 1 << 20
+
+
+def _blocks(path: str) -> Iterator[bytes]:
+    """The bytes of a pipe. Raises `InputError` if nobody writes into it."""
+    with open(path, "rb", buffering=0, opener=without_waiting) as pipe:
+        block = _first_block(pipe)
+        os.set_blocking(pipe.fileno(), True)
+        while block is None or block:
+            if block:
+                yield block
+            block = pipe.read(_BLOCK)
+
+
+def _first_block(pipe: IO[bytes]) -> bytes | None:
+    """The bytes in a pipe once it has a writer; None if that has written none yet, empty if it has closed the pipe."""
+    events = select.poll()
+    events.register(pipe, select.POLLIN)
+    deadline = time.monotonic() + WRITER_S
+    while True:
+        block: bytes | None = pipe.read(_BLOCK)
+        if block != b"":
+            return block
+        # Without a writer a pipe is at its end; only one that has had a writer since it was opened is hung up.
+        if any(event == select.POLLHUP for _, event in events.poll(100)):
+            return b""
+        if time.monotonic() > deadline:
+            found = f"none that did within {counted(WRITER_S, 'seconds', 'g')}"
+            remedy = "Start the one that writes, or name a file."
+            raise InputError(Problem(str(pipe.name), None, "a pipe that a program opens for writing", found, remedy))
+
+
+def _until(most: int, blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Blocks until they are longer than `most`."""
+    for block in blocks:
+        yield block
+        most -= len(block)
+        if most < 0:
+            return
 
 
 def _is_pipe(path: str) -> bool:

@@ -59,7 +59,9 @@ def test_a_store_that_lets_nobody_in_is_told() -> None:
 
     storage = Storage("memory://locked")
     storage.__dict__["_opened"] = (Locked(), "bucket/a")
-    with pytest.raises(ArchiveError, match=r"cannot be written: RuntimeError: no credentials\. Check the name, the cred"):
+    with pytest.raises(
+        ArchiveError, match=r"cannot be written: RuntimeError: no credentials\. Check the name, the cred"
+    ):
         storage.check_writable()
     with pytest.raises(ArchiveError, match="cannot be removed: RuntimeError: no credentials"):
         storage.remove("x")

@@ -3,7 +3,8 @@ from __future__ import annotations
 import os
 import pickle
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 
 from swsdask.formats.files import file_size, open_bytes
 from swsdask.model.errors import InputError
-from swsdask.places.reading import Pipe, readable
+from swsdask.places import reading
+from swsdask.places.reading import Pipe, read_small, readable
 
 TEXT = b"one line\nand another\n" * 10_000
 
@@ -68,6 +70,50 @@ def test_a_pipe_that_a_glob_found_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x")
     with pytest.raises(InputError, match="a device or a pipe"):
         read(str(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("take", [readable, read_small])
+def test_a_pipe_that_nobody_writes_into_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: Callable[[str], object]
+) -> None:
+    monkeypatch.setattr(reading, "WRITER_S", 0.3)
+    os.mkfifo(tmp_path / "x")
+    with pytest.raises(InputError, match=r"x: expected a pipe that a program opens .* none that did within 0\.3 sec"):
+        take(str(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("pauses", [(0.3, 0.0, 0.0), (0.0, 0.3, 0.0), (0.0, 0.0, 0.3), (0.1, 0.3, 0.3)])
+def test_a_slow_writer_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses: tuple[float, float, float]
+) -> None:
+    """Before it opens the pipe, before its first bytes, and between these and the last, longer than for a writer."""
+    monkeypatch.setattr(reading, "WRITER_S", 0.2 if pauses[0] < 0.2 else 60.0)
+    path = tmp_path / "x"
+    os.mkfifo(path)
+
+    def write() -> None:
+        time.sleep(pauses[0])
+        with path.open("wb", buffering=0) as file:
+            for pause in pauses[1:]:
+                time.sleep(pause)
+                file.write(TEXT)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    given = readable(str(path))
+    writer.join()
+    assert read(given) == 2 * TEXT
+
+
+def test_a_writer_that_writes_nothing_is_the_end(tmp_path: Path) -> None:
+    with pipe(tmp_path / "x", b"") as path:
+        given = readable(path)
+    with pytest.raises(InputError, match="x: expected a file with content; found an empty file"):
+        read(given)
+    with pipe(tmp_path / "y", b"threads = 1") as path:
+        assert read_small(path) == b"threads = 1"
+    with pipe(tmp_path / "z", b"#" * (reading.SMALL + 1)) as path, pytest.raises(InputError, match="a longer one"):
+        read_small(path)
 
 
 def test_other_places_stay_as_they_are(tmp_path: Path) -> None:
