@@ -29,7 +29,7 @@ def shortage(error: BaseException | None, what: str | None = None) -> ResourceEr
     """Return the error for a failure for want of memory, threads or open files; None for any other failure.
 
     Libraries put errors of their own around what the system said, so what an error was raised from is looked at too.
-    One that was raised from None stands for itself. `what` failed, where that is known.
+    One that was raised from None is looked at alone. `what` failed, where that is known.
 
     Examples
     --------
