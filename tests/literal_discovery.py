@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from swsdask.model.discovery import Corpus, Definition, Folds, Readings, Stretches
+from swsdask.model.discovery import Corpus, Definition, FileIntervals, Folds, Readings
 from tests.discovery_worlds import Stretch, Token, World
 
 Labels = tuple[str, ...]
@@ -98,7 +98,7 @@ def clipped(fragment: Stretch, speech: list[Stretch]) -> Stretch | None:
 
 def fold_of(stretch: Stretch | Token, folds: Folds, files: tuple[str, ...]) -> int | None:
     """The fold one of whose stretches a stretch of time is entirely inside."""
-    parts: Stretches = folds.stretches
+    parts: FileIntervals = folds.stretches
     for file, start, end, fold in zip(parts.file, parts.start, parts.end, parts.fold, strict=True):
         if files[file] == stretch[0] and start <= stretch[1] and stretch[2] <= end:
             return int(fold)

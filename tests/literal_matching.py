@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered, Folds, Stretches, Tokens
+from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered, FileIntervals, Folds, Tokens
 from tests.readings import READINGS, read
 
 Window = tuple[int, int]
@@ -44,7 +44,7 @@ def make_corpus(
     for number, rows in enumerate(fold_sets):
         *places, fold = _columns(rows, 4)
         names = tuple(str(n) for n in range(max((row[3] for row in rows), default=-1) + 1))
-        stretches = Stretches(*places, fold.astype(np.int16), _first(places[0], n_files))
+        stretches = FileIntervals(*places, fold.astype(np.int16), _first(places[0], n_files))
         folds.append(Folds("within_talker" if number else "all", names, stretches))
     none = np.zeros(n_labels, np.bool_)
     files = tuple(f"f{number}" for number in range(n_files))

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from swsdask.model.discovery import Corpus, Definition, Discovered, Folds, Stretches, Tokens
+from swsdask.model.discovery import Corpus, Definition, Discovered, FileIntervals, Folds, Tokens
 from tests.readings import READINGS, read
 
 Pair = tuple[int, int]
@@ -154,7 +154,7 @@ def corpus_of(definition: Definition, texts: list[list[int]]) -> Corpus:
     tokens = Tokens(*columns, labels, _first(columns[0], n_files))
     silence = np.array([label == "SIL" for label in labels])
     none = np.zeros(0, np.int32)
-    stretches = Stretches(none, none, none, none.astype(np.int16), np.zeros(n_files + 1, np.int64))
+    stretches = FileIntervals(none, none, none, none.astype(np.int16), np.zeros(n_files + 1, np.int64))
     names = (("all",),) if definition == "tdev2" else (("1", "2"), ("s", "t", "u"))
     folds = tuple(Folds("all", own, stretches) for own in names)
     files = tuple(f"f{n}" for n in range(n_files))

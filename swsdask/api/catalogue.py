@@ -19,7 +19,7 @@ from swsdask.measures import MEASURES, select
 from swsdask.model.discovery import DISCOVERY
 from swsdask.model.errors import SettingsError
 from swsdask.model.layers import conf_directory, preset_names
-from swsdask.model.measures import TABLE, Description, parted
+from swsdask.model.measures import TABLE, Description, parse_name
 from swsdask.model.settings import Settings
 
 _SECTION = re.compile(r"^(.+)\n---+\n", re.MULTILINE)
@@ -97,7 +97,7 @@ def define_measure(name: str) -> str:
     if not home:
         (family,) = select([name])
         home = type(family).__module__
-        names = [parted(name).family, *(family.names if describe_measure(name).quotient else ())]
+        names = [parse_name(name).family, *(family.names if describe_measure(name).quotient else ())]
     whole = inspect.cleandoc(import_module(home).__doc__ or "")
     _, *parts = _SECTION.split(whole)
     sections = list(zip(parts[::2], parts[1::2], strict=True))
@@ -110,7 +110,7 @@ def describe_measure(name: str) -> Description:
     """The row of a measure in `list_measures`. Raises `SettingsError` with the nearest name if there is none."""
     if not home_of(name):
         select([name])
-        name = parted(name).family
+        name = parse_name(name).family
     return next(row for row in (*TABLE, *DISCOVERY) if row.name == name)
 
 

@@ -20,7 +20,7 @@ from swsdask.formats.discovery import CorpusTables
 from swsdask.measures.names import as_names
 from swsdask.model.discovery import Corpus, Definition, Discovered, DiscoverySettings
 from swsdask.model.errors import SettingsError, counted
-from swsdask.model.results import Result, joined
+from swsdask.model.results import Result, note_lines
 from swsdask.places.reading import Location
 from swsdask.scoring.rounds import Found, ResultTables, one_table, score_systems
 
@@ -137,7 +137,7 @@ def discover(
         table=tables.scores,
         curve_table=tables.curves,
         manifest={**manifest, "classes": examples, **beside},
-        notes=(*notes, *(note for system in runs for note in placed[system].notes), *joined(tables.notes)),
+        notes=(*notes, *(note for system in runs for note in placed[system].notes), *note_lines(tables.notes)),
     )
 
 

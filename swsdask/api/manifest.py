@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from swsdask import __version__
 from swsdask.archive.protocols import Archive, Run
 from swsdask.execution.executor import Executor
-from swsdask.model.discovery import Corpus, Discovered, DiscoverySettings, Fragments, Stretches, Tokens
+from swsdask.model.discovery import Corpus, Discovered, DiscoverySettings, FileIntervals, Fragments, Tokens
 from swsdask.model.errors import without_secrets
 from swsdask.model.layers import Override
 from swsdask.model.results import Note
@@ -195,7 +195,7 @@ def _tokens(tokens: Tokens, corpus: Corpus) -> str:
     return _hash((corpus.files, tokens.labels), (tokens.file, tokens.start, tokens.end, tokens.label))
 
 
-def _columns(stretches: Stretches) -> tuple[NDArray[np.generic], ...]:
+def _columns(stretches: FileIntervals) -> tuple[NDArray[np.generic], ...]:
     return stretches.file, stretches.start, stretches.end, stretches.fold
 
 

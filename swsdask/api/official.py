@@ -18,7 +18,7 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.results import Result
 
 if TYPE_CHECKING:
-    from swsdask.render.kwseval_output import Part
+    from swsdask.render.kwseval_output import ReportPart
     from swsdask.render.outputs import Official
 
 
@@ -67,7 +67,7 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
     from swsdask.archive.reference import build_reference
     from swsdask.archive.reference_tables import speech_seconds
     from swsdask.model.settings import weights
-    from swsdask.render.kwseval_output import NEEDED, Evaluated, Part, write_kwseval_output
+    from swsdask.render.kwseval_output import NEEDED, KwsevalContext, ReportPart, write_kwseval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
     if settings.trials == "document":
@@ -78,8 +78,8 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
     seconds, title = speech_seconds(archive.documents, settings.compat), "Occurrence"
     if settings.trials == "segment":
         title = "Segment"
-    evaluated = Evaluated(
-        whole=Part(title, "all", seconds, reference.conditions[0].n_trials),
+    evaluated = KwsevalContext(
+        whole=ReportPart(title, "all", seconds, reference.conditions[0].n_trials),
         parts=_kwseval_parts(result.manifest["by"], evaluation),
         trials_per_second=settings.trials_per_second,
         beta=point.beta,
@@ -107,11 +107,11 @@ def _texts(queries: pa.Table) -> dict[str, str]:
     return {query: text or query for query, text in zip(queries["query"].to_pylist(), texts_of(queries), strict=True)}
 
 
-def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[Part]:
+def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[ReportPart]:
     """The conditions that KWSEval has reports of, under its titles, in their order."""
     from swsdask.archive.reference import build_reference
     from swsdask.archive.reference_tables import speech_seconds
-    from swsdask.render.kwseval_output import Part
+    from swsdask.render.kwseval_output import ReportPart
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
     documents, ids = archive.documents, archive.queries["query"].to_pylist()
@@ -131,11 +131,13 @@ def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[Part]:
             if of_sources:
                 own = documents.filter(pc.is_in(documents["source_type"], pa.array(value.split("+"))))
                 places = frozenset(zip(own["document"].to_pylist(), own["channel"].to_pylist(), strict=True))
-                part = Part(value, condition.name, speech_seconds(own, settings.compat), condition.n_trials, places)
+                part = ReportPart(
+                    value, condition.name, speech_seconds(own, settings.compat), condition.n_trials, places
+                )
             else:
                 title = pattern or " X ".join(each.replace("=", "-", 1) for each in condition.name.split("&"))
                 queries = frozenset(compress(ids, condition.asked))
-                part = Part(title, condition.name, whole, condition.n_trials, None, queries, adopts=bool(pattern))
+                part = ReportPart(title, condition.name, whole, condition.n_trials, None, queries, adopts=bool(pattern))
             parts[part.title] = part
     return [parts[title] for title in sorted(parts)]
 
@@ -145,7 +147,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
     from swsdask.archive.reference import build_reference
     from swsdask.archive.reference_tables import speech_seconds
     from swsdask.model.settings import weights
-    from swsdask.render.stdeval_output import ALL, NEEDED, TYPES, Evaluated, write_stdeval_output
+    from swsdask.render.stdeval_output import ALL, NEEDED, TYPES, StdevalContext, write_stdeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
     if settings.trials != "virtual":
@@ -163,7 +165,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
     kinds = pc.utf8_upper(documents["source_type"])
     parts = {title: documents if title == ALL else documents.filter(pc.equal(kinds, title)) for title in blocks}
     places = documents.select(["document", "channel", "source_type"]).to_pylist()
-    evaluated = Evaluated(
+    evaluated = StdevalContext(
         c_fa=point.c_fa,
         c_miss=point.c_miss,
         p_target=point.p_target,

@@ -29,7 +29,7 @@ from swsdask.measures.names import as_names
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.resources import ProcessingLoadSettings, Resources
-from swsdask.model.results import QUERY_TEXTS, Note, Result, joined
+from swsdask.model.results import QUERY_TEXTS, Note, Result, note_lines
 from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
 from swsdask.places.reading import Location
@@ -229,7 +229,7 @@ def score_observed(
             *evaluation.notes,
             *interpretation(reference, settings.evaluation, costs=weighed),
             *notes,
-            *joined(of_systems),
+            *note_lines(of_systems),
         ),
     )
     return result, tables.observed
@@ -282,7 +282,7 @@ def plan(
         held = [run for run in archive.runs if run.system in systems]
         notes = (
             *check_reference(archive.words, archive.segments, settings.evaluation),
-            *joined(check_runs(held, settings.evaluation)),
+            *note_lines(check_runs(held, settings.evaluation)),
         )
         references = build_references(archive, settings.evaluation, [key.split(",") for key in by], held)
         require_judgments(names, references[0][0])

@@ -184,7 +184,7 @@ def _ascend(keys: Sequence[_Key], rows: int) -> bool:
     return True
 
 
-def as_table(rows: Detections) -> pa.Table:
+def detections_as_table(rows: Detections) -> pa.Table:
     """All columns that some rows have as an Arrow table, without a copy."""
     return pa.Table.from_batches([_as_batch(rows)])
 
@@ -199,7 +199,7 @@ def write_fragment(rows: Detections, rows_per_group: int, codec: str) -> tuple[p
 
     Groups have about equal size, at most `rows_per_group` rows unless a (query, document) alone has more; none is cut.
     """
-    table = as_table(rows)
+    table = detections_as_table(rows)
     groups = cut_rows(pair_starts(rows), len(rows), rows_per_group)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(

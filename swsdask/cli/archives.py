@@ -8,10 +8,10 @@ import sys
 import click
 
 from swsdask.cli.options import (
-    Chosen,
-    Encoded,
-    Engine,
-    Reference,
+    EncodingOptions,
+    EngineOptions,
+    ReferenceOptions,
+    SettingsOptions,
     encoding_options,
     engine_options,
     format_option,
@@ -45,16 +45,16 @@ from swsdask.cli.options import (
 def ingest(
     archive: str,
     paths: tuple[str, ...],
-    reference: Reference,
+    reference: ReferenceOptions,
     runs: tuple[str, ...],
-    chosen: Chosen,
+    chosen: SettingsOptions,
     replace: bool,
     change_settings: bool,
     rehash: bool,
     buckets: int | None,
     codec: str,
-    encoded: Encoded,
-    engine: Engine,
+    encoded: EncodingOptions,
+    engine: EngineOptions,
 ) -> None:
     """Write a REFERENCE (once) and RUNs into the ARCHIVE at a path or URL.
 
@@ -106,7 +106,7 @@ def verify(
     archive: str,
     repair: str | None,
     adopt: bool,
-    engine: Engine,
+    engine: EngineOptions,
 ) -> None:
     """Read every file of all versions of an ARCHIVE, and list those that are not what was written.
 
@@ -200,7 +200,7 @@ MORE_WORKERS = (2, 4, 8, 16, 32)
 @measures_option("Only what these measures need, e.g. atwv,mtwv.")
 @engine_options
 @format_option
-def bench(archive: str, measures: list[str] | None, engine: Engine, form: str) -> None:
+def bench(archive: str, measures: list[str] | None, engine: EngineOptions, form: str) -> None:
     """Score an ARCHIVE without what it keeps, and report what each phase costs beside a bare read of the detections.
 
     CPU is that of this process: worker processes have their own. What workers share takes less time with more of them;

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from swsdask.cli.options import (
-    Chosen,
-    Corpus,
-    Encoded,
-    Engine,
-    Reference,
+    CorpusOptions,
+    EncodingOptions,
+    EngineOptions,
+    ReferenceOptions,
+    SettingsOptions,
     corpus_options,
     encoding_options,
     engine_options,
@@ -50,9 +50,9 @@ Examples:
 def validate(
     paths: tuple[str, ...],
     reference: str | None,
-    chosen: Chosen,
-    corpus: Corpus,
-    engine: Engine,
+    chosen: SettingsOptions,
+    corpus: CorpusOptions,
+    engine: EngineOptions,
     form: str,
 ) -> None:
     """Check references, runs, files of term discovery, folders and globs of them; list every problem with file:line.
@@ -104,7 +104,9 @@ def validate(
 )
 @click.option("--queries", metavar="FILE", help="RUN is a transcript, a CTM with scores: search it for these queries.")
 @encoding_options
-def convert(run: str, target: str, system: str | None, harmless: bool, queries: str | None, encoded: Encoded) -> None:
+def convert(
+    run: str, target: str, system: str | None, harmless: bool, queries: str | None, encoded: EncodingOptions
+) -> None:
     """Rewrite a RUN as TARGET, whose name says the format.
 
     *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Times and scores keep every digit; a
@@ -165,14 +167,14 @@ def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Pr
 def calibrate(
     runs: tuple[str, ...],
     on: str | None,
-    reference: Reference,
+    reference: ReferenceOptions,
     method: Literal["affine", "pav"] | None,
     calibration: str | None,
     out: str | None,
     keep_decisions: bool,
-    chosen: Chosen,
-    encoded: Encoded,
-    engine: Engine,
+    chosen: SettingsOptions,
+    encoded: EncodingOptions,
+    engine: EngineOptions,
 ) -> None:
     """Fit on a development evaluation how a RUN's scores become log-likelihood ratios, and apply that to other runs.
 

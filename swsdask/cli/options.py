@@ -152,7 +152,7 @@ def _together(kind: type[Any], keyword: str, *options: Callable[[Any], Any]) -> 
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusOptions:
     """--phones, --words, --split, --folds, --within, --speakers, --definition."""
 
     phones: str | None
@@ -169,7 +169,7 @@ class Corpus:
 
 
 corpus_options = _together(
-    Corpus,
+    CorpusOptions,
     "corpus",
     click.option("--phones", metavar="FILE", help="What was spoken, by phones: file onset offset label."),
     click.option("--words", metavar="FILE", help="The same by words."),
@@ -186,7 +186,7 @@ corpus_options = _together(
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceOptions:
     """--ecf, --rttm, --queries, --documents, --occurrences, --lexicon, --vocabulary, --qrels."""
 
     ecf: str | None
@@ -207,7 +207,7 @@ class Reference:
 
 
 reference_options = _together(
-    Reference,
+    ReferenceOptions,
     "reference",
     click.option("--ecf", metavar="FILE", help="What was evaluated: an ECF."),
     click.option("--rttm", metavar="FILE", help="What was spoken: an RTTM."),
@@ -231,7 +231,7 @@ reference_options = _together(
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SettingsOptions:
     """--preset, --settings, --set, --compat."""
 
     preset: str | None
@@ -239,7 +239,7 @@ class Chosen:
     assignments: tuple[str, ...]
     compat: str | None
 
-    def arguments(self, engine: Engine | None = None) -> dict[str, Any]:
+    def arguments(self, engine: EngineOptions | None = None) -> dict[str, Any]:
         """The arguments of `open`, `ingest` and `validate`."""
         explicit = explicit_settings(self.settings_file, self.assignments, engine)
         return {"preset": self.preset, "compat": self.compat, "settings": explicit}
@@ -261,7 +261,7 @@ def _presets(*typed: Any) -> list[str]:
 
 
 settings_options = _together(
-    Chosen,
+    SettingsOptions,
     "chosen",
     click.option(
         "--preset",
@@ -278,7 +278,7 @@ discovery_settings_options = _stack(*_settings("discovery", "coverage=union or f
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodingOptions:
     """--frame-shift, --negate-scores, --segments."""
 
     frame_shift: float | None
@@ -291,7 +291,7 @@ class Encoded:
 
 
 encoding_options = _together(
-    Encoded,
+    EncodingOptions,
     "encoded",
     click.option(
         "--frame-shift", type=float, metavar="SECONDS", help="RUNs are tables whose times are frames, as Kaldi's."
@@ -302,7 +302,7 @@ encoding_options = _together(
 
 
 @dataclass(frozen=True)
-class Engine:
+class EngineOptions:
     """--executor, --cluster, --workers, --rows-per-task."""
 
     executor: str | None = None
@@ -336,7 +336,7 @@ class Engine:
 
 
 engine_options = _together(
-    Engine,
+    EngineOptions,
     "engine",
     click.option("--executor", metavar="NAME", help="auto (default), serial, threads or processes."),
     click.option("--cluster", metavar="ADDRESS", help="tcp://..., a scheduler file, or a file of conf/cluster."),
@@ -404,10 +404,10 @@ def out_option(told: str) -> Callable[[Command], Command]:
 def _output_names(given: str) -> list[str]:
     from swsdask.render.outputs import known_outputs
 
-    return known_outputs(names(given))
+    return known_outputs(split_names(given))
 
 
-def names(given: str) -> list[str]:
+def split_names(given: str) -> list[str]:
     """Names that commas part: the type of an option."""
     return [name.strip() for name in given.split(",") if name.strip()]
 
@@ -421,7 +421,7 @@ def measure_name(given: str) -> str:
 
 
 def _measures(given: str) -> list[str]:
-    return [measure_name(name) for name in names(given)]
+    return [measure_name(name) for name in split_names(given)]
 
 
 def measures_option(told: str) -> Callable[[Command], Command]:
@@ -432,9 +432,9 @@ def measures_option(told: str) -> Callable[[Command], Command]:
 def open_evaluation(
     where: str | None,
     runs: Sequence[str],
-    reference: Reference,
-    chosen: Chosen,
-    engine: Engine,
+    reference: ReferenceOptions,
+    chosen: SettingsOptions,
+    engine: EngineOptions,
     verify: bool = True,
 ) -> tuple[Evaluation, list[str] | dict[str, str]]:
     """The evaluation that a command's options describe, and its RUNs; none: those of the archive."""
@@ -449,7 +449,7 @@ def open_evaluation(
 def explicit_settings(
     settings_file: str | None,
     assignments: Sequence[str] = (),
-    engine: Engine | None = None,
+    engine: EngineOptions | None = None,
     table_name: str = "evaluation",
 ) -> dict[str, Any]:
     """Return the options that the user gave as a settings file; --set, of a table, wins over --settings.

@@ -7,7 +7,7 @@ import os
 import click
 
 from swsdask.api.results import FIGURES
-from swsdask.cli.options import measures_option, names, out_option, print_written, records_format_option
+from swsdask.cli.options import measures_option, out_option, print_written, records_format_option, split_names
 from swsdask.model.errors import one_line
 
 
@@ -32,7 +32,9 @@ def report(results: str, page: str | None) -> None:
 @click.argument("results")
 @click.argument("figure")
 @click.option("--kind", type=click.Choice(FIGURES), default="det", show_default=True, help="What is drawn.")
-@click.option("--systems", type=names, metavar="A,B", help="These systems, in this order; default: the first ten.")
+@click.option(
+    "--systems", type=split_names, metavar="A,B", help="These systems, in this order; default: the first ten."
+)
 @click.option("--condition", metavar="NAME", default="all", help="The condition whose numbers are drawn (all).")
 @click.option("--measure", metavar="NAME", help="With --kind leaderboard: the measure; default: what ranks systems.")
 def plot(results: str, figure: str, kind: str, systems: list[str] | None, condition: str, measure: str | None) -> None:

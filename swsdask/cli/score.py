@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from swsdask.cli.options import (
-    Chosen,
-    Corpus,
-    Encoded,
-    Engine,
-    Reference,
+    CorpusOptions,
+    EncodingOptions,
+    EngineOptions,
+    ReferenceOptions,
+    SettingsOptions,
     corpus_options,
     discovery_settings_options,
     encoding_options,
@@ -80,12 +80,12 @@ from swsdask.cli.options import (
 @click.option("--dry-run", is_flag=True, help="Check input and settings and print the plan; score nothing.")
 def score(
     paths: tuple[str, ...],
-    reference: Reference,
-    chosen: Chosen,
+    reference: ReferenceOptions,
+    chosen: SettingsOptions,
     measures: list[str] | None,
     by: tuple[str, ...],
-    encoded: Encoded,
-    engine: Engine,
+    encoded: EncodingOptions,
+    engine: EngineOptions,
     verify: bool,
     cache: bool,
     buckets: int | None,
@@ -183,7 +183,7 @@ TABLE = "discovery"
 @click.option("--dry-run", is_flag=True, help="Check input and settings and print the plan; score nothing.")
 def discover(
     classes: tuple[str, ...],
-    corpus: Corpus,
+    corpus: CorpusOptions,
     n_folds: int | None,
     archive: str | None,
     ingest: str | None,
@@ -192,7 +192,7 @@ def discover(
     measures: list[str] | None,
     settings_file: str | None,
     assignments: tuple[str, ...],
-    engine: Engine,
+    engine: EngineOptions,
     verify: bool,
     out: str | None,
     outputs: list[str] | None,

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdask.cli.options import Engine, engine_options, format_option, print_written, writable_directory, writable_place
+from swsdask.cli.options import (
+    EngineOptions,
+    engine_options,
+    format_option,
+    print_written,
+    writable_directory,
+    writable_place,
+)
 
 if TYPE_CHECKING:
     from swsdask.execution.executor import Executor
@@ -42,7 +49,7 @@ def gap(
     p: float,
     sigma: float,
     cutoff: int,
-    engine: Engine,
+    engine: EngineOptions,
     out: str | None,
     form: str,
 ) -> None:
@@ -105,7 +112,7 @@ def compare(
     evaluations: int,
     queries: int,
     replicates: int,
-    engine: Engine,
+    engine: EngineOptions,
     out: str | None,
     form: str,
 ) -> None:
@@ -137,7 +144,9 @@ def _print_end(signature: str, out: str | None, written: list[str]) -> None:
 
 
 @contextmanager
-def _workers(engine: Engine, things: str, n: int, rows_each: int) -> Iterator[tuple[Executor, Callable[[int], None]]]:
+def _workers(
+    engine: EngineOptions, things: str, n: int, rows_each: int
+) -> Iterator[tuple[Executor, Callable[[int], None]]]:
     """Open the executor of n parts of a study; also give a callback for the end of each part."""
     from swsdask.cli.progress import progress
     from swsdask.execution.open import open_executor

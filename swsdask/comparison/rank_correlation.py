@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.measures import BALANCED, better, named
+from swsdask.model.measures import BALANCED, better, select_measures
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.tables import names_of
 from swsdask.model.trials import F64, I32, I64
@@ -121,7 +121,7 @@ def rank_correlation(result: Result, measures: Iterable[str] | None = None, cond
         )
     chosen = _default(result, values) if measures is None else _chosen(list(measures), list(values))
     if len(chosen) < 2:
-        one, there = (", ".join(names) or "none" for names in (chosen, named(BALANCED, list(values))))
+        one, there = (", ".join(names) or "none" for names in (chosen, select_measures(BALANCED, list(values))))
         raise SettingsError(f"Give two or more measures to compare; found {one}. The result has, for example: {there}.")
     return _compare(values, systems, chosen, condition)
 
@@ -152,17 +152,17 @@ def _systems(values: Values) -> tuple[str, ...]:
 def _default(result: Result, values: Values) -> list[str]:
     asked = result.asked or BALANCED
     there = [name for name, own in values.items() if better(name) and not all(map(math.isnan, own.values()))]
-    return list(dict.fromkeys(named(asked, there)))
+    return list(dict.fromkeys(select_measures(asked, there)))
 
 
 def _chosen(names: Sequence[str], known: Sequence[str]) -> list[str]:
     for name in names:
-        if not any(named([name], known)):
+        if not any(select_measures([name], known)):
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
             raise SettingsError(f"measure {name!r} is not in the result. Nearest: {', '.join(near)}. Or score with it.")
         if not better(name):
             raise SettingsError(f"measure {name!r} has no order of merit: neither more nor less of it is better.")
-    return list(dict.fromkeys(named(names, known)))
+    return list(dict.fromkeys(select_measures(names, known)))
 
 
 def _compare(values: Values, systems: tuple[str, ...], measures: Sequence[str], condition: str) -> RankCorrelation:

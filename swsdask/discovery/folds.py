@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.discovery.placing import UNKNOWN, first_rows, note_unknown, numbers_of, rows_in_order
-from swsdask.model.discovery import MAX_FOLDS, Definition, Stretches, Tokens
+from swsdask.model.discovery import MAX_FOLDS, Definition, FileIntervals, Tokens
 from swsdask.model.errors import Problems
 from swsdask.model.trials import F64, I16, I64, Bool
 from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND
@@ -104,7 +104,7 @@ def _spread(name: str, numbers: F64, defined: Bool, definition: Definition) -> S
     return Spread(mean, math.sqrt(variance), min(left), max(left), out)
 
 
-def stretches_of(table: pa.Table, files: tuple[str, ...], url: str, problems: Problems) -> Stretches:
+def stretches_of(table: pa.Table, files: tuple[str, ...], url: str, problems: Problems) -> FileIntervals:
     """The stretches of a table (`STRETCHES`). Unknown files, overlapping stretches and too many folds are noted."""
     file = numbers_of(table["file"], files)
     note_unknown(table, file, url, problems)
@@ -119,13 +119,13 @@ def stretches_of(table: pa.Table, files: tuple[str, ...], url: str, problems: Pr
         later, earlier = max(line[row], line[row + 1]), min(line[row], line[row + 1])
         expected = "stretches that do not overlap"
         problems.add(url, int(later), expected, f"one that overlaps that of line {earlier}", "Correct one of the two.")
-    return Stretches(file, start, end, fold[order].astype(np.int16), first_rows(file, len(files)))
+    return FileIntervals(file, start, end, fold[order].astype(np.int16), first_rows(file, len(files)))
 
 
-def whole_files(fold_of_file: I16) -> Stretches:
+def whole_files(fold_of_file: I16) -> FileIntervals:
     """The stretches of folds that are made of whole files: one per file, from 0 to `MAX_TICKS`."""
     n_files = len(fold_of_file)
-    return Stretches(
+    return FileIntervals(
         file=np.arange(n_files, dtype=np.int32),
         start=np.zeros(n_files, np.int32),
         end=np.full(n_files, MAX_TICKS, np.int32),
@@ -152,7 +152,7 @@ def equal_parts(durations: I64, n_folds: int) -> I16:
     return part
 
 
-def parts_of_time(phones: Tokens, n_files: int, n_folds: int) -> Stretches:
+def parts_of_time(phones: Tokens, n_files: int, n_folds: int) -> FileIntervals:
     """Cut a corpus into parts of nearly equal duration, also within files; there are at most as many parts as phones.
 
     The k-th cut is at the start of the phone that is nearest to k / n_folds of the duration of all phones (the earlier
@@ -164,7 +164,7 @@ def parts_of_time(phones: Tokens, n_files: int, n_folds: int) -> Stretches:
     opens = np.diff(file, prepend=-1) != 0
     start = np.where(opens, 0, phones.start[begins]).astype(np.int32)
     end = np.where(np.append(opens[1:], True), MAX_TICKS, np.append(start[1:], 0)).astype(np.int32)
-    return Stretches(file, start, end, fold, first_rows(file, n_files))
+    return FileIntervals(file, start, end, fold, first_rows(file, n_files))
 
 
 def in_seconds(ticks: int) -> str:

@@ -33,12 +33,12 @@ import pyarrow as pa
 from swsdask.kernels.ngrams import number_sequences
 from swsdask.kernels.pairs import holding, sharing_most
 from swsdask.kernels.placing import place_document, place_tde, place_tdev2
-from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered, Folds, Fragments, Stretches
+from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered, FileIntervals, Folds, Fragments
 from swsdask.model.errors import Problems, counted
 from swsdask.model.trials import I16, I32, I64, Bool
 
 
-def clip(file: I32, start: I32, end: I32, speech: Stretches) -> tuple[I32, I32, Bool]:
+def clip(file: I32, start: I32, end: I32, speech: FileIntervals) -> tuple[I32, I32, Bool]:
     """The starts and ends inside speech, and which fragments have speech (the times of the others are unchanged)."""
     stretches = (speech.first, speech.start, speech.end)
     inside = holding(file, start, end, *stretches)

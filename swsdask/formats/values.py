@@ -176,7 +176,7 @@ _EXACT = Context(prec=400)
 """Enough digits for any sum of what `_DECIMAL` matches."""
 
 
-class Span(NamedTuple):
+class TickInterval(NamedTuple):
     """`start` and `end` in ticks; `rounded` counts which of them were finer than a tick."""
 
     start: int
@@ -192,7 +192,7 @@ def read_document(filename: str) -> str:
     return document_id(filename)
 
 
-def read_span(start: str, duration: str) -> Span:
+def read_interval(start: str, duration: str) -> TickInterval:
     """The exact start and end, each rounded once, half to even. Raises `FormatError` for the first invalid one.
 
     Stretches that touch therefore still touch, however fine their times. A duration of zero is valid: words may have
@@ -204,7 +204,7 @@ def read_span(start: str, duration: str) -> Span:
     if end > MAX_TICKS:
         expected = f"an end of at most {MAX_TICKS / TICKS_PER_SECOND} seconds"
         raise FormatError(expected, f"start {start} and duration {duration}", "Check their unit: it must be seconds.")
-    return Span(begin, end, begin_rounded + end_rounded)
+    return TickInterval(begin, end, begin_rounded + end_rounded)
 
 
 def _seconds(text: str, name: str) -> Decimal:

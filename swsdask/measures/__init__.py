@@ -16,7 +16,7 @@ from swsdask.measures.names import with_points
 from swsdask.measures.notes import interpretation, system_notes
 from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.model.errors import SettingsError
-from swsdask.model.measures import TABLE, parted
+from swsdask.model.measures import TABLE, parse_name
 from swsdask.model.trials import Reference
 
 __all__ = [
@@ -61,7 +61,7 @@ def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES)
     if names is None:
         return list(otherwise)
     known = [name for family in MEASURES for name in family.names]
-    asked = {parted(name).family: name for name in names}
+    asked = {parse_name(name).family: name for name in names}
     for family, name in asked.items():
         if family not in known:
             near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)
@@ -73,7 +73,7 @@ def require_judgments(names: Sequence[str] | None, reference: Reference) -> None
     """Raises `SettingsError` for a requested measure of judged documents where none was judged."""
     judged = {name for family in (GradedRetrieval, JudgedRetrieval) for name in family.names}
     for name in names or () if reference.judgments is None else ():
-        if parted(name).family in judged:
+        if parse_name(name).family in judged:
             raise SettingsError(
                 f"measure {name!r} needs judged documents: qrels, or a column `grade` of occurrences where trials are "
                 "documents."

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
 from swsdask.measures.retrieval import JudgedRetrieval, RankedRetrieval
 from swsdask.model.errors import SettingsError
-from swsdask.model.measures import TABLE, Points, at_level, names_in, parted
+from swsdask.model.measures import TABLE, Points, at_level, names_in, parse_name
 from swsdask.model.retrieval import RELEVANT
 from swsdask.model.settings import EvaluationSettings
 
@@ -168,7 +168,7 @@ def with_points(
     points = {family.setting: dict.fromkeys(attrgetter(family.setting)(settings)) for family in POINTS.values()}
     levels = dict.fromkeys(settings.average_precision.levels)
     for name in map(from_elsewhere, names):
-        family, level, point = parted(name)
+        family, level, point = parse_name(name)
         if level != RELEVANT:
             if family not in _LEVELLED or level < RELEVANT:
                 raise SettingsError(f"measure {name!r}: {family} does not depend on the grade that is relevant.")

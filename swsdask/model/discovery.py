@@ -76,7 +76,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretches:
+class FileIntervals:
     """Parts of files, sorted by (file, start, end): the speech of a corpus, or the parts of its folds.
 
     `fold` numbers the fold of each; stretches of one set of folds do not overlap. The stretches of file f are rows
@@ -103,7 +103,7 @@ class Folds:
 
     condition: str
     names: tuple[str, ...]
-    stretches: Stretches
+    stretches: FileIntervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class Corpus:
     segment: I32
     silence: Bool
     noise: Bool
-    speech: Stretches | None
+    speech: FileIntervals | None
     folds: tuple[Folds, ...]
     notes: tuple[str, ...] = ()
     readings: Readings = DEFAULT_READINGS

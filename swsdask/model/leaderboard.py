@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.errors import counted
-from swsdask.model.measures import better, named, ranking_measures
+from swsdask.model.measures import better, ranking_measures, select_measures
 from swsdask.model.tables import names_of
 
 LEADERBOARD = (
@@ -108,7 +108,7 @@ def board(table: pa.Table, asked: Sequence[str] | None = None) -> Board:
     conditions, systems, measures = (tuple(dict.fromkeys(column)) for column in names)
     by = ranking_measures(measures, asked)
     first = conditions[0] if conditions else ""
-    requested = [[measure] for measure in dict.fromkeys(named(asked or (), measures))]
+    requested = [[measure] for measure in dict.fromkeys(select_measures(asked or (), measures))]
     groups = tuple(map(tuple, requested or columns_of(measures)))
     return Board(conditions, rank(systems, first, values, by), measures, values, by, groups)
 

@@ -459,7 +459,7 @@ class Name(NamedTuple):
     point: str
 
 
-def parted(measure: str) -> Name:
+def parse_name(measure: str) -> Name:
     """The parts of a name.
 
     Examples
@@ -488,7 +488,7 @@ def named_at(level: int, columns: Mapping[str, Column]) -> dict[str, Column]:
 @lru_cache(maxsize=4096)
 def describe(measure: str) -> Description:
     """The row of a measure. The heading of `twv@0.5` names its point; an unknown measure is described by its name."""
-    family, level, point = parted(measure)
+    family, level, point = parse_name(measure)
     row = _BY_NAME.get(family)
     if row is None:
         return Description(measure, measure, measure, _COUNT if measure.startswith("n_") else None)
@@ -536,7 +536,7 @@ def better(measure: str) -> int:
     return describe(measure).better
 
 
-def named(names: Sequence[str], measures: Sequence[str]) -> Iterator[str]:
+def select_measures(names: Sequence[str], measures: Sequence[str]) -> Iterator[str]:
     """Those of `measures` that `names` name, in the order of the names; `twv@` names `twv@0.5` and all other points."""
     for name in names:
         yield from (each for each in measures if each == name or (name.endswith("@") and each.startswith(name)))
@@ -548,7 +548,7 @@ def ranking_measures(measures: Sequence[str], asked: Sequence[str] | None) -> tu
     `measures` are those that have numbers. Where all were requested (None), systems are ranked by ATWV. Empty where
     none has an order of merit.
     """
-    first = next((name for name in named(asked or BALANCED, measures) if better(name)), None)
+    first = next((name for name in select_measures(asked or BALANCED, measures) if better(name)), None)
     if first is None:
         return ()
     stand_in = _STAND_IN.get(first)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import Board, board
-from swsdask.model.measures import better, describe, named
+from swsdask.model.measures import better, describe, select_measures
 from swsdask.model.tables import LateImport
 from swsdask.model.trials import F64
 
@@ -276,7 +276,7 @@ class Figures:
         """
         found, chosen = self._chosen(systems, condition)
         name = measure or next(iter(found.by), found.measures[0])
-        if not any(named([name], found.measures)):
+        if not any(select_measures([name], found.measures)):
             raise SettingsError(f"{name} was not scored over all queries. There are: {', '.join(found.measures)}.")
         ax = _axes(ax)
         values = {system: found.value(condition, system, name) for system in chosen}

@@ -16,7 +16,7 @@ import pyarrow as pa
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.leaderboard import Board, board
-from swsdask.model.measures import better, distinct_headings, named, written
+from swsdask.model.measures import better, distinct_headings, select_measures, written
 from swsdask.model.plots import Figures
 from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Tables
 from swsdask.model.trials import F64, I64
@@ -99,7 +99,7 @@ FEW_SYSTEMS = 3
 """A note that holds for at most this many systems is repeated for each; one that holds for more is one line."""
 
 
-def joined(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
+def note_lines(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
     """The notes of systems to read: a line for each, and one line for what holds for many systems."""
     holders: dict[str, list[str]] = {}
     texts: dict[str, set[str]] = {}
@@ -283,12 +283,12 @@ class Result(Figures, Tables):
             names = [measures] if isinstance(measures, str) else list(measures)
         if condition not in found.conditions:
             raise SettingsError(f"no condition {condition!r} was scored. There are: {', '.join(found.conditions)}.")
-        unknown = [name for name in names if not any(named([name], found.measures))]
+        unknown = [name for name in names if not any(select_measures([name], found.measures))]
         if unknown:
             raise SettingsError(
                 f"{unknown[0]} was not scored over all queries. There are: {', '.join(found.measures)}."
             )
-        return list(named(names, found.measures)), found
+        return list(select_measures(names, found.measures)), found
 
     def _rows(self, markup: Markup, measures: str | Iterable[str] | None, condition: str) -> list[list[str]]:
         """The heading and the rows of a leaderboard, the best numbers bold."""

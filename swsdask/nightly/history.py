@@ -45,7 +45,7 @@ from swsdask.model.tables import LateImport, read_parquet
 from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.places.reading import Location
 from swsdask.places.writing import temporary_folder
-from swsdask.render.nightly import BoardPage, Trend, feed, index, metrics, page_of
+from swsdask.render.nightly import BoardPage, Trend, atom_feed, index, metrics, page_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -271,7 +271,7 @@ def publish(asked: NightlyEvaluation, past: History, result: Result | None, bega
             out.replace(place, path.read_bytes())
     latest = (json.dumps(_latest(page, past), sort_keys=True) + "\n").encode()
     out.replace("index.html", index(page).encode())
-    out.replace("feed.xml", feed(page).encode())
+    out.replace("feed.xml", atom_feed(page).encode())
     out.replace("metrics.prom", metrics(page, time.monotonic() - began).encode())
     out.replace(LATEST, latest)
     for name in out.modified():

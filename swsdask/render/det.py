@@ -78,7 +78,7 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class DrawnCurve:
     """The points of a curve that are drawn, and their values."""
 
     x: list[float]
@@ -105,7 +105,7 @@ class Frame:
         inside = (x >= self.x.ticks[0]) & (x <= self.x.ticks[-1]) & (y >= self.y.ticks[0]) & (y <= self.y.ticks[-1])
         return Frame(self.x.fitted(x[inside]), self.y.fitted(y[inside]))
 
-    def curve(self, threshold: ArrayLike, p_fa: ArrayLike, p_miss: ArrayLike, limit: int) -> Curve:
+    def curve(self, threshold: ArrayLike, p_fa: ArrayLike, p_miss: ArrayLike, limit: int) -> DrawnCurve:
         """A curve of at most about `limit` points, from the highest threshold down.
 
         The frame is divided into cells, and only the first and the last point in a cell are kept, so that the ends and
@@ -119,7 +119,7 @@ class Frame:
         first = np.diff(cell, prepend=-1) != 0
         kept = first | np.append(first[1:], True)
         thresholds, x, y = columns[:, kept].tolist()
-        return Curve([self.x.position(p) for p in x], [self.y.position(p) for p in y], thresholds, x, y)
+        return DrawnCurve([self.x.position(p) for p in x], [self.y.position(p) for p in y], thresholds, x, y)
 
     def line_of_equal_value(self, twv: float, beta: float) -> str:
         """The line of equal TWV, P_miss = 1 - TWV - beta P_fa (2013 measures document, Eq. 6), as SVG path data.

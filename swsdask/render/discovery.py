@@ -225,7 +225,7 @@ class Scores:
         return [*found, *([{"family": "", "heading": "", "columns": counts}] if counts else [])]
 
 
-def shown(measure: str, value: float) -> str:
+def as_printed(measure: str, value: float) -> str:
     """A number as printed: counts as integers, others with three decimals, `-` if undefined."""
     if math.isnan(value):
         return "-"
@@ -291,7 +291,7 @@ def _rows(found: Scores, condition: str, marks: Mapping[str, Mapping[str, int]])
                 value, std = (found.value(condition, system, name) for name in (measure, f"{measure}_std"))
                 spread = "" if math.isnan(std) else f"± {std:.3f}"
                 sort = "" if math.isnan(value) else repr(value)
-                cells.append({"text": shown(measure, value), "spread": spread, "sort": sort})
+                cells.append({"text": as_printed(measure, value), "spread": spread, "sort": sort})
         rows.append({"system": system, **marks[system], "cells": cells})
     return rows
 

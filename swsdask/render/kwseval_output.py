@@ -193,7 +193,7 @@ _NOWHERE = dict.fromkeys(("n_target", "n_hit", "n_correct_nondetection", "n_fals
 
 
 @dataclass(frozen=True)
-class Part:
+class ReportPart:
     """What has a row in the summary and columns in the block summary: all, or a condition.
 
     `places` are its documents and channels, `queries` its queries; None: all. Queries without any trial of a system are
@@ -213,14 +213,14 @@ class Part:
 class Group:
     """A part with the numbers of a system: over all queries and of each that averages count; and the queries listed."""
 
-    part: Part
+    part: ReportPart
     overall: Numbers
     of_queries: Mapping[str, Numbers]
     listed: Sequence[str]
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class KwsevalContext:
     """What the reports say of the evaluation beside the numbers.
 
     `whole` is all of it, `parts` are the conditions that have reports, by title. `segments` says whether trials are
@@ -228,8 +228,8 @@ class Evaluated:
     what was searched by the ids of queries. `listed` are the queries of systems whose reports have only some (-j).
     """
 
-    whole: Part
-    parts: Sequence[Part]
+    whole: ReportPart
+    parts: Sequence[ReportPart]
     trials_per_second: float
     beta: float
     c_fa: float
@@ -241,13 +241,13 @@ class Evaluated:
     texts: Mapping[str, str]
     listed: Mapping[str, frozenset[str]]
 
-    def of(self, system: str) -> Evaluated:
+    def of(self, system: str) -> KwsevalContext:
         """The same with the queries of a system's reports."""
         listed = self.listed.get(system, self.texts)
         return replace(self, texts={query: text for query, text in self.texts.items() if query in listed})
 
 
-def write_kwseval_output(result: Result, of_systems: Evaluated, directory: Path) -> list[Path]:
+def write_kwseval_output(result: Result, of_systems: KwsevalContext, directory: Path) -> list[Path]:
     """Write the reports of every system, and its alignment if the result has one; return the paths."""
     paths = []
     scores = result.table
@@ -279,7 +279,7 @@ def write_kwseval_output(result: Result, of_systems: Evaluated, directory: Path)
     return paths
 
 
-def _numbers(scores: pa.Table, part: Part) -> tuple[Numbers, dict[str, Numbers]]:
+def _numbers(scores: pa.Table, part: ReportPart) -> tuple[Numbers, dict[str, Numbers]]:
     """The numbers of a part: over all queries, and of each."""
     numbers: dict[str | None, dict[str, float]] = {}
     for row in scores.filter(pc.equal(scores["condition"], part.condition)).to_pylist():
@@ -288,7 +288,7 @@ def _numbers(scores: pa.Table, part: Part) -> tuple[Numbers, dict[str, Numbers]]
     return overall, {str(query): own for query, own in numbers.items()}
 
 
-def _listed(alignment: pa.Table, evaluated: Evaluated) -> dict[str, list[str]]:
+def _listed(alignment: pa.Table, evaluated: KwsevalContext) -> dict[str, list[str]]:
     """The queries of each part that the block summary lists, sorted, by its title."""
     rows = alignment.select(["query", "document", "channel"]).group_by(["query", "document", "channel"]).aggregate([])
     trials = [(row["query"], (row["document"], row["channel"] or 1)) for row in rows.to_pylist()]
@@ -301,7 +301,9 @@ def _listed(alignment: pa.Table, evaluated: Evaluated) -> dict[str, list[str]]:
     return listed
 
 
-def kwseval_reports(evaluated: Evaluated, groups: Sequence[Group], *, whole: bool = True) -> Iterator[tuple[str, str]]:
+def kwseval_reports(
+    evaluated: KwsevalContext, groups: Sequence[Group], *, whole: bool = True
+) -> Iterator[tuple[str, str]]:
     """The endings of the files' names, and what they hold, of one system: of all (`whole`), or of conditions."""
     heading = _heading(evaluated, groups).text(named=False) + "\n\n"
     summary, blocks = _summary(evaluated, groups), _blocks(evaluated, groups, whole=whole)
@@ -311,7 +313,7 @@ def kwseval_reports(evaluated: Evaluated, groups: Sequence[Group], *, whole: boo
     yield "bsum.csv", blocks.csv(named=True)
 
 
-def _differing(evaluated: Evaluated, groups: Sequence[Group]) -> dict[str, list[str]]:
+def _differing(evaluated: KwsevalContext, groups: Sequence[Group]) -> dict[str, list[str]]:
     """The parameters that have other values in other groups, with the value of each."""
     seconds, trials = (
         [f"{group.part.seconds:.15g}" for group in groups],
@@ -321,7 +323,7 @@ def _differing(evaluated: Evaluated, groups: Sequence[Group]) -> dict[str, list[
     return {name: each for name, each in values.items() if len(set(each)) > 1}
 
 
-def _of_trials(evaluated: Evaluated) -> str:
+def _of_trials(evaluated: KwsevalContext) -> str:
     """The parameters of trials, as the heading of the error tradeoff has them."""
     timed = "" if evaluated.segments else f"'TrialsPerSecond' => '{evaluated.trials_per_second:.15g}', "
     timed += "" if evaluated.segments else f"'TotDur' => '{evaluated.whole.seconds:.15g}', "
@@ -329,19 +331,19 @@ def _of_trials(evaluated: Evaluated) -> str:
     return f"{timed}'TotTrials' => '{evaluated.whole.n_trials}', {counted}"
 
 
-def _of_metric(evaluated: Evaluated) -> str:
+def _of_metric(evaluated: KwsevalContext) -> str:
     """The parameters of TWV, likewise."""
     weights = f"BETA => '{evaluated.beta:.15g}', Ptarg => '{evaluated.p_target:.15g}', "
     return f"{weights}Cost => '{_cost(evaluated)}', Value => '{evaluated.c_miss:.15g}', "
 
 
-def _cost(evaluated: Evaluated) -> str:
+def _cost(evaluated: KwsevalContext) -> str:
     """The cost of a false alarm: with four decimals where it is the tool's default."""
     default = f"{evaluated.c_miss / 10:.4f}"
     return default if evaluated.c_fa == float(default) else f"{evaluated.c_fa:.15g}"
 
 
-def _heading(evaluated: Evaluated, groups: Sequence[Group]) -> TextTable:
+def _heading(evaluated: KwsevalContext, groups: Sequence[Group]) -> TextTable:
     part, differing = groups[0].part, _differing(evaluated, groups)
     said = {
         "System Title": "NA",
@@ -363,7 +365,7 @@ def _heading(evaluated: Evaluated, groups: Sequence[Group]) -> TextTable:
     return table
 
 
-def _summary(evaluated: Evaluated, groups: Sequence[Group]) -> TextTable:
+def _summary(evaluated: KwsevalContext, groups: Sequence[Group]) -> TextTable:
     table, differing = TextTable(), _differing(evaluated, groups)
     for number, group in enumerate(groups):
         overall, title = group.overall, group.part.title
@@ -392,7 +394,7 @@ def _summary(evaluated: Evaluated, groups: Sequence[Group]) -> TextTable:
     return table
 
 
-def _blocks(evaluated: Evaluated, groups: Sequence[Group], *, whole: bool) -> TextTable:
+def _blocks(evaluated: KwsevalContext, groups: Sequence[Group], *, whole: bool) -> TextTable:
     """The block summary, which has measures on request of the `whole` only."""
     table = TextTable()
 

@@ -131,7 +131,7 @@ def summary(night: Record) -> str:
     return "; ".join(told) or "nothing was scored"
 
 
-def feed(page: BoardPage) -> str:
+def atom_feed(page: BoardPage) -> str:
     """An Atom feed with an entry per night, the last first."""
     identity = f"urn:swsdask:{quote(page.name, safe='')}"
     entries = [
@@ -331,11 +331,11 @@ def print_system(rows: Rows, measure: str, n_nights: int, console: Console | Non
         table.add_row(str(row["night"]), row["date"], number, change, row["content"][:8], Text(row["signature"]))
         before = row["value"]
     console.print(table)
-    for line in plot(_standing(rows, n_nights), measure):
+    for line in text_plot(_standing(rows, n_nights), measure):
         console.print(Text(line), soft_wrap=True)
 
 
-def plot(values: Sequence[float], measure: str) -> list[str]:
+def text_plot(values: Sequence[float], measure: str) -> list[str]:
     """The lines of a plot of numbers night by night, NaN where there is none."""
     finite = [value for value in values if math.isfinite(value)]
     if not finite:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.measures import describe, names_in, parted
+from swsdask.model.measures import describe, names_in, parse_name
 from swsdask.model.results import Result
 from swsdask.model.retrieval import RELEVANT
 from swsdask.model.tables import as_json
@@ -80,7 +80,7 @@ def trec_lines(scores: pa.Table, system: str) -> str:
 def _written(numbers: dict[str, float]) -> Iterator[tuple[str, str]]:
     """The tool's names and numbers of the measures that are there, in the tool's order."""
     theirs = {ours: name for name, ours in names_in("trec_eval").items()}
-    names = {name: parted(name) for name in numbers}
+    names = {name: parse_name(name) for name in numbers}
     for measure in _ORDER:
         family = [name for name, of in names.items() if of.family == measure and of.level == RELEVANT]
         for name in sorted(family, key=lambda each: float(names[each].point or 0)):

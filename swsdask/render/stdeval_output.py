@@ -62,7 +62,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class StdevalContext:
     """What the reports say of the evaluation beside the numbers.
 
     `conditions` has the name of a condition by the title of its block, `trials` and `seconds` likewise; `texts` what
@@ -83,7 +83,7 @@ class Evaluated:
     times: Mapping[str, Mapping[str, float]]
 
 
-def write_stdeval_output(result: Result, evaluated: Evaluated, alignment: pa.Table, directory: Path) -> list[Path]:
+def write_stdeval_output(result: Result, evaluated: StdevalContext, alignment: pa.Table, directory: Path) -> list[Path]:
     """Write the reports of every system; return the paths."""
     paths = []
     for system, run in result.manifest["runs"].items():
@@ -99,7 +99,7 @@ def write_stdeval_output(result: Result, evaluated: Evaluated, alignment: pa.Tab
     return paths
 
 
-def _blocks(scores: pa.Table, evaluated: Evaluated) -> list[Block]:
+def _blocks(scores: pa.Table, evaluated: StdevalContext) -> list[Block]:
     """Those of the types with terms that have occurrences, and of all."""
     blocks = []
     for title, condition in evaluated.conditions.items():
@@ -114,7 +114,7 @@ def _blocks(scores: pa.Table, evaluated: Evaluated) -> list[Block]:
 
 
 def occurrence_report(
-    system: str, attributes: Mapping[str, str], blocks: Sequence[Block], alignment: pa.Table, evaluated: Evaluated
+    system: str, attributes: Mapping[str, str], blocks: Sequence[Block], alignment: pa.Table, evaluated: StdevalContext
 ) -> str:
     """The occurrence report of one system; `attributes` are those of its list of detections."""
     rule = "+" + "-" * _FIRST + ("+" + "-" * _BLOCK) * len(blocks) + "+"
@@ -161,7 +161,7 @@ def occurrence_report(
 
 
 def _said(
-    system: str, attributes: Mapping[str, str], alignment: pa.Table, evaluated: Evaluated
+    system: str, attributes: Mapping[str, str], alignment: pa.Table, evaluated: StdevalContext
 ) -> Iterator[tuple[str, str]]:
     """Return the heading of the table. QUIRK: without a YES or a NO the tool prints 9999 or -9999."""
     indexing = float(attributes.get("indexing_time") or 0)

@@ -17,7 +17,7 @@ from swsdask.model.errors import counted
 from swsdask.model.leaderboard import FACTS, Board, board, importance
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
-from swsdask.render.discovery import Scores, shown
+from swsdask.render.discovery import Scores, as_printed
 
 LEAST_SHOWN = 5
 """How many systems are shown however low the terminal is."""
@@ -163,7 +163,7 @@ def _of_one(found: Scores, condition: str, whole: bool) -> Table:
         for measure, _ in group["columns"]:
             numbers = [(measure, found.value(condition, system, measure + end)) for end in spread]
             cells = [
-                shown(name, value) if at == 0 or measure not in COUNTS else ""
+                as_printed(name, value) if at == 0 or measure not in COUNTS else ""
                 for at, (name, value) in enumerate(numbers)
             ]
             table.add_row(_named(measure), *cells)
@@ -187,7 +187,7 @@ def _of_several(found: Scores, condition: str) -> Table:
             table.add_column(f"{above}{heading}", justify="right", no_wrap=True, vertical="bottom")
     for system in found.systems:
         numbers = (
-            shown(measure, found.value(condition, system, measure))
+            as_printed(measure, found.value(condition, system, measure))
             for group in found.groups()
             for measure, _ in group["columns"]
         )

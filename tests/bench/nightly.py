@@ -15,7 +15,7 @@ from pathlib import Path
 from shutil import copyfile
 
 import swsdask as sws
-from swsdask.archive.fragments import as_table
+from swsdask.archive.fragments import detections_as_table
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
 from swsdask.model.leaderboard import REPLACED, Move, Record
@@ -91,7 +91,7 @@ def prepare(folder: Path, n_systems: int, n_rows: int) -> None:
     """An archive of many systems, and the files of a few more."""
     shape = Shape(n_rows)
     blocks = shape.blocks()
-    runs = {f"new{number}": as_table(blocks.block(0, n_systems + number)) for number in range(TURNS)}
+    runs = {f"new{number}": detections_as_table(blocks.block(0, n_systems + number)) for number in range(TURNS)}
     tables = blocks.documents, blocks.queries, blocks.words, SEGMENTS.empty_table(), blocks.occurrences
     write(SimulatedEvaluation(*tables, runs), folder / "files")
     (folder / "inbox").mkdir()

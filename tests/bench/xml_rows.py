@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from swsdask.archive.fragments import as_table
+from swsdask.archive.fragments import detections_as_table
 from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS
@@ -46,7 +46,7 @@ def write_xml(folder: Path, n_rows: int, **shape: int) -> str:
         blocks.words,
         SEGMENTS.empty_table(),
         blocks.occurrences,
-        {"system": as_table(blocks.block(0))},
+        {"system": detections_as_table(blocks.block(0))},
     )
     write(evaluation, folder)
     return str(folder / "runs" / "system.kwslist.xml")

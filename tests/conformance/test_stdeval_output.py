@@ -18,7 +18,7 @@ from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import SettingsError
 from swsdask.model.results import ALIGNMENT
-from swsdask.render.stdeval_output import Evaluated, occurrence_report
+from swsdask.render.stdeval_output import StdevalContext, occurrence_report
 from tests.conformance.test_kwseval_output import in_order
 from tests.conformance.test_stdeval import POINTS
 
@@ -99,6 +99,6 @@ def test_decisions_at_zero_are_compared_as_such() -> None:
         {"system": "s", "query": "q", "document": "d", "score": 0.0, "decision": "YES", "outcome": "false_alarm"},
         {"system": "s", "query": "q", "document": "e", "score": -0.5, "decision": "NO", "outcome": "miss"},
     ]
-    evaluated = Evaluated(0.1, 1.0, 0.0001, 1.0, "english", {}, {}, {}, {"q": "word"}, {}, {"s": {}})
+    evaluated = StdevalContext(0.1, 1.0, 0.0001, 1.0, "english", {}, {}, {}, {"q": "word"}, {}, {"s": {}})
     report = occurrence_report("s", {}, [], pa.Table.from_pylist(rows, ALIGNMENT), evaluated)
     assert "OK (Max NO: -0.5000, Min YES: 0.0000)" in report

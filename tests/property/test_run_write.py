@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.formats.runs.read import read_run
-from swsdask.formats.runs.write import write_kwslist, write_stdlist, write_table
+from swsdask.formats.runs.write import write_kwslist, write_run_table, write_stdlist
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.schemas import RunHeader, RunPiece
 from swsdask.model.units import INFINITE, MAX_TICKS, document_fault, document_id, id_fault
@@ -28,9 +28,9 @@ documents = st.one_of(texts, st.sampled_from(["a.wav", "b.SPH.wav", "<&>\"'"])).
 WRITERS = {
     "run.kwslist.xml": write_kwslist,
     "run.stdlist.xml.gz": write_stdlist,
-    "run.tsv": write_table,
-    "run.csv.zst": write_table,
-    "run.parquet": write_table,
+    "run.tsv": write_run_table,
+    "run.csv.zst": write_run_table,
+    "run.parquet": write_run_table,
 }
 
 
@@ -96,12 +96,12 @@ def test_rows_survive(run: list[RunPiece]) -> None:
             write(run, f"{folder}/{name}")
             found = list(read_run(f"{folder}/{name}", problems))
         assert not list(problems)
-        if write is write_table:
+        if write is write_run_table:
             assert rows(found) == rows(run)
         else:
             assert rows(found) == [row for listed in by_query.values() for row in listed]
             assert [query for piece in found for query in piece.listed] == list(by_query)
-        if rows(run) or write is not write_table:
+        if rows(run) or write is not write_run_table:
             assert found[0].header.system == run[0].header.system
         if not name.startswith(("run.tsv", "run.csv")):
             assert found[0].header.declared_scores == run[0].header.declared_scores
@@ -113,16 +113,16 @@ def test_a_list_is_of_one_system(tmp_path: Path) -> None:
     two = list(read_run(str(tmp_path / "two.csv"), Problems()))
     with pytest.raises(InputError, match="rows of one system; found rows of 'a' and 'b'"):
         write_kwslist(two, str(tmp_path / "two.xml"))
-    write_table(two, str(tmp_path / "again.tsv"))
+    write_run_table(two, str(tmp_path / "again.tsv"))
     assert [piece.header.system for piece in read_run(str(tmp_path / "again.tsv"), Problems())] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["run.txt", "run.parquet.gz", "run"])
 def test_a_table_has_a_known_ending(name: str) -> None:
     with pytest.raises(InputError, match=r"a name that ends in \.tsv, \.csv or \.parquet"):
-        write_table([], name)
+        write_run_table([], name)
 
 
 def test_a_folder_that_is_not_there() -> None:
     with pytest.raises(InputError):
-        write_table([], "/no/such/folder/run.tsv")
+        write_run_table([], "/no/such/folder/run.tsv")

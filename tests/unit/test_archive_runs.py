@@ -14,7 +14,7 @@ from swsdask.archive.protocols import check_runs
 from swsdask.archive.reference_tables import table_hash
 from swsdask.archive.stored_tables import RUNS
 from swsdask.model.errors import ArchiveError, InputError
-from swsdask.model.results import joined
+from swsdask.model.results import note_lines
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import Pieces, Row, as_rows, excerpt, piece, queries, source, tables, words
@@ -206,7 +206,7 @@ def test_inputs_are_of_what_the_tables_say() -> None:
 class TestPolicy:
     def check(self, rows: list[Row], **settings: Any) -> tuple[str, ...]:
         archive = memory(source(rows), **TOLERANT)
-        return tuple(joined(check_runs(archive.runs, EvaluationSettings(**settings))))
+        return tuple(note_lines(check_runs(archive.runs, EvaluationSettings(**settings))))
 
     def test_nothing_to_say(self) -> None:
         assert self.check(ROWS[:1]) == ()
@@ -242,7 +242,9 @@ class TestPolicy:
 
     def test_rounding_is_told(self) -> None:
         archive = memory(source([("q1", "d1", 1, 100, 1, 0.5, 1)], rounded=3))
-        assert [*joined(check_runs(archive.runs, EvaluationSettings()))] == ["a: rounded: 3 times finer than 0.1 ms."]
+        assert [*note_lines(check_runs(archive.runs, EvaluationSettings()))] == [
+            "a: rounded: 3 times finer than 0.1 ms."
+        ]
 
 
 def test_every_pyarrow_reads_the_table_of_runs() -> None:

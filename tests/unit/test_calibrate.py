@@ -18,7 +18,7 @@ from swsdask.api.calibrating import apply_to_runs
 from swsdask.api.calibration_maps import AffineMap, Calibration, FittedOn, StepMap, step_map
 from swsdask.archive.protocols import Run
 from swsdask.formats.runs.read import read_run
-from swsdask.formats.runs.write import write_kwslist, write_lists, write_table
+from swsdask.formats.runs.write import write_kwslist, write_lists, write_run_table
 from swsdask.formats.runs.xml import DIALECTS
 from swsdask.measures.calibration import isotonic_blocks
 from swsdask.model.errors import InputError, Problems
@@ -205,7 +205,7 @@ def test_a_run_keeps_its_form_and_its_rows(tmp_path: Path, name: str) -> None:
         source.write_bytes(content)
     else:
         (tmp_path / "x.tsv").write_text(TABLE, encoding="utf-8")
-        write_table(read_run(str(tmp_path / "x.tsv"), Problems()), str(source))
+        write_run_table(read_run(str(tmp_path / "x.tsv"), Problems()), str(source))
     (applied,) = apply_to_runs(TWICE, [str(source)], str(tmp_path / "out"), 0.25)
     target = tmp_path / "out" / becomes
     assert [path.name for path in target.parent.iterdir()] == [becomes]

@@ -6,7 +6,7 @@ import math
 
 from swsdask.measures import MEASURES
 from swsdask.model.leaderboard import board
-from swsdask.model.measures import BALANCED, TABLE, better, named, ranking_measures, written
+from swsdask.model.measures import BALANCED, TABLE, better, ranking_measures, select_measures, written
 from swsdask.model.results import SCORES
 from tests.results import table
 
@@ -46,8 +46,8 @@ def test_balanced_measures_are_measures_with_a_direction() -> None:
 
 def test_names_with_a_point() -> None:
     measures = ("twv@0.5", "eer", "twv@1.0", "p_miss")
-    assert list(named(["eer", "twv@"], measures)) == ["eer", "twv@0.5", "twv@1.0"]
-    assert list(named(["twv@1.0", "p_miss@", "mtwv"], measures)) == ["twv@1.0"]
+    assert list(select_measures(["eer", "twv@"], measures)) == ["eer", "twv@0.5", "twv@1.0"]
+    assert list(select_measures(["twv@1.0", "p_miss@", "mtwv"], measures)) == ["twv@1.0"]
 
 
 def test_systems_are_ranked_by_what_was_asked_for_first() -> None:

@@ -40,7 +40,7 @@ from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
 from swsdask.places import reading
 from swsdask.render import nightly as render_nightly
-from swsdask.render.nightly import feed, index, metrics, plot
+from swsdask.render.nightly import atom_feed, index, metrics, text_plot
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS as FILE
 from swsdask.simulate.evaluation import nights, simulate, write
 from tests.faults.nights import timeless
@@ -199,7 +199,7 @@ def test_the_feed_has_what_atom_requires(three_nights: Path, name: str) -> None:
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
     page = board_page(asked.model_copy(update={"name": name}), read_history(Storage(asked.archive)))
     atom = "{http://www.w3.org/2005/Atom}"
-    root = ElementTree.fromstring(feed(page))
+    root = ElementTree.fromstring(atom_feed(page))
     entries = root.findall(f"{atom}entry")
     assert (root.tag, root.findtext(f"{atom}title"), len(entries)) == (f"{atom}feed", name, 3)
     for each in (root, *entries):
@@ -823,7 +823,7 @@ def test_history_in_the_terminal(three_nights: Path, capsys: pytest.CaptureFixtu
             main(["history", str(three_nights / "archive"), *arguments])
     assert "Systems: " in (said := capsys.readouterr().err)
     assert "no night has 'nothing'" in said
-    lines = plot([0.0, 0.5, float("nan"), 1.0], "atwv")
+    lines = text_plot([0.0, 0.5, float("nan"), 1.0], "atwv")
     assert lines[0] == "1.0000 ┤   •"
 
 

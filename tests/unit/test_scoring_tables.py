@@ -18,7 +18,7 @@ from swsdask.measures.measure import Scored, Values
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
-from swsdask.model.results import CURVES, SCORES, Note, Result, joined
+from swsdask.model.results import CURVES, SCORES, Note, Result, note_lines
 from swsdask.model.tables import NAMES, coded, distinct, gathered, names_of, places_of, received, rows_with, sent
 from swsdask.scoring.result_tables import curve_table, name_column, score_table
 from swsdask.scoring.score import count_archive, score_archive
@@ -142,7 +142,7 @@ def test_systems_stay_in_the_given_order_and_notes_name_them() -> None:
     archive: Any = engines.archive_of({"z": ROWS, "a": rows})
     tables = score_archive(archive, ["z", "a"], REFERENCE, select(["atwv"]), SETTINGS, SerialExecutor())
     assert list(dict.fromkeys(tables.scores["system"].to_pylist())) == ["z", "a"]
-    assert [note.split(":")[0] for note in joined(tables.notes)] == ["a"]
+    assert [note.split(":")[0] for note in note_lines(tables.notes)] == ["a"]
 
 
 def noted(n_undecided: int, n_decided: int, *, alike: bool) -> dict[str, Sequence[Note]]:
@@ -157,12 +157,12 @@ def noted(n_undecided: int, n_decided: int, *, alike: bool) -> dict[str, Sequenc
 def test_notes_on_many_systems_are_one_line() -> None:
     undefined = "without a YES/NO decision: ATWV and what else depends on decisions is not defined."
     some = "5 of 6 systems (u0, u1, u2 and 2 more)"
-    assert [*joined(noted(3, 1, alike=True))] == [f"u{number}: 3 of 3 trials {undefined}" for number in range(3)]
-    assert [*joined(noted(4, 0, alike=True))] == [f"all systems: 3 of 3 trials {undefined}"]
-    assert [*joined(noted(4, 0, alike=False))] == [f"all systems, together: 6 trials {undefined}"]
-    assert [*joined(noted(5, 1, alike=True))] == [f"{some}: 3 of 3 trials {undefined}"]
+    assert [*note_lines(noted(3, 1, alike=True))] == [f"u{number}: 3 of 3 trials {undefined}" for number in range(3)]
+    assert [*note_lines(noted(4, 0, alike=True))] == [f"all systems: 3 of 3 trials {undefined}"]
+    assert [*note_lines(noted(4, 0, alike=False))] == [f"all systems, together: 6 trials {undefined}"]
+    assert [*note_lines(noted(5, 1, alike=True))] == [f"{some}: 3 of 3 trials {undefined}"]
     apart = noted(5, 1, alike=False)
-    assert [*joined(apart)] == [f"{some}, together: 7 trials {undefined}"]
+    assert [*note_lines(apart)] == [f"{some}, together: 7 trials {undefined}"]
     assert [note.text for note in apart["u1"]] == [f"2 of 2 trials {undefined}"]
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.cli.options import Engine, explicit_settings
+from swsdask.cli.options import EngineOptions, explicit_settings
 from swsdask.model.errors import SettingsError
 from swsdask.model.layers import build_settings, load_preset, matching_presets, preset_names, settings_of
 from swsdask.model.settings import EvaluationSettings, OperatingPoint
@@ -154,7 +154,7 @@ def test_assignments_to_a_value_in_place_of_a_table(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="evaluation holds a value, not further keys"):
         explicit_settings(str(file), ["tolerance_s=1"])
     with pytest.raises(SettingsError, match="setting engine: Input should be a table of keys; found 4"):
-        explicit_settings(str(file), engine=Engine(workers=2))
+        explicit_settings(str(file), engine=EngineOptions(workers=2))
 
 
 def test_an_assignment_has_one_value() -> None:

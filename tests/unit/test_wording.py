@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tokenize
 from collections.abc import Iterator
@@ -61,6 +62,17 @@ def test_plain_words_are_used() -> None:
     words = re.compile("|".join(rf"(?<![\w{{_.]){word}\b" for word in AVOIDED))
     found = [(file, line, match.group()) for file, line, text in texts() for match in words.finditer(text)]
     assert not found, f"use other words ({AVOIDED}): {found}"
+
+
+def test_each_class_has_a_name_of_its_own() -> None:
+    """One concept, one class; another concept, another name."""
+    root = Path(swsdask.__file__).parent
+    modules: dict[str, list[str]] = {}
+    for file in sorted(root.rglob("*.py")):
+        for statement in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(statement, ast.ClassDef):
+                modules.setdefault(statement.name, []).append(file.relative_to(root).as_posix())
+    assert {name: where for name, where in modules.items() if len(where) > 1} == {}
 
 
 def test_modules_that_texts_name_exist() -> None:

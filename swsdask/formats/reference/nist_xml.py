@@ -33,7 +33,7 @@ import pyarrow as pa
 from swsdask.formats.files import noted, noted_at, open_bytes, opened_once, read_lines
 from swsdask.formats.runs.text import declared_encoding, known_encoding, read_blocks, utf8_blocks
 from swsdask.formats.sniff import Format, expect
-from swsdask.formats.values import FormatError, read_channel, read_document, read_span, shown
+from swsdask.formats.values import FormatError, read_channel, read_document, read_interval, shown
 from swsdask.formats.xml_stream import End, Start, read_elements
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.schemas import DOCUMENTS, QUERIES
@@ -51,7 +51,7 @@ def read_ecf(url: str, problems: Problems) -> pa.Table:
     were. An excerpt without `language` or `source_type` has the root element's. Excerpts may overlap. The root's
     `source_signal_duration` is passed over, since it is often wrong, and so are attributes that an ECF does not have.
     """
-    excerpts = _Excerpts(url, problems)
+    excerpts = _ExcerptReader(url, problems)
     with noted(problems), opened_once(url) as url:
         expect(url, Format.ECF)
         root: dict[str, str] = {}
@@ -70,7 +70,7 @@ def read_ecf(url: str, problems: Problems) -> pa.Table:
     return excerpts.table()
 
 
-class _Excerpts:
+class _ExcerptReader:
     """What was read so far: how many excerpts were `seen`, and the rows of those without fault."""
 
     def __init__(self, url: str, problems: Problems) -> None:
@@ -95,7 +95,7 @@ class _Excerpts:
         with noted_at(self._problems, self._url, line):
             channel = read_channel(channel_text)
         with noted_at(self._problems, self._url, line):
-            span = read_span(start, duration)
+            span = read_interval(start, duration)
             if span.start == span.end:
                 raise FormatError(
                     "a duration of more than 0 seconds", shown(duration), "Correct or remove the excerpt."

@@ -37,7 +37,7 @@ from pyarrow import csv
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, opened_once, read_lines, tidy
 from swsdask.formats.runs.lines import CTM
 from swsdask.formats.sniff import RTTM_TYPE, Format, expect
-from swsdask.formats.values import CHANNELS, FormatError, read_channel, read_document, read_span, shown
+from swsdask.formats.values import CHANNELS, FormatError, read_channel, read_document, read_interval, shown
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS, WORDS
 from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND
@@ -205,7 +205,7 @@ def _rows(fields: list[str], number: int, file: str, problems: Problems) -> Iter
     with noted_at(problems, file, number):
         channel = read_channel(channel_text)
     with noted_at(problems, file, number):
-        span = read_span(start, duration)
+        span = read_interval(start, duration)
     if len(problems) == before:
         yield kind, document, channel, span.start, span.end, word, subtype, speaker, number, span.rounded
 

@@ -37,7 +37,7 @@ from swsdask.formats.files import noted, opened_once, read_lines
 from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.reference.nist_xml import FIRST_TOKEN
 from swsdask.formats.reference.rttm import repeated
-from swsdask.formats.runs.arrow import Batch, RowFaults, Rows, read_rows
+from swsdask.formats.runs.arrow import Batch, RowFaults, TableRows, read_rows
 from swsdask.formats.runs.lines import Once, good_rows, with_even_blanks
 from swsdask.formats.runs.table import Separated, check_type, first_line, json_batches, json_names, parquet_table
 from swsdask.formats.sniff import TABLES, AnyFormat, Format, expect
@@ -52,7 +52,7 @@ GRADE = "^[+-]?[0-9]{1,18}$"
 """A whole number that int64 holds."""
 
 
-class Judgments(NamedTuple):
+class Qrels(NamedTuple):
     """What was judged: queries and documents in the order of their ids, and the pairs as `model.schemas.JUDGMENTS`."""
 
     queries: tuple[str, ...]
@@ -66,7 +66,7 @@ class Judgments(NamedTuple):
         return list(zip(found["query"].to_pylist(), found["document"].to_pylist(), strict=True))
 
 
-def read_judgments(judged: str | pa.Table, problems: Problems) -> Judgments:
+def read_judgments(judged: str | pa.Table, problems: Problems) -> Qrels:
     """The judgments of qrels, of a table in a file or in memory; whatever is wrong is added to `problems`."""
     file = judged if isinstance(judged, str) else "qrels"
     once = Once("a judgment once")
@@ -93,7 +93,7 @@ def read_judgments(judged: str | pa.Table, problems: Problems) -> Judgments:
         if not queries and problems.total == before:
             problems.add(file, 1, "at least one judgment", "none", "Give QUERY ITERATION DOCUMENT RELEVANCE.")
     once.note(file, problems)
-    return Judgments(tuple(sorted(queries)), tuple(sorted(documents)), judgments_table(grades))
+    return Qrels(tuple(sorted(queries)), tuple(sorted(documents)), judgments_table(grades))
 
 
 def judgments_table(grades: Mapping[tuple[str, str], int]) -> pa.Table:
@@ -284,7 +284,7 @@ def _plain(names: Sequence[str], needed: Sequence[str], file: str) -> list[str]:
     return plain
 
 
-def _stretches(given: _Given, problems: Problems) -> tuple[Rows, Bool]:
+def _stretches(given: _Given, problems: Problems) -> tuple[TableRows, Bool]:
     """The stretches of time that the rows of a table are, and which rows have no fault."""
     columns = given.columns
     if "duration" not in columns and "end" not in columns:

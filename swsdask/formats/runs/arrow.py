@@ -33,7 +33,7 @@ class Names(NamedTuple):
     ids: list[str]
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """Rows of a table. `rounded` counts a row's rounded times; `system` is None if the table has no such column."""
 
     system: Names | None
@@ -63,7 +63,7 @@ class RowFaults:
         return iter(self._found)
 
 
-def read_rows(columns: Mapping[str, pa.Array], faults: RowFaults) -> Rows:
+def read_rows(columns: Mapping[str, pa.Array], faults: RowFaults) -> TableRows:
     """The values of some rows, those of faulty rows undefined.
 
     `columns` are query, document, start, duration or end, score, and what there is of system, channel, decision, as
@@ -84,7 +84,7 @@ def read_rows(columns: Mapping[str, pa.Array], faults: RowFaults) -> Rows:
         expected = f"start and duration of at most {MAX_TICKS / TICKS_PER_SECOND} seconds together"
         found = f"{start[row] / TICKS_PER_SECOND} and {duration[row] / TICKS_PER_SECOND}"
         faults.note(row, FormatError(expected, found, "Check their unit."))
-    return Rows(
+    return TableRows(
         system=_names(columns["system"], "system", faults) if "system" in columns else None,
         query=_names(columns["query"], "query", faults),
         document=_names(columns["document"], "document", faults),
@@ -252,7 +252,7 @@ class Batch(NamedTuple):
     first_row: int = 1
     unread: tuple[tuple[int, FormatError], ...] = ()
     faulty: tuple[tuple[int, FormatError], ...] = ()
-    rows: Rows | None = None
+    rows: TableRows | None = None
 
 
 _NEW = -1

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from swsdask.formats.files import Lines
-from swsdask.formats.runs.arrow import Names, Rows
+from swsdask.formats.runs.arrow import Names, TableRows
 from swsdask.formats.runs.builder import Texts
 from swsdask.kernels.table import (
     ALL,
@@ -57,7 +57,7 @@ class OrdinaryLines:
         self._state = np.zeros(STATE_SIZE, np.int64)
         self._ids: list[str] = []
 
-    def read(self, block: Lines) -> Rows | None:
+    def read(self, block: Lines) -> TableRows | None:
         """The rows of a block, one for each line; None if any of them is not ordinary (`kernels.table`).
 
         Their names have the ids of all blocks so far.
@@ -70,7 +70,7 @@ class OrdinaryLines:
         texts, state = self._texts, self._state
         state[[POSITION, ROWS]] = 0
         codes = np.empty((len(_IDS), rows), np.int32)
-        found = Rows(
+        found = TableRows(
             system=None,
             query=Names(codes[QUERY], []),
             document=Names(codes[DOCUMENT], []),

@@ -161,7 +161,7 @@ def write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
             sink.write(text)
 
 
-def write_table(pieces: Iterable[RunPiece], url: str, *, harmless: bool = False) -> None:
+def write_run_table(pieces: Iterable[RunPiece], url: str, *, harmless: bool = False) -> None:
     """Write pieces of one or more runs as a table (see `run_table`): .tsv or .csv, also compressed, or .parquet.
 
     Written piece by piece, so that memory is bounded by the largest. `harmless`: see `without_formula`. Tables do not
@@ -260,7 +260,7 @@ def convert(
     if harmless:
         if delimiter_of(target) is None:
             raise SettingsError(f"{target}: only .tsv and .csv are made harmless for spreadsheets.")
-        write = partial(write_table, harmless=True)
+        write = partial(write_run_table, harmless=True)
     folder, name = parted(target)
     if is_local(target) and not is_folder(folder or "."):
         raise InputError(Problem(target, None, "a folder to write into", f"no folder {folder}", "Create it first."))
@@ -288,7 +288,7 @@ def writer_of(target: str) -> Callable[[Iterable[RunPiece], str], None]:
     if name.endswith(".xml"):
         return write_kwslist
     if name.endswith((".tsv", ".csv")) or target.lower().endswith(".parquet"):
-        return write_table
+        return write_run_table
     raise InputError(
         Problem(
             target,
