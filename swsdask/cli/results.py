@@ -63,14 +63,13 @@ def correlate(results: str, measures: list[str] | None, condition: str, out: str
     against false alarms.
     """
     from swsdask.comparison.rank_correlation import rank_correlation
-    from swsdask.model.leaderboard import board
     from swsdask.model.tables import records_as
     from swsdask.render.outputs import read_outputs
     from swsdask.render.rank_correlation import print_rank_correlation, write_rank_correlation
 
     result = read_outputs(results)
     found = rank_correlation(result, measures, condition)
-    scores = board(result.table, result.asked)
+    scores = result.board
     signature = str(result.manifest.get("signature", ""))
     if form == "text":
         print_rank_correlation(found, scores)

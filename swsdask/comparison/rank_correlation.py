@@ -13,12 +13,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow.compute as pc
 
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import BALANCED, better, select_measures
 from swsdask.model.results import RankCorrelation, Result
-from swsdask.model.tables import names_of
 from swsdask.model.trials import F64, I32, I64
 
 
@@ -137,10 +135,8 @@ def rank_correlations(result: Result) -> tuple[RankCorrelation, ...]:
 
 
 def _by_condition(result: Result) -> dict[str, Values]:
-    rows = result.table.filter(pc.is_null(result.table["query"]))
     found: dict[str, Values] = {}
-    names = (names_of(rows[name]) for name in ("condition", "measure", "system"))
-    for condition, measure, system, value in zip(*names, rows["value"].to_pylist(), strict=True):
+    for (condition, system, measure), value in result.board.values.items():
         found.setdefault(condition, {}).setdefault(measure, {})[system] = value
     return found
 

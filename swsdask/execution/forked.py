@@ -13,7 +13,7 @@ from importlib import import_module
 from swsdask.execution.fork_server import FORKED
 from swsdask.needless import left_out
 
-_MODULES = (
+MODULES = (
     "distributed.nanny",
     "distributed.worker",
     "pyarrow.parquet",
@@ -27,7 +27,7 @@ def _load() -> None:
     parent = os.getppid()
     gc.disable()
     with left_out():
-        for name in _MODULES:
+        for name in MODULES:
             with suppress(ImportError):
                 import_module(name)
             if os.getppid() != parent:

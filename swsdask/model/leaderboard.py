@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -96,8 +97,25 @@ class Board:
 
     def ranked(self, condition: str) -> tuple[str, ...]:
         """The systems that have numbers in a condition, the best first: see `rank`."""
-        there = {system for where, system, _ in self.values if where == condition}
-        return rank([system for system in self.systems if system in there], condition, self.values, self.by)
+        return self._rankings.get(condition, ())
+
+    def place(self, system: str) -> int:
+        """The place of a system among all, from 0."""
+        return self._places[system]
+
+    @cached_property
+    def _rankings(self) -> dict[str, tuple[str, ...]]:
+        there: dict[str, set[str]] = {condition: set() for condition in self.conditions}
+        for condition, system, _ in self.values:
+            there[condition].add(system)
+        return {
+            condition: rank([system for system in self.systems if system in own], condition, self.values, self.by)
+            for condition, own in there.items()
+        }
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {system: place for place, system in enumerate(self.systems)}
 
 
 def board(table: pa.Table, asked: Sequence[str] | None = None) -> Board:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from statistics import NormalDist
 from typing import IO, TYPE_CHECKING
 
@@ -56,6 +57,11 @@ class Figures:
         """The measures that were requested, in that order; None: all."""
         names = self.manifest.get("measures")
         return names if isinstance(names, list) else None
+
+    @cached_property
+    def board(self) -> Board:
+        """The numbers over all queries, as pages and tables show them."""
+        return board(self.table, self.asked)
 
     def plot_det(
         self,
@@ -291,7 +297,7 @@ class Figures:
 
     def _chosen(self, systems: str | Iterable[str] | None, condition: str) -> tuple[Board, Sequence[str]]:
         """The leaderboard, and the systems to draw."""
-        found = board(self.table, self.asked)
+        found = self.board
         if condition not in found.conditions:
             raise SettingsError(f"no condition {condition!r} was scored. There are: {', '.join(found.conditions)}.")
         if systems is None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError, counted, listed
-from swsdask.model.leaderboard import Board, board
+from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, distinct_headings, select_measures, written
 from swsdask.model.plots import Figures
 from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Tables
@@ -262,7 +262,7 @@ class Result(Figures, Tables):
 
     def _repr_html_(self) -> str:
         """The leaderboard of every condition as tables of HTML, as notebooks show it."""
-        found = board(self.table, self.asked)
+        found = self.board
         names = found.columns or found.measures
         tables = (HTML.table(self._rows(HTML, names, each), escape(each)) for each in found.conditions)
         return f"{''.join(tables)}<p><code>{escape(str(self.manifest.get('signature')))}</code></p>"
@@ -272,12 +272,12 @@ class Result(Figures, Tables):
         if condition is not None:
             yield markup.table(self._rows(markup, measures, condition), "")
             return
-        conditions = board(self.table, self.asked).conditions
+        conditions = self.board.conditions
         for name in conditions:
             yield markup.table(self._rows(markup, measures, name), markup.plain(name) if len(conditions) > 1 else "")
 
     def _columns(self, measures: str | Iterable[str] | None, condition: str) -> tuple[list[str], Board]:
-        found = board(self.table, self.asked)
+        found = self.board
         names = self.asked or list(found.measures)
         if measures is not None:
             names = [measures] if isinstance(measures, str) else list(measures)

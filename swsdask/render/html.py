@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import FEW, counted, listed
 from swsdask.model.layers import matching_presets
-from swsdask.model.leaderboard import Board, board
+from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.tables import rows_with
@@ -62,7 +62,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
     if result.manifest.get("kind") == "discovery":
         return discovery_page(result)
     template = environment().get_template("report.html.j2")
-    found = board(result.table, result.asked)
+    found = result.board
     shown = {system for condition in found.conditions for system in drawn(found, condition)}
     curves = rows_with(result.curve_table, system=[*shown])
     plots = figures(curves, found)

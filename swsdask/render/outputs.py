@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError
-from swsdask.model.leaderboard import board
 from swsdask.model.limits import shortage
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result
 from swsdask.model.tables import NAMES, as_json, coded, read_parquet, records_as
@@ -223,7 +222,7 @@ def result_as(form: str, result: Result) -> str:
         return scores_json(result)
     if form in ("csv", "spreadsheet"):
         return records_as(form, result.table.to_pylist()) + "\n"
-    found = board(result.table, result.asked)
+    found = result.board
     write = result.to_markdown if form == "markdown" else result.to_latex
     return write(found.columns or found.measures, condition=None) + "\n"
 

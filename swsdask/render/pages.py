@@ -153,7 +153,7 @@ COLOURS, DASHES = 6, 3
 
 def mark(found: Board, system: str) -> dict[str, int]:
     """The marks of a system in every table and picture: its number, colour and dash pattern."""
-    place = found.systems.index(system)
+    place = found.place(system)
     return {"number": place + 1, "colour": place % COLOURS, "dash": place // COLOURS % DASHES}
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from swsdask.model.discovery import COUNTS, FAMILIES, SINGLE, WORDS
 from swsdask.model.errors import counted
-from swsdask.model.leaderboard import FACTS, Board, board, importance
+from swsdask.model.leaderboard import FACTS, Board, importance
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
 from swsdask.render.discovery import Scores, as_printed
@@ -42,7 +42,7 @@ def print_leaderboard(
     if console is None:
         bounded = (sys.stdout.isatty() or "COLUMNS" in os.environ) and not wide
         console = Console(width=None if bounded else _UNBOUNDED, highlight=False, markup=False, emoji=False)
-    found = board(result.table, result.asked)
+    found = result.board
     groups: Sequence[Sequence[str]] = found.groups
     narrow: list[list[str]] = []
     if result.asked is None:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import partial
+from importlib import import_module
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from queue import SimpleQueue
@@ -23,7 +24,7 @@ import pytest
 from distributed import LocalCluster
 
 import swsdask
-from swsdask.execution import clusters, fork_server
+from swsdask.execution import clusters, fork_server, forked
 from swsdask.execution import dask as execution
 from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
 from swsdask.execution.dask import LEAST_AHEAD, DaskExecutor, sent_options
@@ -370,6 +371,11 @@ def test_workers_are_forked_with_what_they_need(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("SWSDASK_TEST", "set late")
     with LocalProcesses(workers=1).connected(print) as later:
         assert [*later.run(has).values()] == [(["numba"], 1, "set late")]
+
+
+def test_there_is_all_that_workers_are_forked_with() -> None:
+    for name in forked.MODULES:
+        import_module(name)
 
 
 @pytest.mark.skipif(fork_server.METHOD == "spawn", reason="the system has no safe fork")
