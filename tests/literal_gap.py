@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from swsdask.model.penalty import Penalty
+from swsdask.model.ranked_measures import Penalty
 
 
 def value(penalty: Penalty, distance: float) -> float:

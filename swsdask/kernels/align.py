@@ -14,7 +14,7 @@ from numba import boolean, float64, int8, int32, int64
 
 from swsdask.kernels.assignment import assign, settle
 from swsdask.kernels.compilation import NOTHING_NEW, column, kernel, part, record, several
-from swsdask.kernels.search import ascending_order, first_above, first_not_below
+from swsdask.kernels.rows import ascending_order, first_above, first_not_below
 from swsdask.model.trials import F64, I8, I32, I64, Bool
 from swsdask.model.units import INFINITE
 

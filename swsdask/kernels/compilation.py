@@ -50,7 +50,7 @@ _njit: Any = numba.njit
 LOG = logging.getLogger("swsdask")
 
 _HERE = Path(__file__).parent
-SOURCES = (*sorted(_HERE.glob("*.py")), *(_HERE.parent / "model" / name for name in ("penalty.py", "units.py")))
+SOURCES = (*sorted(_HERE.glob("*.py")), *(_HERE.parent / "model" / name for name in ("ranked_measures.py", "units.py")))
 """All files that kernels are compiled from."""
 
 _PREFIX = "swsdask-"
@@ -62,28 +62,28 @@ LONGEST_FIRST = (
     "entropy.add_costs",
     "ladder.count_own_slots",
     "align.in_time_order",
-    "rates.add_rates",
+    "ladder.add_rates",
     "align.near_occurrences",
-    "rates.count_decisions",
+    "ladder.count_decisions",
     "onsets.use_onsets",
-    "logistic.cost",
+    "entropy.logistic_cost",
     "onsets.count_before",
     "onsets.near_onsets",
-    "moments.add_powers",
+    "sums.add_powers",
     "sums.rounded_integers",
     "trials.stretch_begins",
     "rows.place_rows",
-    "moments.merge_sums",
+    "sums.merge_sums",
     "sums.window_sums",
     "ladder.count_slots",
-    "logistic.expansion",
+    "entropy.logistic_expansion",
     "ladder.count_ranks",
     "onsets.in_rank_order",
     "sums.rounded_sums",
     "entropy.pool_adjacent_violators",
-    "softplus.softplus",
+    "entropy.softplus",
     "rows.sum_of_hashes",
-    "moments.reach",
+    "sums.reach",
     "ladder.find_own_rungs",
     "sums.highest_behind",
     "sums.running_sums",

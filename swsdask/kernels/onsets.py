@@ -14,8 +14,8 @@ from numba import boolean, float64, int16, int32, int64, void
 
 from swsdask.kernels.compilation import column, kernel, part, several
 from swsdask.kernels.ladder import cut_rungs, find_slots
-from swsdask.kernels.search import first_not_below
-from swsdask.model.penalty import Penalty
+from swsdask.kernels.rows import first_not_below
+from swsdask.model.ranked_measures import Penalty
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 
 PENALTY = (column(float64), column(float64), float64)

@@ -1,4 +1,8 @@
-"""Rows of a run on their way into an archive: hashes of what they say, and whether excerpts hold them."""
+"""Places in sorted arrays; and rows of a run on their way into an archive: their hashes, and which excerpts hold them.
+
+numpy finds places in sorted arrays too, and the order of integers. What numba makes of that takes many times as long to
+compile, for it serves every type of number, NaN among them.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,64 @@ import numpy as np
 from numba import float64, int8, int32, int64, uint64, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import NOTHING_NEW, column, inlined, kernel
-from swsdask.kernels.search import first_above
+from swsdask.kernels.compilation import NOTHING_NEW, column, inlined, kernel, part
+from swsdask.model.trials import F64, I32, I64
+
+TRACK_BITS = 32
+"""How many bits the time has in (document, channel, time) in one integer."""
 
 _FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _SHIFTS = np.array([30, 27, 31, 32], np.uint64)
+
+
+@part(**NOTHING_NEW)
+def first_not_below(ascending: I32 | I64 | F64, number: float | np.int64) -> int:
+    """The first place of an ascending array at which a number, not NaN, can be inserted in order."""
+    low, high = 0, len(ascending)
+    while low < high:
+        middle = (low + high) >> 1
+        if ascending[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@part(**NOTHING_NEW)
+def first_above(ascending: I32 | I64 | F64, number: float | np.int64) -> int:
+    """The last place of an ascending array at which a number, not NaN, can be inserted in order."""
+    low, high = 0, len(ascending)
+    while low < high:
+        middle = (low + high) >> 1
+        if ascending[middle] <= number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@part(int64[::1](column(int64)))
+def ascending_order(keys: I64) -> I64:
+    """The places of integers in ascending order, equal ones as they come: stretches are merged, from single ones on."""
+    n = len(keys)
+    order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
+    for place in range(n):
+        order[place] = place
+    width = 1
+    while width < n:
+        for begin in range(0, n, 2 * width):
+            middle, end = min(begin + width, n), min(begin + 2 * width, n)
+            left, right = begin, middle
+            for place in range(begin, end):
+                if right == end or (left < middle and keys[order[left]] <= keys[order[right]]):
+                    merged[place] = order[left]
+                    left += 1
+                else:
+                    merged[place] = order[right]
+                    right += 1
+        order, merged = merged, order
+        width *= 2
+    return order
 
 
 @inlined()
@@ -73,9 +130,6 @@ def sum_of_hashes(
 
 OUT, IN = range(2)
 """Where a row lies: not inside an excerpt, or inside (see `place_rows`)."""
-
-TRACK_BITS = 32
-"""How many bits the time has in (document, channel, time) in one integer."""
 
 
 @inlined(int64(int64, int64, int64), **NOTHING_NEW)

@@ -121,7 +121,7 @@ from swsdask.measures.rankings import (
     steps,
 )
 from swsdask.model.measures import at_level, named_at
-from swsdask.model.retrieval import WITHOUT_ORDER, AveragePrecisionSettings
+from swsdask.model.ranked_measures import WITHOUT_ORDER, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.onsets import Onsets, PointsBefore, onset_counts
 from swsdask.statistics.statistic import Statistic

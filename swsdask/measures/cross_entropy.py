@@ -70,8 +70,8 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from swsdask.kernels import logistic
-from swsdask.kernels import softplus as kernel
+from swsdask.kernels.entropy import logistic_cost, logistic_expansion
+from swsdask.kernels.entropy import softplus as softplus_kernel
 from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.measures.rates import confusion_counts
 from swsdask.model.trials import F64, I64, given_score
@@ -113,7 +113,7 @@ class ScoreShares:
         """C of gamma s + delta, in nats."""
         cost = 0.0
         for shares, sign in ((self.target, -1), (self.nontarget, 1)):
-            each = logistic.cost(shares.score, shares.share, sign * gamma, sign * (delta + prior_log_odds))
+            each = logistic_cost(shares.score, shares.share, sign * gamma, sign * (delta + prior_log_odds))
             cost += sigmoid(-sign * prior_log_odds) * each
         return cost
 
@@ -168,7 +168,7 @@ class Fit:
 
 def softplus(x: float) -> float:
     """log(1 + e^x): the cost (Eq. 37) of a non-target trial with posterior log-odds x; of a target trial at -x."""
-    return float(kernel.softplus(np.array([x]))[0])
+    return float(softplus_kernel(np.array([x]))[0])
 
 
 def sigmoid(x: float) -> float:
@@ -229,7 +229,7 @@ def _expansion(scores: ScoreShares, prior_log_odds: float, gamma: float, offset:
     """`offset` is delta and the prior log-odds together."""
     total = np.zeros(6)
     for shares, sign in ((scores.target, -1), (scores.nontarget, 1)):
-        sums = logistic.expansion(shares.score, shares.share, sign * gamma, sign * offset)
+        sums = logistic_expansion(shares.score, shares.share, sign * gamma, sign * offset)
         total += sigmoid(-sign * prior_log_odds) * np.array([1, sign, sign, 1, 1, 1]) * sums
     return _Expansion(*total.tolist())
 

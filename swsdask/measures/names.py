@@ -18,7 +18,7 @@ from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrec
 from swsdask.measures.retrieval import JudgedRetrieval, RankedRetrieval
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import TABLE, Points, at_level, names_in, parse_name
-from swsdask.model.retrieval import RELEVANT
+from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.settings import EvaluationSettings
 
 POINTS = {row.name: row.points for row in TABLE if row.points is not None}

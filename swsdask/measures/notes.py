@@ -12,8 +12,8 @@ from swsdask.measures.cross_entropy import censored
 from swsdask.measures.measure import Population, Scored, populations
 from swsdask.measures.twv import decision_bounds
 from swsdask.model.errors import counted, listed
+from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.results import Note
-from swsdask.model.retrieval import RELEVANT
 from swsdask.model.settings import EvaluationSettings, Weights, weights
 from swsdask.model.trials import Reference, given_score
 from swsdask.model.units import INFINITE

@@ -41,8 +41,7 @@ from typing import Self
 
 import numpy as np
 
-from swsdask.kernels import logistic
-from swsdask.kernels.softplus import softplus
+from swsdask.kernels.entropy import logistic_cost, softplus
 from swsdask.kernels.sums import window_sums
 from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.calibration import Affine, Blocks, affine, pooled_blocks
@@ -122,7 +121,7 @@ def costs_over_priors(scores: ScoreShares, priors: F64, gamma: float = 1.0, delt
         total = _costs_of_near(x[near], shares.share[near], steps)
         far, share = x[~near], shares.share[~near]
         if len(far):
-            total += [logistic.cost(far, share, 1.0, step / _PER_UNIT) for step in steps.tolist()]
+            total += [logistic_cost(far, share, 1.0, step / _PER_UNIT) for step in steps.tolist()]
         found[on_grid] += [sigmoid(-sign * eta) for eta in priors[on_grid].tolist()] * total
     return found
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
 from swsdask.measures.measure import Population, Scored, kept
-from swsdask.model.retrieval import RELEVANT
+from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import class_layers, class_targets
 from swsdask.statistics.ladder import Hits

@@ -81,7 +81,7 @@ from swsdask.measures.average_precision import ap_of_queries, hits_at_rank, over
 from swsdask.measures.measure import Population, Scored, Values
 from swsdask.measures.rankings import JUDGED, NEEDS, JudgedRankings, Rankings, judged_rankings, query_rankings
 from swsdask.model.measures import named_at
-from swsdask.model.retrieval import RELEVANT, WITHOUT_ORDER, AveragePrecisionSettings
+from swsdask.model.ranked_measures import RELEVANT, WITHOUT_ORDER, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64
 from swsdask.statistics.statistic import Statistic
 

@@ -23,8 +23,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from swsdask.kernels.ladder import find_own_rungs
-from swsdask.kernels.rates import add_rates
+from swsdask.kernels.ladder import add_rates, find_own_rungs
 from swsdask.measures.cross_entropy import Censored
 from swsdask.measures.measure import Population, Scored, kept
 from swsdask.model.trials import F64, I64, Bool

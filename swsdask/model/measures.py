@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from swsdask.model.retrieval import RELEVANT
+from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.trials import I64
 
 Column = TypeVar("Column")

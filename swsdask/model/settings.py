@@ -22,8 +22,8 @@ from pydantic import (
 
 from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.errors import SettingsError
+from swsdask.model.ranked_measures import AveragePrecisionSettings, GapSettings
 from swsdask.model.resources import ProcessingLoadSettings
-from swsdask.model.retrieval import AveragePrecisionSettings, GapSettings
 from swsdask.model.trials import Reference
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.model.penalty import DEFAULT_REPLAY, ReplayRule
-from swsdask.model.retrieval import DEFAULT_RANKING, RankRule
+from swsdask.model.ranked_measures import DEFAULT_RANKING, DEFAULT_REPLAY, RankRule, ReplayRule
 from swsdask.model.units import INFINITE
 
 I8 = NDArray[np.int8]

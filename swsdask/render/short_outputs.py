@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import describe, names_in, parse_name
 from swsdask.model.results import Result
-from swsdask.model.retrieval import RELEVANT
 from swsdask.model.tables import as_json
 
 TREC_NEEDED = ("map_n_averaged", "n_retrieved")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from swsdask.kernels.onsets import gap_of_lists, ranked_lists
-from swsdask.model.penalty import Penalty, gaussian, rectangular, triangular
+from swsdask.model.ranked_measures import Penalty, gaussian, rectangular, triangular
 from swsdask.model.results import GapStudy
 from swsdask.model.trials import F64, I64
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from swsdask.kernels.rates import count_decisions
+from swsdask.kernels.ladder import count_decisions
 from swsdask.kernels.trials import stretch_begins
 from swsdask.model.trials import F64, I8, I16, I32, I64, Bool, Condition, Reference, Trials
 from swsdask.statistics.statistic import Found, OfDetections, Statistic

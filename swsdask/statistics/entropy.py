@@ -11,8 +11,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.kernels.entropy import add_costs
-from swsdask.kernels.softplus import softplus
+from swsdask.kernels.entropy import add_costs, softplus
 from swsdask.kernels.sums import DIGIT, rounded_integers
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
 from swsdask.statistics.counts import stretches, trial_groups

@@ -25,7 +25,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from swsdask.kernels.ladder import count_slots
-from swsdask.kernels.moments import SUMS, add_powers, merge_sums, reach
+from swsdask.kernels.sums import SUMS, add_powers, merge_sums, reach
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.model.units import INFINITE
 from swsdask.statistics.counts import Counts, class_layers, class_targets, strata_of, stretches, trial_groups
@@ -33,7 +33,7 @@ from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import Found, Statistic
 
 _SPAN = 1 << 22
-"""Keys of a layer: more than twice 1024 for each of the binades from 1 to `kernels.moments.FARTHEST`."""
+"""Keys of a layer: more than twice 1024 for each of the binades from 1 to `kernels.sums.FARTHEST`."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from swsdask.kernels.ladder import count_ranks
 from swsdask.kernels.text import text_order
-from swsdask.model.retrieval import RankRule
+from swsdask.model.ranked_measures import RankRule
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.alignment import judged_events, ranked_events
 from swsdask.statistics.counts import class_layers, stretches, trial_groups

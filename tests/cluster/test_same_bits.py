@@ -16,7 +16,7 @@ from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.measures import select
 from swsdask.measures.measure import Scored, Values
 from swsdask.model.errors import ExecutionError, InputError
-from swsdask.model.retrieval import RankRule
+from swsdask.model.ranked_measures import RankRule
 from swsdask.scoring import detections, rounds
 from swsdask.scoring.score import score_archive
 from swsdask.statistics.counts import Counts

@@ -15,7 +15,7 @@ from swsdask.execution.executor import Executor, SerialExecutor, ThreadExecutor,
 from swsdask.measures import interpretation
 from swsdask.measures.average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Scored
-from swsdask.model.penalty import Penalty, ReplayRule, gaussian, rectangular, table, triangular
+from swsdask.model.ranked_measures import Penalty, ReplayRule, gaussian, rectangular, table, triangular
 from swsdask.model.settings import EngineSettings, EvaluationSettings
 from swsdask.model.trials import Condition, Reference
 from swsdask.scoring.score import count_archive

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.kernels.onsets import gap_of_lists, ranked_lists
-from swsdask.model.penalty import Penalty, gaussian, rectangular, table, triangular
+from swsdask.model.ranked_measures import Penalty, gaussian, rectangular, table, triangular
 from swsdask.model.results import GapStudy
 from swsdask.simulate.gap_study import FUNCTIONS, kendall, study
 from tests.literal_gap import gap, value

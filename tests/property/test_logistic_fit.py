@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from swsdask.kernels import logistic
+from swsdask.kernels.entropy import logistic_cost, logistic_expansion
 from swsdask.measures.calibration import isotonic_blocks
 from swsdask.measures.cross_entropy import Fit, ScoreShares, Separation, Shares, fit, prior_entropy, sigmoid, softplus
 from tests.recalibration import Row, exact_minimum, overlapping
@@ -266,15 +266,17 @@ def test_sums_of_the_kernel_are_those_of_a_loop(n_rows: int) -> None:
         math.fsum(w * p * (1 - p) * s for s, w, p, _ in each),
         math.fsum(w * p * (1 - p) for _, w, p, _ in each),
     ]
-    assert logistic.cost(score, weight, slope, offset) == pytest.approx(literal[0], rel=1e-14)
-    assert logistic.expansion(score, weight, slope, offset) == pytest.approx(literal, rel=1e-12, abs=1e-12)
+    assert logistic_cost(score, weight, slope, offset) == pytest.approx(literal[0], rel=1e-14)
+    assert logistic_expansion(score, weight, slope, offset) == pytest.approx(literal, rel=1e-12, abs=1e-12)
 
 
 def test_a_step_that_is_far_too_long_is_shortened_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nearly all non-targets at one score: the second Newton step is a million times too long."""
     evaluated = []
-    once = logistic.expansion
-    monkeypatch.setattr(logistic, "expansion", lambda *given: evaluated.append(given) or once(*given))
+    once = logistic_expansion
+    monkeypatch.setattr(
+        "swsdask.measures.cross_entropy.logistic_expansion", lambda *given: evaluated.append(given) or once(*given)
+    )
     generator = np.random.default_rng(5)
     target = np.append(generator.normal(2, 1, 8000), -4.7)
     nontarget = np.append(generator.normal(-1, 1, 10000), -4.7)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
-from swsdask.model.retrieval import RankRule
+from swsdask.model.ranked_measures import RankRule
 from swsdask.model.trials import Reference
 from swsdask.scoring import detections, rounds
 from tests import engines

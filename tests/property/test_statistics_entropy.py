@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.kernels.softplus import softplus
+from swsdask.kernels.entropy import softplus
 from swsdask.statistics.entropy import Entropy
 from tests.conftest import examples
 from tests.engines import plain

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.kernels.softplus import softplus
+from swsdask.kernels.entropy import softplus
 from swsdask.model.trials import F64, Reference
 from swsdask.statistics.counts import strata_of
 from swsdask.statistics.ladder import Hits

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.penalty import DEFAULT_REPLAY, ReplayRule
+from swsdask.model.ranked_measures import DEFAULT_REPLAY, ReplayRule
 from tests.literal_gap import value
 from tests.worlds import settings
 

@@ -17,44 +17,43 @@ import pytest
 from swsdask.kernels import compilation
 
 PACKAGE = Path(compilation.__file__).parents[1]
-SUM_OF_COSTS = """
+OWN_RUNG = """
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
 
-from swsdask.kernels.entropy import add_costs
+from swsdask.kernels.ladder import find_own_rungs
 
 
-def sum_of_costs(score):
-    digits = np.zeros((1, 70), np.int64)
-    add_costs(np.array([0, 1]), np.zeros(1, np.int32), np.array([score]), 0.0, 1, 1, 0, digits)
-    return sum(int(digit) << 32 * place for place, digit in enumerate(digits[0])) / 2**1074
+def own_rung(score):
+    rungs = np.array([0.0, 1.0, 2.0])
+    return find_own_rungs(np.zeros(1, np.int32), np.array([score]), np.array([0, 3]), rungs).item()
 
 
 if __name__ == "__main__":
     with ProcessPoolExecutor(1, get_context("spawn")) as workers:
-        print(sum_of_costs(0.0), workers.submit(sum_of_costs, 0.0).result())
+        print(own_rung(1.0), workers.submit(own_rung, 1.0).result())
 """
 
 
 def test_an_edit_of_a_helper_moves_the_number(tmp_path: Path) -> None:
-    """costs_of_decays is in another file than the cached kernel that calls it: numba alone would not see the edit."""
+    """first_not_below is in another file than the cached kernel that calls it: numba alone would not see the edit."""
     shutil.copytree(PACKAGE, tmp_path / "swsdask", ignore=shutil.ignore_patterns("__pycache__"))
-    script = tmp_path / "sum_of_costs.py"
-    script.write_text(SUM_OF_COSTS)
+    script = tmp_path / "own_rung.py"
+    script.write_text(OWN_RUNG)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
     environment[compilation._HELPER] = "1"
 
     def here_and_in_a_worker() -> str:
         return subprocess.check_output([sys.executable, script], text=True, cwd=tmp_path, env=environment)
 
-    assert here_and_in_a_worker() == "0.6931471805599453 0.6931471805599453\n"
-    helper = tmp_path / "swsdask" / "kernels" / "softplus.py"
-    source, end = helper.read_text(), "cost[row] = ((x[row] if"
+    assert here_and_in_a_worker() == "1 1\n"
+    helper = tmp_path / "swsdask" / "kernels" / "rows.py"
+    source, end = helper.read_text(), "if ascending[middle] < number:"
     assert source.count(end) == 1
-    helper.write_text(source.replace(end, "cost[row] = 1.0 + ((x[row] if"))
-    assert here_and_in_a_worker() == "1.6931471805599454 1.6931471805599454\n"
+    helper.write_text(source.replace(end, "if ascending[middle] <= number:", 1))
+    assert here_and_in_a_worker() == "2 2\n"
     assert len(list(tmp_path.glob("kept/swsdask-*"))) == 2
 
 
@@ -74,7 +73,7 @@ def test_all_that_kernels_are_compiled_from_is_known() -> None:
     uncompiled = {("swsdask.model.limits", "check_addresses")}
     assert {(module, name) for module, name in others if module not in known} <= types | uncompiled
     assert known == {f"swsdask.kernels.{file.stem}" for file in (PACKAGE / "kernels").glob("*.py")} | {
-        "swsdask.model.penalty",
+        "swsdask.model.ranked_measures",
         "swsdask.model.units",
     }
 

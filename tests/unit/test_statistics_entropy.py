@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from swsdask.kernels.softplus import softplus
+from swsdask.kernels.entropy import softplus
 from swsdask.statistics.entropy import Entropy, ExactSums
 from tests.engines import plain
 from tests.worlds import make_reference, make_trials, unaligned

@@ -30,8 +30,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from swsdask.kernels.entropy import softplus
 from swsdask.kernels.resampling import weigh
-from swsdask.kernels.softplus import softplus
 from swsdask.measures.calibration import fit_pool
 from swsdask.measures.cross_entropy import (
     NOTHING,

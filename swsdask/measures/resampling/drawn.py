@@ -27,7 +27,7 @@ from swsdask.measures import select
 from swsdask.measures.average_precision import ap_of_queries, ranked_queries
 from swsdask.measures.cross_entropy import Censored, censored
 from swsdask.measures.measure import Population, Scored, counts_present_only, present
-from swsdask.model.retrieval import RELEVANT
+from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.samples import AVERAGED, Averages, Sample
 from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.statistics.counts import Counts

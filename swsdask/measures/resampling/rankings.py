@@ -16,7 +16,7 @@ from swsdask.measures.average_precision import expected_area, over
 from swsdask.measures.measure import Population, Scored
 from swsdask.measures.rankings import Rankings, ranked_hits, rankings_of
 from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, drawn_queries, places
-from swsdask.model.retrieval import AveragePrecisionSettings
+from swsdask.model.ranked_measures import AveragePrecisionSettings
 from swsdask.model.samples import Sample
 from swsdask.model.trials import F64, I32, I64
 from swsdask.statistics.ladder import Hits
