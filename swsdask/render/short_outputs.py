@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import describe, names_in, parse_name
+from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.results import Result
 from swsdask.model.tables import as_json
 
