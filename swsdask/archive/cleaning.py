@@ -100,7 +100,11 @@ def vacuum(
     return left
 
 
-def archive_kind(storage: Storage) -> Kind[Any, Any]:
+AnyKind = Kind[Any, Any]
+"""The kind of an archive that may be of either kind."""
+
+
+def archive_kind(storage: Storage) -> AnyKind:
     """Return the kind of archive. Raises `ArchiveError` for none."""
     kind = kind_of(storage)
     if kind is None:
@@ -235,7 +239,7 @@ class _State:
     kept: Layers | None
 
     @classmethod
-    def of(cls, storage: Storage, kind: Kind[Any, Any], manifest: Manifest) -> Self:
+    def of(cls, storage: Storage, kind: AnyKind, manifest: Manifest) -> Self:
         """Summarise a manifest."""
         entries = kind.entries(storage, manifest)
         return cls({system: kind.content(entry) for system, entry in entries.items()}, manifest.kept)

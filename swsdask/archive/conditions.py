@@ -39,6 +39,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from swsdask.archive.reference_tables import document_ids
 from swsdask.formats.reference.nist_xml import texts_of
@@ -57,17 +58,18 @@ Divides = Literal["queries", "documents", "occurrences"]
 
 @dataclass(frozen=True, eq=False)
 class ConditionData:
-    """What keys are computed from.
+    """The data that keys are computed from.
 
-    `occurrences` are the evaluated ones, their columns by name, `speaker` among them, or None where a trial has several
-    of them; `n_true` int64 [n_queries] counts target trials. `counts_empty`: averages count queries without targets.
-    `oov_counts` are what a run says of queries.
+    `occurrences` are the evaluated ones, their columns by name, or None where a trial has several of them; `speakers`
+    are theirs; `n_true` int64 [n_queries] counts target trials. `counts_empty`: averages count queries without targets.
+    `oov_counts` are the counts that a run gives for queries.
     """
 
     documents: pa.Table
     queries: pa.Table
     segments: pa.Table
-    occurrences: Mapping[str, object] | None
+    occurrences: Mapping[str, NDArray[np.integer]] | None
+    speakers: Sequence[str]
     n_true: I64
     document_ids: tuple[str, ...]
     counts_empty: bool = False
@@ -139,23 +141,23 @@ def _of_documents(key: str, column: str) -> Callable[[ConditionData], list[str]]
 
 
 def _of_occurrences(
-    column: Callable[[ConditionData, Mapping[str, object]], list[str]],
+    column: Callable[[ConditionData, Mapping[str, NDArray[np.integer]]], list[str]],
 ) -> Callable[[ConditionData], list[str]]:
     return lambda of: [] if of.occurrences is None else column(of, of.occurrences)
 
 
-def _talkers(_: ConditionData, occurrences: Mapping[str, Any]) -> list[str]:
-    return list(occurrences["speaker"])
+def _talkers(of: ConditionData, _: object) -> list[str]:
+    return list(of.speakers)
 
 
-def _genders(of: ConditionData, occurrences: Mapping[str, Any]) -> list[str]:
+def _genders(of: ConditionData, occurrences: Mapping[str, NDArray[np.integer]]) -> list[str]:
     said = json.loads((of.segments.schema.metadata or {}).get(GENDERS.encode(), b"[]"))
     gender = {(document, talker): value for document, talker, value in said}
     names = [of.document_ids[document] for document in occurrences["document"].tolist()]
-    return [gender.get(pair, "") for pair in zip(names, occurrences["speaker"], strict=True)]
+    return [gender.get(pair, "") for pair in zip(names, of.speakers, strict=True)]
 
 
-def _durations(_: ConditionData, occurrences: Mapping[str, Any]) -> list[str]:
+def _durations(_: ConditionData, occurrences: Mapping[str, NDArray[np.integer]]) -> list[str]:
     ticks = occurrences["end"].astype(np.int64) - occurrences["start"]
     return [_plain(each / TICKS_PER_SECOND) for each in ticks.tolist()]
 

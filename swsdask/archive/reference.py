@@ -39,6 +39,10 @@ _YES = {"1", "yes", "true", "oov"}
 _NOT_COUNTED = np.iinfo(np.int64).min
 
 
+Columns = dict[str, Any]
+"""Columns of the evaluated occurrences, by name."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Spoken:
     """The evaluated occurrences, their columns by name, and what is found on the way to them.
@@ -47,7 +51,7 @@ class _Spoken:
     """
 
     codes: Codes
-    found: Mapping[str, Any]
+    found: Columns
     speaker: Sequence[str]
     n_unevaluated: int
     segments: Segments | None
@@ -156,7 +160,8 @@ def _evaluated(
         documents=archive.documents,
         queries=archive.queries,
         segments=archive.segments,
-        occurrences={**spoken.found, "speaker": spoken.speaker} if settings.trials == "virtual" else None,
+        occurrences=spoken.found if settings.trials == "virtual" else None,
+        speakers=spoken.speaker,
         n_true=targets[:, 0],
         document_ids=spoken.codes.document_ids,
         counts_empty=settings.no_targets == "false_alarms_only",
@@ -248,7 +253,7 @@ def _judgments(archive: Archive, codes: Codes, settings: EvaluationSettings) -> 
     return Judgments(query[rows].astype(np.int32), document[rows], table["grade"].to_numpy()[rows])
 
 
-def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationSettings) -> tuple[dict[str, Any], int]:
+def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationSettings) -> tuple[Columns, int]:
     """The columns that `Reference` has of them, sorted by (query, document, channel, start, end); how many others."""
     table = archive.occurrences(FindRule.of(settings))
     found = {name: table[name].to_numpy() for name in table.column_names if name != "document"}
@@ -269,7 +274,7 @@ def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationS
 
 
 def _segments(
-    archive: Archive, codes: Codes, found: dict[str, Any], speaker: Sequence[str], settings: EvaluationSettings
+    archive: Archive, codes: Codes, found: Columns, speaker: Sequence[str], settings: EvaluationSettings
 ) -> tuple[Segments, I64 | None]:
     """The segments, and the one that each of the occurrences `found` is in; None where mid-points say it."""
 
@@ -295,7 +300,7 @@ def _outside(segments: Segments | None, settings: EvaluationSettings) -> Literal
 
 
 def _targets(
-    found: Mapping[str, Any],
+    found: Columns,
     segments: Segments | None,
     group_of_document: I16,
     group_of_occurrence: I16 | None,

@@ -12,7 +12,8 @@ from itertools import chain
 from typing import Any
 
 from swsdask.archive.cells import StoredCell, hash_parts
-from swsdask.archive.change import Change, Kind, leased
+from swsdask.archive.change import Change, leased
+from swsdask.archive.cleaning import AnyKind
 from swsdask.archive.discovery import DISCOVERY, StoredDiscovery, StoredSystem, content_of
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
@@ -121,7 +122,7 @@ class _Verification:
     damaged: dict[str, str] = field(default_factory=dict)
     repaired: list[str] = field(default_factory=list)
 
-    def kind(self) -> Kind[Any, Any]:
+    def kind(self) -> AnyKind:
         """Return the kind of archive, by any manifest of its own or of the copy."""
         there = versions(self.storage)
         error = ArchiveError(f"{self.storage.url}: expected an archive; found none.")
@@ -135,7 +136,7 @@ class _Verification:
                     return DISCOVERY if found is DISCOVERY.manifest else EVALUATION
         raise error
 
-    def manifests(self, kind: Kind[Any, object]) -> list[Manifest]:
+    def manifests(self, kind: AnyKind) -> list[Manifest]:
         """The manifests that can be read, ascending, repaired where possible."""
         found: list[Manifest] = []
         for version in versions(self.storage):
@@ -182,7 +183,7 @@ class _Verification:
             if fault is not None:
                 self.damaged[_file_of(fault, self.storage)] = str(fault)
 
-    def _repaired_manifest(self, version: int, kind: Kind[Any, object]) -> bool:
+    def _repaired_manifest(self, version: int, kind: AnyKind) -> bool:
         if self.copy is None:
             return False
         try:
@@ -217,9 +218,7 @@ def _fault(stored: StoredFile, storage: Storage) -> str | None:
         return str(error)
 
 
-def _entry_files(
-    storage: Storage, kind: Kind[Any, object], manifest: Manifest, run: _Verification
-) -> Iterator[StoredFile]:
+def _entry_files(storage: Storage, kind: AnyKind, manifest: Manifest, run: _Verification) -> Iterator[StoredFile]:
     for part in kind.parts_of(manifest):
         if part.file not in run.damaged:
             try:
@@ -231,7 +230,7 @@ def _entry_files(
                     yield from kind.files(entry)
 
 
-def _opened(storage: Storage, kind: Kind[Any, object], manifest: Any) -> StoredArchive | StoredDiscovery:
+def _opened(storage: Storage, kind: AnyKind, manifest: Any) -> StoredArchive | StoredDiscovery:
     return StoredArchive(storage, manifest) if kind is EVALUATION else StoredDiscovery(storage, manifest)
 
 
@@ -269,7 +268,7 @@ def _check_discovery(archive: StoredDiscovery) -> None:
             )
 
 
-def _adopt(storage: Storage, kind: Kind[Any, Any]) -> int:
+def _adopt(storage: Storage, kind: AnyKind) -> int:
     """Make a version whose files all have hashes; its number."""
     with leased(storage) as lease:
         change = Change(kind, lease, None, {}, replace=True)

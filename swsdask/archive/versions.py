@@ -237,7 +237,7 @@ class DiscoveryManifest(Manifest):
     read_from: dict[str, str]
 
 
-def own_hash(said: Mapping[str, Any]) -> str:
+def own_hash(said: Mapping[str, object]) -> str:
     """The hash of what a manifest says, whatever its layout."""
     return digest(json.dumps(said, sort_keys=True).encode()).hex()
 
