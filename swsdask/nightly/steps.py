@@ -57,12 +57,23 @@ class Outcome:
 
 
 def plan_night(asked: NightlyEvaluation) -> list[str]:
-    """List the steps that a night would take. Nothing is written, and no file of a run is opened."""
+    """List the steps that a night would take. Nothing is written, and no file of a run is opened.
+
+    Raises
+    ------
+    InputError
+        The inbox cannot be read, or a reference that is new or changed.
+    ArchiveError
+        The archive cannot be read.
+    """
     storage = Storage(asked.archive)
     past = read_history(storage)
     news, gone = _news(asked, past)
     known = _known(asked)
-    lines = [] if _knows_reference(asked, known) else ["the reference is to be read: it is new, or its files changed"]
+    lines = []
+    if not _knows_reference(asked, known):
+        _read(asked)
+        lines = ["the reference is to be taken in: it is new, or its files changed"]
     lines += [
         f"{each.system}: {each.url} is {'changed' if past.stamps.get(each.url) else 'new'}"
         for each in _unread(news, known)
@@ -188,7 +199,7 @@ def _known(asked: NightlyEvaluation) -> KnownSources | None:
 def _knows_reference(asked: NightlyEvaluation, known: KnownSources | None) -> bool:
     """Whether the archive was made of the reference as it is now; raises `InputError` for a folder that lacks a file.
 
-    A file that is given by its own name is looked for when the reference is read.
+    A file that is given by its own name is looked for when the reference is read (`_read`).
     """
     places = asked.reference_places
     return known is not None and known.has_reference(

@@ -382,6 +382,8 @@ def test_a_file_of_the_reference_that_is_gone_is_told_and_changes_nothing(
     next((three_nights / "files").glob(f"*{ending}")).rename(three_nights / "aside")
     told = rf"{ending}: .* nothing there" if named else "files: .* in the folder; found none"
     with pytest.raises(InputError, match=told):
+        plan_night(asked)
+    with pytest.raises(InputError, match=told):
         run_night(asked, DAY)
     assert (files_of(three_nights / "archive/history"), board_of(three_nights)) == before
 
