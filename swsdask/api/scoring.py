@@ -159,7 +159,8 @@ def score_observed(
     with ExitStack() as stack:
         rows = rows_to_score(evaluation.archive, runs)
         after = stack.enter_context(ExitStack())
-        workers = stack.enter_context(working(settings, executor, rows, progress))
+        distant = evaluation.archive.is_distant
+        workers = stack.enter_context(working(settings, executor, rows, progress, distant=distant))
         archive, systems = stack.enter_context(
             with_runs(evaluation.archive, evaluation.settings.evaluation, runs, workers, buckets, after)
         )

@@ -66,6 +66,7 @@ class MemoryArchive:
     runs: tuple[Run, ...]
     detections: Mapping[str, Detections] = field(repr=False)
     place = None
+    is_distant = False
 
     @property
     def documents(self) -> pa.Table:

@@ -232,6 +232,11 @@ class Archive(Protocol):
         ...
 
     @property
+    def is_distant(self) -> bool:
+        """Whether reading its cells is mostly waiting."""
+        ...
+
+    @property
     def inputs(self) -> dict[str, str]:
         """Content hashes of the reference, by role (ecf, rttm, queries)."""
         ...

@@ -69,6 +69,11 @@ class StoredArchive:
         return self.storage.place(manifest_name(self.version))
 
     @property
+    def is_distant(self) -> bool:
+        """Whether the storage is."""
+        return self.storage.is_distant
+
+    @property
     def inputs(self) -> dict[str, str]:
         """Content hashes of the reference, by role."""
         return self.manifest.inputs

@@ -13,16 +13,25 @@ SMALL = 2_000_000
 """Below so many rows, there is nothing to share out."""
 
 
+_AT_ONCE = 2
+"""How many threads a core has where data is distant: while some wait, others count."""
+
+
 @contextmanager
 def open_executor(
-    settings: EngineSettings, total_rows: int | None = None, progress: Progress | None = None
+    settings: EngineSettings,
+    total_rows: int | None = None,
+    progress: Progress | None = None,
+    *,
+    distant: bool = False,
 ) -> Iterator[Executor]:
     """The executor that `settings.executor` names, closed when the context ends.
 
     "serial", "threads", "processes", a scheduler's address or file, or a file of conf/cluster. "auto" is serial where
     there is little to do (`total_rows` below `SMALL`; None: not known, so taken as little), one core, or one worker is
-    requested, else threads on all cores: they start at once and share what they read. If more than one worker is
-    requested it is worker processes. Only what needs Dask imports it. `progress` receives what is waited for.
+    requested, else threads on all cores: they start at once and share what they read; twice as many where reading is
+    mostly waiting, for `distant` data. If more than one worker is requested it is worker processes. Only what needs
+    Dask imports it. `progress` receives what is waited for.
 
     Raises `SettingsError` if the name means nothing, `ClusterError` if workers cannot be started or reached.
     """
@@ -31,6 +40,8 @@ def open_executor(
     if name == "auto":
         little = settings.workers is None and (total_rows or 0) < SMALL
         name = "serial" if little or workers == 1 else "threads" if settings.workers is None else "processes"
+        if name == "threads" and distant:
+            workers *= _AT_ONCE
     if name == "serial":
         yield SerialExecutor()
     elif name == "threads":
@@ -54,12 +65,17 @@ def open_executor(
 
 @contextmanager
 def working(
-    settings: Settings, given: Executor | str | None, total_rows: int, progress: Progress | None
+    settings: Settings,
+    given: Executor | str | None,
+    total_rows: int,
+    progress: Progress | None,
+    *,
+    distant: bool = False,
 ) -> Iterator[Executor]:
     """Provide the given executor, which stays open, or that of the settings, whose name may be `given` instead."""
     if given is None or isinstance(given, str):
         engine = settings.engine if given is None else settings.engine.model_copy(update={"executor": given})
-        with open_executor(engine, total_rows, progress) as executor:
+        with open_executor(engine, total_rows, progress, distant=distant) as executor:
             yield executor
     else:
         yield given

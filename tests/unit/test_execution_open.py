@@ -29,6 +29,15 @@ def test_large_work_on_one_core_or_with_one_worker_stays_in_this_process(monkeyp
     assert kind_of("auto", rows=10**9) is SerialExecutor
 
 
+def test_distant_data_is_read_by_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "cores", lambda: 8)
+    for distant, threads in ((False, 8), (True, 16)):
+        with open_executor(EngineSettings(), SMALL, distant=distant) as executor:
+            assert executor.workers == threads
+    with open_executor(EngineSettings(executor="threads", workers=3), SMALL, distant=True) as executor:
+        assert executor.workers == 3
+
+
 def test_names() -> None:
     assert kind_of("serial", rows=10**9) is SerialExecutor
     assert kind_of("threads") is ThreadExecutor
