@@ -70,6 +70,7 @@ MOST = 100_000
 
 _HASH = "hash"
 _ABSENT = "none"
+_ENDING = ".arrow"
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -105,7 +106,8 @@ class _List:
         """The files of each run by their names without the hash."""
         found: dict[str, dict[str, str]] = {}
         for name in self.times:
-            found.setdefault(_folder(name), {})[name.rpartition("-")[0]] = name
+            if name.endswith(_ENDING):
+                found.setdefault(_folder(name), {})[name.rpartition("-")[0]] = name
         return found
 
     def beside(self, place: str) -> dict[str, str]:
@@ -146,7 +148,7 @@ class KeptFiles:
         wanted = {name: place for place in places if (name := self._list.beside(place).get(place)) is not None}
         found = {}
         for name, content in self.storage.read_all(wanted).items():
-            if name.endswith(f"-{digest(content).hex()}.arrow"):
+            if name.endswith(_hashed(content)):
                 with suppress(pa.ArrowException, ValueError):  # no file of ours, though its hash is right
                     found[wanted[name]] = pa.ipc.open_file(pa.BufferReader(content)).get_batch(0)
         return found
@@ -154,7 +156,7 @@ class KeptFiles:
     def write(self, rows: Mapping[str, pa.RecordBatch]) -> None:
         """Keep rows at their places. An archive that cannot be written stays as it is: see `CacheCounts.fault`."""
         contents = {place: _file(row) for place, row in rows.items()}
-        names = {place: f"{place}-{digest(content).hex()}.arrow" for place, content in contents.items()}
+        names = {place: f"{place}{_hashed(content)}" for place, content in contents.items()}
         if self.tally.fault is None:
             try:
                 self.storage.write_all({names[place]: content for place, content in contents.items()})
@@ -174,6 +176,26 @@ class KeptFiles:
         return sorted(others, key=lambda other: (self._list.times.get(there[other], 0.0), there[other]))[:surplus]
 
 
+def _hashed(content: bytes | pa.Buffer) -> str:
+    """How the name of a kept file with this content ends."""
+    return f"-{digest(content).hex()}{_ENDING}"
+
+
+def kept_files(storage: Storage) -> list[str]:
+    """The names of all files that an archive keeps, also of other releases, but for unfinished ones."""
+    return [name for name in storage.modified(KEPT) if name == SOURCES or name.endswith(_ENDING)]
+
+
+def kept_fault(name: str, content: bytes | pa.Buffer) -> str | None:
+    """Say that the content of a kept file is not what was written; None if it is."""
+    try:
+        if (_records(bytes(content)) is not None) if name == SOURCES else name.endswith(_hashed(content)):
+            return None
+    except _UNREADABLE:
+        pass
+    return "one whose content is not what was written. It is not used, and made again when it is needed: remove it"
+
+
 def _folder(name: str) -> str:
     return name.rpartition("/")[0]
 
@@ -187,7 +209,7 @@ def kept_for(contents: Iterable[str]) -> Callable[[str], bool]:
     """Whether a file is one that this release keeps, of a run with one of these content hashes or of all."""
     runs = list(contents)
     folders = {f"{KEPT}/{source_digest(of)}/{content}" for of in (OF_STATISTICS, OF_RESULTS) for content in runs}
-    return lambda name: name == SOURCES or _folder(name) in folders
+    return lambda name: name == SOURCES or (name.endswith(_ENDING) and _folder(name) in folders)
 
 
 @cache
@@ -404,13 +426,20 @@ def known_sources(
     return KnownSources(storage, settings, encoding, contents, manifest.inputs, _read(storage))
 
 
+_UNREADABLE = (ValueError, TypeError, KeyError, RecursionError)
+
+
 def _read(storage: Storage) -> dict[str, dict[str, object]]:
-    with suppress(OSError, ArchiveError, InputError, ValueError, TypeError, KeyError, RecursionError):
-        said = json.loads(storage.read(SOURCES))
-        records: dict[str, dict[str, object]] = said["sources"]
-        if own_hash(records) == said[_HASH]:
-            return records
+    with suppress(OSError, ArchiveError, InputError, *_UNREADABLE):
+        return _records(storage.read(SOURCES)) or {}
     return {}
+
+
+def _records(content: bytes) -> dict[str, dict[str, object]] | None:
+    """What a file `SOURCES` says; None if its hash differs. Raises what is `_UNREADABLE`."""
+    said = json.loads(content)
+    records: dict[str, dict[str, object]] = said["sources"]
+    return records if own_hash(records) == said[_HASH] else None
 
 
 def _stamps(places: Iterable[str]) -> dict[str, str]:

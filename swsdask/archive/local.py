@@ -146,18 +146,24 @@ def link_new(path: str, content: bytes) -> bool:
     return True
 
 
-def replace(path: str, content: pa.Buffer | bytes) -> None:
-    """Write a file beside its place and move it there, in one step, over whatever is there."""
+def replace(path: str, content: pa.Buffer | bytes, *, lasting: bool = True) -> None:
+    """Write a file beside its place and move it there, in one step, over whatever is there.
+
+    What is not `lasting` may be cut off by a power cut.
+    """
     aside = _aside(path)
     try:
         write_whole(str(aside), content)
-        sync(str(aside))
+        if lasting:
+            sync(str(aside))
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
         os.replace(aside, path)
     finally:
         with suppress(OSError):  # The file may be in its place already.
             aside.unlink()
+    if not lasting:
+        return
     try:
         sync(os.path.dirname(path))
     except OSError as error:

@@ -1,20 +1,25 @@
 """Verification of a whole archive: every file that a version names, against the size and the hash it was written with.
 
 Manifests come first, then their tables, then the files of the runs or systems that these name: what a damaged one would
-have led to is not known before it is restored. Files without hashes are read and checked as scoring would.
+have led to is not known before it is restored. Files without hashes are read and checked as scoring would. Last comes
+what the archive keeps of what was computed: a damaged file of that is never used, but says something of the disk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any
+
+import pyarrow as pa
 
 from swsdask.archive.cells import StoredCell, hash_parts
 from swsdask.archive.change import Change, leased
 from swsdask.archive.cleaning import AnyKind
 from swsdask.archive.discovery import DISCOVERY, StoredDiscovery, StoredSystem, content_of
+from swsdask.archive.kept import kept_fault, kept_files
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
@@ -63,7 +68,7 @@ def verify(
     storage_options: Mapping[str, object] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Verified:
-    """Verify all files of all versions of an archive.
+    """Verify all files of all versions of an archive, and those that it keeps.
 
     Parameters
     ----------
@@ -106,6 +111,7 @@ def verify(
     adopted = None
     if adopt and run.without_hash and not run.damaged:
         adopted = _adopt(storage, kind)
+    run.check_kept()
     return Verified(len(run.seen), len(run.without_hash), run.damaged, tuple(run.repaired), adopted)
 
 
@@ -168,6 +174,17 @@ class _Verification:
                 self.damaged[stored.file] = fault
                 self._repair(stored)
 
+    def check_kept(self) -> None:
+        """Verify what is kept of what was computed."""
+        names = kept_files(self.storage)
+        self.seen.update(names)
+        faults = run_tasks(self.executor, _kept_fault, names, self.storage, str, self.progress)
+        for name, fault in zip(names, faults, strict=True):
+            if fault is not None:
+                self.damaged[name] = fault
+                if self.copy is not None and self.copy.exists(name) and _kept_fault(name, self.copy) is None:
+                    self._replace(name, self.copy.read(name))
+
     def read_contents(self, archive: StoredArchive | StoredDiscovery) -> None:
         """Read all of an archive, for files without hashes, by which damage would be found."""
         try:
@@ -208,12 +225,28 @@ class _Verification:
 def _fault(stored: StoredFile, storage: Storage) -> str | None:
     """Compare a file with what was written, as far as that is known; return the difference, None if there is none."""
     try:
-        with storage.open_parts(stored.file) as parts:
-            return stored.fault(parts.read(0, parts.size))
+        return _compared(stored.file, storage, stored.fault)
     except FileNotFoundError:
         return "none"
+
+
+def _kept_fault(name: str, storage: Storage) -> str | None:
+    """As `_fault`, of a kept file; another process may remove it."""
+    try:
+        return _compared(name, storage, partial(kept_fault, name))
+    except FileNotFoundError:
+        return None
+
+
+def _compared(name: str, storage: Storage, fault: Callable[[pa.Buffer], str | None]) -> str | None:
+    """The fault of a file's content, or why it cannot be read. Raises `FileNotFoundError` and `ResourceError`."""
+    try:
+        with storage.open_parts(name) as parts:
+            return fault(parts.read(0, parts.size))
+    except FileNotFoundError:
+        raise
     except (OSError, ArchiveError) as error:
-        if (short := shortage(error, f"{storage.url}/{stored.file}")) is not None:
+        if (short := shortage(error, f"{storage.url}/{name}")) is not None:
             raise short from error
         return str(error)
 

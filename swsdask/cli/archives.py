@@ -110,6 +110,8 @@ def verify(
 ) -> None:
     """Read every file of all versions of an ARCHIVE, and list those that are not what was written.
 
+    Damaged files below kept/ are never used: what they held is computed again. Remove them, and look after the disk.
+
     Exit code 0: all are; 2: some are damaged, which go to stderr.
     """
     import swsdask as sws

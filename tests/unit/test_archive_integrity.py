@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,13 +18,14 @@ from swsdask.archive.change import leased
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
-from swsdask.archive.versions import table_name
+from swsdask.archive.versions import KEPT, table_name
 from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import EvaluationSettings
+from swsdask.simulate.evaluation import simulate, write
 from tests.archives import source, without_hashes
 from tests.faults.damage import exchanged, files_of, flipped, is_right, try_hostile
 from tests.faults.hostile import cases
-from tests.faults.samples import IDENTICAL, REFUSED, Sample, discovery, evaluation, rows
+from tests.faults.samples import IDENTICAL, MEASURES, REFUSED, Sample, discovery, evaluation, rows, text
 
 FLIPS = 40
 
@@ -103,6 +105,55 @@ def test_verify_lists_what_is_damaged_and_repairs_it(
     assert sorted(found.repaired) == [str(file) for file in files]
     assert not found.damaged
     assert all((copy / file).read_bytes() == (sample.folder / file).read_bytes() for file in files)
+
+
+@pytest.fixture
+def of_files(tmp_path: Path) -> Path:
+    """An archive that keeps statistics, results, and what it knows of the files that it was made from."""
+    write(simulate(1, hours=0.3, n_queries=8), tmp_path / "files")
+    sws.ingest(tmp_path / "archive", tmp_path / "files", runs=tmp_path / "files" / "runs", preset="sws2013")
+    sws.score(tmp_path / "archive", MEASURES)
+    return tmp_path / "archive"
+
+
+def test_verify_lists_damage_of_what_is_kept_which_is_made_again(of_files: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(of_files, tmp_path / "other"))
+    expected = text(sws.score(of_files, MEASURES))
+    files = sorted(path.relative_to(of_files) for path in (of_files / KEPT).rglob("*.*"))
+    assert {file.name.partition("-")[0] for file in files} >= {"results", "Counts", "sources.json"}
+    chance = random.Random(0)
+    for file in files:
+        whole = (of_files / file).read_bytes()
+        for place in chance.sample(range(len(whole)), 5):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << chance.randrange(8)
+            (of_files / file).write_bytes(damaged)
+            assert list(sws.verify(of_files).damaged) == [str(file)]
+            assert sws.verify(of_files, repair=other).repaired == (str(file),)
+            assert (of_files / file).read_bytes() == whole
+    for file in files:
+        (of_files / file).write_bytes((of_files / file).read_bytes()[:-1])
+    found = sws.verify(of_files)
+    assert sorted(found.damaged) == [str(file) for file in files]
+    assert all("made again when it is needed: remove it" in said for said in found.damaged.values())
+    assert text(sws.score(of_files, MEASURES)) == expected
+
+
+def test_what_is_kept_is_written_in_one_step(of_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that is killed while it writes leaves no file that `verify` would call damaged."""
+    shutil.rmtree(of_files / KEPT)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("swsdask.archive.local.os.replace", killed)
+    monkeypatch.setattr(Path, "unlink", killed)
+    with pytest.raises(KeyboardInterrupt):
+        sws.score(of_files, MEASURES)
+    monkeypatch.undo()
+    (unfinished,) = (of_files / KEPT).rglob("*.*")
+    assert not sws.verify(of_files).damaged
+    assert sws.vacuum(of_files, older_than_s=-10) == [str(unfinished.relative_to(of_files))]
 
 
 def test_a_copy_that_is_damaged_too_repairs_nothing(

@@ -327,11 +327,11 @@ def test_an_archive_that_cannot_be_written_is_scored_with_a_note(
 ) -> None:
     archive = sample(tmp_path, ("a", 1))
 
-    def full(self: Storage, name: str, content: bytes) -> None:
+    def full(self: Storage, contents: Mapping[str, bytes]) -> None:
         raise ArchiveError("No space left on device")
 
     right = results(sws.score(archive, cache=False))
-    monkeypatch.setattr(Storage, "write_temporary", full)
+    monkeypatch.setattr(Storage, "write_all", full)
     found = sws.score(archive)
     assert results(found)[:2] == right[:2]
     assert [note for note in found.notes if "No space left" in note]
