@@ -42,15 +42,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.discovery.folds import equal_parts, in_seconds, parts_of_time, stretches_of, whole_files
 from swsdask.discovery.placing import (
     UNKNOWN,
+    equal_parts,
     first_rows,
+    in_seconds,
     note_unknown,
     numbers_of,
+    parts_of_time,
     rounding_note,
     rows_in_order,
     sorted_numbers,
+    stretches_of,
+    whole_files,
 )
 from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read_classes, read_corpus_files
 from swsdask.formats.files import noted

@@ -26,10 +26,9 @@ from typing import NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from swsdask.discovery.folds import COUNT, spreads, with_f_scores
 from swsdask.discovery.measures import DiscoveryMeasure, DiscoveryStatistic
 from swsdask.discovery.measures.parsing import sizes
-from swsdask.discovery.placing import folds_of
+from swsdask.discovery.placing import COUNT, folds_of, spreads, with_f_scores
 from swsdask.execution.executor import Executor
 from swsdask.kernels.edit_distance import edit_distances
 from swsdask.model.discovery import NO_FOLD, Corpus, Coverage, Definition, Discovered, OverlappingPairs, WrongBoundaries

@@ -4,16 +4,21 @@ A stratum is a (query, group of documents). Conditions select strata; `Reference
 condition distinguishes. Trials come as stretches of rows that share their stratum.
 
 What a system did wrong is counted query by query: its highest false alarms, and which targets it found.
+
+MediaEval's tool sorts trials stably and never pools equal scores, and it adds numbers up one after the other: what it
+prints depends on the whole list in the order of the file. So a statistic is that list (`FileTrials`). It is for
+document trials, and made only where `Reference.file_order`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdask.kernels.ladder import count_decisions
 from swsdask.kernels.trials import stretch_begins
@@ -261,3 +266,62 @@ class FoundTargets:
     def merge(self, other: Self) -> Self:
         """Select from both parts together."""
         return type(self)(np.sort(np.concatenate([self.target, other.target])))
+
+
+@dataclass(frozen=True, eq=False)
+class FileTrials(OfDetections):
+    """One system's given trials: equally long columns, ascending by `position`, which is where its files have them.
+
+    `decision` is -1 where there is none, and a `score` may be -0.0.
+    """
+
+    after: ClassVar[tuple[type[Statistic], ...]] = ()
+    aligned: ClassVar[bool] = True
+    columns: ClassVar[tuple[str, ...]] = ("document", "position")
+
+    position: I64
+    score: F64
+    query: I32
+    document: I32
+    decision: I8
+
+    @classmethod
+    def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
+        """Nothing is needed."""
+        return () if reference.file_order else None
+
+    @classmethod
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
+        """The trials of one aligned cell."""
+        columns = {
+            "position": _of(trials, "position"),
+            "score": _of(trials, "score"),
+            "query": trials.query,
+            "document": _of(trials, "document"),
+            "decision": np.full(len(trials), -1, np.int8) if trials.decision is None else trials.decision,
+        }
+        order = np.argsort(columns["position"], kind="stable")
+        return cls(**{name: column[order] for name, column in columns.items()})
+
+    def merge(self, other: Self) -> Self:
+        """The trials of both parts together. One column after the other, as they are large, and sorted only where the
+        parts are not already one after the other in the file.
+        """
+        parts = sorted((self, other), key=lambda part: part.position[:1].tolist())
+        first, second = (part.position for part in parts)
+        apart = not (len(first) and len(second)) or first[-1] < second[0]
+        order = slice(None) if apart else np.argsort(np.concatenate([first, second]), kind="stable")
+
+        def both(name: str) -> NDArray[Any]:
+            column: NDArray[np.generic] = np.concatenate([getattr(part, name) for part in parts])[order]
+            return column
+
+        return type(self)(**{field.name: both(field.name) for field in fields(self)})
+
+
+def _of(trials: Trials, column: str) -> NDArray[Any]:
+    """A column of the detection of every trial."""
+    values: NDArray[Any] | None = None if trials.detections is None else getattr(trials.detections, column)
+    if values is None:
+        raise ValueError(f"the column `{column}` was not read")
+    return values if trials.row is None else values[trials.row]

@@ -17,8 +17,7 @@ import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.api.runs import given_runs
 from swsdask.comparison.compare import compare
-from swsdask.measures.resampling.rankings import PooledPrecision
-from swsdask.measures.resampling.thresholds import BestThreshold
+from swsdask.measures.resampling.ladders import BestThreshold, PooledPrecision
 from swsdask.model.comparison import Resampling
 from swsdask.model.samples import Among
 from tests.bench.cost import cost

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from swsdask.discovery.folds import spreads, with_f_scores
+from swsdask.discovery.placing import spreads, with_f_scores
 from swsdask.render.short_outputs import tde_files
 
 CONDITIONS = {"cross": "all", "within": "within_talker"}

@@ -135,7 +135,7 @@ MUTANTS = (
     ),
     Mutant(
         "an F-score of 0 and 0 is not defined",
-        "swsdask/discovery/folds.py",
+        "swsdask/discovery/placing.py",
         "np.where(together == 0, 0.0,",
         "np.where(together == 0, np.nan,",
         ("tests/unit/test_discovery_folds.py",),
@@ -149,7 +149,7 @@ MUTANTS = (
     ),
     Mutant(
         "the later of two equally near cuts",
-        "swsdask/discovery/folds.py",
+        "swsdask/discovery/placing.py",
         "allowed = range(cut + 1, n_files - (n_parts - number) + 1)",
         "allowed = range(n_files - (n_parts - number), cut, -1)",
         ("tests/unit/test_discovery_corpus.py",),

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from swsdask.measures import select
 from swsdask.measures.measure import Scored
 from swsdask.measures.resampling import NAMES, Samples
-from swsdask.measures.resampling.rankings import ResampledPooledPrecision
-from swsdask.measures.resampling.thresholds import ResampledMaximum
+from swsdask.measures.resampling.ladders import ResampledMaximum, ResampledPooledPrecision
 from tests.conftest import examples
 from tests.property.worlds import World, worlds
 from tests.worlds import Row, make_reference, place, statistics, with_thresholds

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.discovery.corpus import read_fragments, system_of
-from swsdask.discovery.folds import equal_parts
+from swsdask.discovery.placing import equal_parts
 from swsdask.model.discovery import Corpus
 from swsdask.model.errors import InputError, SettingsError
 from swsdask.model.units import MAX_TICKS

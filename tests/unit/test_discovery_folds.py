@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from swsdask.discovery.folds import f_score, spreads, with_f_scores
+from swsdask.discovery.placing import f_score, spreads, with_f_scores
 from swsdask.model.discovery import Definition
 
 NAN = math.nan

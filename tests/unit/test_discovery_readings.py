@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import swsdask as sws
-from swsdask.discovery.folds import parts_of_time
+from swsdask.discovery.placing import parts_of_time
 from swsdask.model.discovery import Tokens
 from swsdask.model.units import MAX_TICKS
 

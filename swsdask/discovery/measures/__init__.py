@@ -42,7 +42,7 @@ class DiscoveryMeasure(Protocol):
     """A family of numbers. `names` are those that it computes per fold, in order.
 
     A precision and a recall are named "x_precision" and "x_recall"; "x_f_score" is derived per fold
-    (`discovery.folds`). A number that is not defined in a fold is NaN.
+    (`discovery.placing`). A number that is not defined in a fold is NaN.
     """
 
     names: ClassVar[tuple[str, ...]]

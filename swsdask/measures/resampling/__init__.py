@@ -13,8 +13,12 @@ from swsdask.measures.measure import Population, Scored
 from swsdask.measures.names import family_name
 from swsdask.measures.resampling.calibration import ResampledAffine, ResampledCrossEntropy
 from swsdask.measures.resampling.drawn import DocumentSample, TrialCounts, drawn_queries, drawn_system
-from swsdask.measures.resampling.rankings import ResampledPooledPrecision
-from swsdask.measures.resampling.thresholds import ResampledMaximum, ResampledOptimum, ResampledTwv
+from swsdask.measures.resampling.ladders import (
+    ResampledMaximum,
+    ResampledOptimum,
+    ResampledPooledPrecision,
+    ResampledTwv,
+)
 from swsdask.model.samples import Sample
 from swsdask.model.trials import Reference
 from swsdask.statistics.statistic import Statistic
