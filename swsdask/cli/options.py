@@ -324,7 +324,7 @@ class EngineOptions:
         if self.executor and self.cluster:
             raise SettingsError("--executor and --cluster exclude each other.")
         if self.cluster:
-            from swsdask.execution.cluster_files import read_cluster
+            from swsdask.execution.open import read_cluster
 
             read_cluster(self.cluster, self.workers)
         table = {

@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import swsdask as sws
-from swsdask.execution.cluster_files import read_cluster
+from swsdask.execution.open import read_cluster
 from swsdask.formats.runs.lines import LINE_FORMATS
 from swsdask.formats.sniff import Format, sniff
 from swsdask.model.errors import Problem, SwsdaskError

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.execution.cluster_files import read_cluster
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.executor import SerialExecutor
+from swsdask.execution.open import read_cluster
 from swsdask.execution.slurm import SlurmJobs
 from swsdask.scoring import detections
 from tests import engines

@@ -64,7 +64,7 @@ def test_the_temporary_archive_is_removed_after_workers_that_still_write(
         shares_memory = False
 
     @contextmanager
-    def slow_to_end(*_: object) -> Iterator[Workers]:
+    def slow_to_end(*_: object, **__: object) -> Iterator[Workers]:
         yield Workers()
         (folder,) = tmp_path.glob("swsdask-temporary-*")
         (folder / "late").write_text("rows")

@@ -3,10 +3,9 @@ from pathlib import Path
 import pytest
 
 from swsdask.execution import open as opening
-from swsdask.execution.cluster_files import read_cluster
 from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
-from swsdask.execution.open import SMALL, open_executor
+from swsdask.execution.open import SMALL, open_executor, read_cluster
 from swsdask.model.errors import ClusterError, SettingsError
 from swsdask.model.layers import conf_directory
 from swsdask.model.settings import EngineSettings
