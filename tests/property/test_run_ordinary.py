@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swsdask.formats.files import Lines
 from swsdask.formats.runs.arrow import join_pieces
-from swsdask.formats.runs.ordinary import OrdinaryLines
+from swsdask.formats.runs.builder import OrdinaryLines
 from swsdask.formats.runs.table import choose_columns, read_text_table
 from swsdask.model.errors import Problems
 

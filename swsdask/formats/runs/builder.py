@@ -1,16 +1,23 @@
-"""Pieces of a run in the making: rows are added by the scanner, or one at a time, to arrays that grow."""
+"""Rows that compiled scanners read: pieces of a run in the making, and blocks of ordinary lines.
+
+To a piece rows are added by the scanner of NIST's XML, or one at a time, in arrays that grow. The lines of a table in
+text are ordinary but for faults (`kernels.table`); a block of such lines becomes rows at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdask.formats.files import Lines
+from swsdask.formats.runs.arrow import Names, TableRows
 from swsdask.formats.runs.text import Window
 from swsdask.formats.values import Detection, FormatError
+from swsdask.kernels import table
 from swsdask.kernels.text import NO_ROOM, PADDING, encode_text, fill_slots
 from swsdask.kernels.xml import (
     DECIDED,
@@ -340,3 +347,81 @@ def _distinct(names: list[str], lines: list[int]) -> tuple[tuple[str, ...], tupl
         codes[place] = numbers.setdefault(name, len(numbers))
         first_lines.setdefault(name, line)
     return tuple(first_lines), tuple(first_lines.values()), codes
+
+
+_VALUES = {
+    "system": table.SYSTEM,
+    "query": table.QUERY,
+    "document": table.DOCUMENT,
+    "channel": table.CHANNEL,
+    "start": table.START,
+    "duration": table.DURATION,
+    "end": table.END,
+    "score": table.SCORE,
+    "decision": table.DECISION,
+}
+_IDS = (table.SYSTEM, table.QUERY, table.DOCUMENT)
+_NEWLINE = ord("\n")
+
+
+class OrdinaryLines:
+    """Reads lines of `size` values, of which `columns` has the indices of the known ones."""
+
+    def __init__(self, delimiter: str, size: int, columns: Mapping[str, int]) -> None:
+        self._delimiter = ord(delimiter)
+        self._values = np.full(size, table.OTHER, np.int64)
+        for name, place in columns.items():
+            self._values[place] = _VALUES[name]
+        self._texts = Texts()
+        self._state = np.zeros(table.STATE_SIZE, np.int64)
+        self._ids: list[str] = []
+
+    def read(self, block: Lines) -> TableRows | None:
+        """The rows of a block, one for each line; None if any of them is not ordinary (`kernels.table`).
+
+        Their names have the ids of all blocks so far.
+        """
+        data = block.data.replace(b"\r\n", b"\n") if b"\r" in block.data else block.data
+        if b'"' in data or b"\r" in data:
+            return None
+        text = np.frombuffer(data + bytes(PADDING), np.uint8)
+        rows = int(np.count_nonzero(text == _NEWLINE))
+        texts, state = self._texts, self._state
+        state[[table.POSITION, table.ROWS]] = 0
+        codes = np.empty((len(_IDS), rows), np.int32)
+        found = TableRows(
+            system=None,
+            query=Names(codes[table.QUERY], []),
+            document=Names(codes[table.DOCUMENT], []),
+            channel=np.ones(rows, np.int8),
+            start=np.zeros(rows, np.int32),
+            duration=np.zeros(rows, np.int32),
+            score=np.empty(rows, np.float64),
+            decision=np.full(rows, -1, np.int8),
+            rounded=np.empty(rows, np.int8),
+        )
+        while True:
+            why = table.scan_lines(
+                text,
+                self._delimiter,
+                self._values,
+                state,
+                codes,
+                np.zeros((3, 3), np.int64),
+                found.channel,
+                found.start,
+                found.duration,
+                found.score,
+                found.decision,
+                found.rounded,
+                *texts.dictionary,
+            )
+            if why == table.ODD:
+                return None
+            if why == table.ALL:
+                break
+            texts.make_room(int(state[table.ENTRIES]))
+        self._ids += [name for name, _ in texts.names(int(state[table.ENTRIES]), len(self._ids))]
+        system, query, document = (Names(codes[kind], self._ids) for kind in _IDS)
+        has_system = table.SYSTEM in self._values
+        return found._replace(system=system if has_system else None, query=query, document=document)

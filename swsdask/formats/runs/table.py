@@ -32,8 +32,8 @@ import pyarrow.parquet as pq
 
 from swsdask.formats.files import Lines, check_expansion, decompressed, file_size, noted, open_plain, read_lines
 from swsdask.formats.runs.arrow import Batch, Gathering
+from swsdask.formats.runs.builder import OrdinaryLines
 from swsdask.formats.runs.encoding import PLAIN, Encoding
-from swsdask.formats.runs.ordinary import OrdinaryLines
 from swsdask.formats.values import FormatError, check_columns, read_header, shown
 from swsdask.model.errors import InputError, Problem, Problems, ResourceError, counted
 from swsdask.model.limits import shortage
