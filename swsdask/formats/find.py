@@ -127,7 +127,7 @@ class ReferenceFiles:
     """What was evaluated, what was spoken and what was searched: paths or URLs.
 
     They are NIST's files, or `tables` of documents, of occurrences and, if need be, of queries
-    (`formats.reference.tables`). A `lexicon` and a `vocabulary` say more of the queries
+    (`formats.reference.reference_tables`). A `lexicon` and a `vocabulary` say more of the queries
     (`formats.reference.nist_xml`).
     """
 
