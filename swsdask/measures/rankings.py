@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
-from swsdask.measures.measure import Population, Scored, kept
+from swsdask.measures.measure import Population, Scored, kept, ratio
 from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import class_layers, class_targets
@@ -352,16 +352,16 @@ def steps(rankings: Rankings, ties: str) -> Steps:
             rankings.offsets,
             rankings.new.astype(np.float64),
             recalled.astype(np.float64),
-            _ratio(recalled, recalled + rankings.through),
-            _ratio(earlier, earlier + rankings.above),
+            ratio(recalled, recalled + rankings.through),
+            ratio(earlier, earlier + rankings.above),
         )
     in_front, recalled = rankings.false_alarms_in_front(ties), rankings.hit_ranks
     return Steps(
         rankings.hit_offsets,
         np.ones(len(in_front)),
         recalled.astype(np.float64),
-        _ratio(recalled, recalled + in_front),
-        _ratio(recalled - 1, recalled - 1 + in_front),
+        ratio(recalled, recalled + in_front),
+        ratio(recalled - 1, recalled - 1 + in_front),
     )
 
 
@@ -385,10 +385,4 @@ def expected_steps(rankings: Rankings, number: int) -> Iterator[Steps]:
         hits = hits_before[group] + others * ((h - 1) / np.maximum(n - 1, 1))
         rank = hits_before[group] + above[group] + others
         recalled = hits_before[group] + (others + 1) * (h / n)
-        yield Steps(np.array([0, len(place)]), h / n, recalled, (hits + 1) / (rank + 1), _ratio(hits, rank))
-
-
-def _ratio(counts: I64 | F64, totals: I64) -> F64:
-    quotients = np.full(len(totals), np.nan)
-    np.divide(counts, totals, out=quotients, where=totals > 0)
-    return quotients
+        yield Steps(np.array([0, len(place)]), h / n, recalled, (hits + 1) / (rank + 1), ratio(hits, rank))
