@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -327,7 +326,7 @@ def apply_calibration(
     out: Location,
     *,
     preset: str | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     keep_decisions: bool = False,
     frame_shift: float | None = None,
     negate_scores: bool = False,
@@ -390,7 +389,8 @@ def apply_calibration(
     files = find_runs(locations(runs))
     threshold = fitted.bayes_threshold
     chosen = build_settings(load_preset(preset) if preset else None, None, settings)
-    if preset or "operating_point" in (settings or {}).get("evaluation", {}):
+    evaluation = (settings or {}).get("evaluation")
+    if preset or (isinstance(evaluation, Mapping) and "operating_point" in evaluation):
         point = chosen.evaluation.operating_point
         if point.from_data is not None:
             raise SettingsError("operating_point.from_data needs a reference, and there is none. Give beta.")

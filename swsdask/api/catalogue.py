@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -18,7 +17,7 @@ from swsdask.discovery.measures import home_of
 from swsdask.measures import MEASURES, select
 from swsdask.model.discovery import DISCOVERY
 from swsdask.model.errors import SettingsError
-from swsdask.model.layers import conf_directory, preset_names
+from swsdask.model.layers import TomlTable, conf_directory, preset_names
 from swsdask.model.measures import TABLE, Description, parse_name
 from swsdask.model.settings import Settings
 
@@ -160,7 +159,7 @@ def list_settings(name: str = "") -> tuple[SettingDescription, ...]:
     return chosen
 
 
-def _settings(model: type[BaseModel], path: str, presets: Mapping[str, Any]) -> Iterator[SettingDescription]:
+def _settings(model: type[BaseModel], path: str, presets: Mapping[str, TomlTable]) -> Iterator[SettingDescription]:
     documented = dict(_attributes(model))
     for name, info in model.model_fields.items():
         setting, kind = f"{path}{name}", info.annotation
@@ -184,6 +183,6 @@ def _attributes(model: type[BaseModel]) -> Iterator[tuple[str, tuple[str, str]]]
         yield name, (values.removesuffix(", optional"), " ".join(meaning.split()))
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """A value as TOML writes it: JSON does the same for what settings hold."""
     return json.dumps(list(value) if isinstance(value, tuple) else value)

@@ -199,7 +199,7 @@ def _columns(stretches: FileIntervals) -> tuple[NDArray[np.generic], ...]:
     return stretches.file, stretches.start, stretches.end, stretches.fold
 
 
-def _hash(names: Any, columns: Iterable[NDArray[np.generic]]) -> str:
+def _hash(names: object, columns: Iterable[NDArray[np.generic]]) -> str:
     """The hash of names and integer columns, in 32 hexadecimal digits."""
     state = xxhash.xxh3_128(json.dumps(names, ensure_ascii=False).encode())
     for column in columns:

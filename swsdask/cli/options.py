@@ -17,9 +17,13 @@ from swsdask.model.errors import SettingsError, cut, one_line
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation
+    from swsdask.model.discovery import Definition
     from swsdask.model.results import Result
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., object])
+
+Arguments = dict[str, Any]
+"""Arguments of functions of the Python API, by keyword."""
 
 
 def writable_place(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -136,17 +140,17 @@ def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Comman
     return decorate
 
 
-def _together(kind: type[Any], keyword: str, *options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+def _together(kind: type, keyword: str, *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Give a command `options`; it receives their values as one argument `keyword`, a `kind`."""
     names = [field.name for field in fields(kind)]
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def called(*args: Any, **given: Any) -> Any:
+        def called(*args: object, **given: object) -> object:
             values = {name: given.pop(name) for name in names}
             return command(*args, **{keyword: kind(**values)}, **given)
 
-        return cast(Command, _stack(*options)(called))
+        return _stack(*options)(cast(Command, called))
 
     return decorate
 
@@ -161,9 +165,9 @@ class CorpusOptions:
     folds: str | None
     within: str | None
     speakers: str | None
-    definition: Any
+    definition: Definition | None
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> Arguments:
         """The arguments of `discover`, `ingest_discovery` and `validate`."""
         return asdict(self)
 
@@ -201,7 +205,7 @@ class ReferenceOptions:
     def __bool__(self) -> bool:
         return any((self.ecf, self.rttm, self.queries, self.documents, self.occurrences, self.qrels))
 
-    def files(self) -> dict[str, Any]:
+    def files(self) -> Arguments:
         """The arguments of `open` and `ingest`."""
         return asdict(self)
 
@@ -239,7 +243,7 @@ class SettingsOptions:
     assignments: tuple[str, ...]
     compat: str | None
 
-    def arguments(self, engine: EngineOptions | None = None) -> dict[str, Any]:
+    def arguments(self, engine: EngineOptions | None = None) -> Arguments:
         """The arguments of `open`, `ingest` and `validate`."""
         explicit = explicit_settings(self.settings_file, self.assignments, engine)
         return {"preset": self.preset, "compat": self.compat, "settings": explicit}
@@ -253,11 +257,11 @@ def _settings(table: str, example: str) -> tuple[Callable[[Command], Command], .
     )
 
 
-def _presets(*typed: Any) -> list[str]:
+def _presets(*typed: object) -> list[str]:
     """The presets that a shell may complete to; click gives the context, the parameter and what is typed."""
     from swsdask.model.layers import preset_names
 
-    return [name for name in preset_names() if name.startswith(typed[-1])]
+    return [name for name in preset_names() if name.startswith(str(typed[-1]))]
 
 
 settings_options = _together(
@@ -285,7 +289,7 @@ class EncodingOptions:
     negate_scores: bool
     segments: str | None
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> Arguments:
         """The arguments of everything that reads runs."""
         return asdict(self)
 
@@ -319,7 +323,7 @@ class EngineOptions:
             with suppress(OSError):
                 fork_server.start()
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Arguments:
         """Return the given options as the table [engine] of a settings file."""
         if self.executor and self.cluster:
             raise SettingsError("--executor and --cluster exclude each other.")
@@ -451,7 +455,7 @@ def explicit_settings(
     assignments: Sequence[str] = (),
     engine: EngineOptions | None = None,
     table_name: str = "evaluation",
-) -> dict[str, Any]:
+) -> Arguments:
     """Return the options that the user gave as a settings file; --set, of a table, wins over --settings.
 
     Raises `SettingsError` for an assignment without a key, or for both --executor and --cluster.
@@ -475,7 +479,7 @@ def explicit_settings(
     return explicit
 
 
-def _settings_file(file: str) -> dict[str, Any]:
+def _settings_file(file: str) -> Arguments:
     from swsdask.model.layers import settings_of
     from swsdask.places.reading import read_small
 

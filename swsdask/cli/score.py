@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from swsdask.cli.options import (
+    Arguments,
     CorpusOptions,
     EncodingOptions,
     EngineOptions,
@@ -135,7 +134,7 @@ def score(
     evaluation, given = open_evaluation(where, runs, reference, chosen, engine, verify)
     if mediaeval_output and evaluation.settings.evaluation.trials != "document":
         raise click.UsageError("--mediaeval-output goes with document trials: --preset quesst2014, or trials=document.")
-    asked: dict[str, Any] = {
+    asked: Arguments = {
         "measures": measures_of_tool(tool, measures),
         "runs": given or None,
         "by": by,
@@ -260,7 +259,7 @@ def discover(
 def _ingest(
     archive: str,
     classes: tuple[str, ...],
-    given: dict[str, Any],
+    given: Arguments,
     replace: bool,
     change_settings: bool,
 ) -> None:

@@ -18,10 +18,10 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import astuple, replace
 from functools import partial
-from typing import IO, Any, BinaryIO, NamedTuple, cast
+from typing import IO, Any, BinaryIO, NamedTuple, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,14 @@ def check_expansion(url: str, stored: int, expanded: int) -> None:
         found = f"{stored:,} bytes that expand to {expanded:,} or more"
         remedy = "If the file may be trusted, set SWSDASK_MAX_EXPANSION to a larger number."
         raise InputError(Problem(url, None, expected, found, remedy))
+
+
+class Readable(Protocol):
+    """A stream of bytes."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read at most `size` bytes, none only at the end."""
+        ...
 
 
 def _gzip(plain: BinaryIO) -> pa.CompressedInputStream:
@@ -120,7 +128,7 @@ class _Streams(io.RawIOBase):
         return data
 
 
-_COMPRESSIONS: dict[bytes, tuple[str, Callable[[BinaryIO], Any]]] = {
+_COMPRESSIONS: dict[bytes, tuple[str, Callable[[BinaryIO], AbstractContextManager[Readable]]]] = {
     rb"\x1f\x8b": ("gzip", _gzip),
     rb"\x28\xb5\x2f\xfd": ("zstd", _zstd),
     rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": ("bzip2", partial(_Streams, bz2.BZ2Decompressor)),
@@ -146,7 +154,7 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
             head = plain.peek(10)
         except Exception as error:
             raise storage_fault(url, error) from None
-        stream: Any = plain
+        stream: Readable = plain
         found = next((found for magic, found in _COMPRESSIONS.items() if re.match(magic, head)), None)
         compression, opened = found or (None, None)
         if compression and opened:
@@ -278,7 +286,7 @@ def open_plain(url: str) -> Any:
 class _Source(io.RawIOBase):
     """A stream whose faults are `InputError`s; one without a single byte is a fault."""
 
-    def __init__(self, url: str, stream: Any, compression: str | None, plain: BinaryIO) -> None:
+    def __init__(self, url: str, stream: Readable, compression: str | None, plain: BinaryIO) -> None:
         self._url = url
         self._stream = stream
         self._compression = compression

@@ -145,7 +145,7 @@ def by_pair(given: Judged, name: str, value: str) -> pa.Table:
         names = _ELSEWHERE | ({} if value in table.column_names else {"score": value})
         renamed = [names.get(column, column) for column in table.column_names]
         return table.rename_columns(renamed) if len(set(renamed)) == len(renamed) else table
-    by_query = cast("Mapping[str, Mapping[str, Any]]", given)
+    by_query = cast("Mapping[str, Mapping[str, object]]", given)
     try:
         rows = [(query, document, each) for query, own in by_query.items() for document, each in own.items()]
         columns = zip(*rows, strict=True) if rows else ((), (), ())

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
 
 from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.measures import better, distinct_headings, written
-from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Tables
+from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Row, Tables
 from swsdask.model.trials import Bool
 
 if TYPE_CHECKING:
@@ -113,9 +113,6 @@ class Failure:
             f"gate {self.gate!r} failed: {self.measure} of {self.system}{where} is {value}, "
             f"of {self.baseline} {old}: {told}{p}."
         )
-
-
-Row = dict[str, Any]
 
 
 class Tied(NamedTuple):

@@ -60,7 +60,11 @@ _INTEGERS = range(-(1 << 63), 1 << 63)
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def read_toml(content: bytes) -> dict[str, Any]:
+TomlTable = dict[str, Any]
+"""A table as `tomllib` reads it. Its values are of any type until a model has checked them."""
+
+
+def read_toml(content: bytes) -> TomlTable:
     """Return the content of a TOML file.
 
     Parameters
@@ -117,9 +121,9 @@ def _where(text: str, kind: type[Exception]) -> str:
     return f"(at line {bisect_left(range(len(lines)), True, key=raises)})"
 
 
-def _long_integer(table: dict[str, Any]) -> str | None:
+def _long_integer(table: TomlTable) -> str | None:
     """The key of an integer that has more than 64 bits."""
-    waiting: list[tuple[str, Any]] = list(table.items())
+    waiting: list[tuple[str, object]] = list(table.items())
     while waiting:
         key, value = waiting.pop()
         if isinstance(value, dict):
@@ -131,7 +135,7 @@ def _long_integer(table: dict[str, Any]) -> str | None:
     return None
 
 
-def settings_of(content: bytes, file: str) -> dict[str, object]:
+def settings_of(content: bytes, file: str) -> TomlTable:
     """The content of a settings file as a dictionary. Raises `SettingsError` if it is not TOML."""
     try:
         return read_toml(content)
@@ -150,7 +154,7 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in conf_directory().glob("*.toml"))
 
 
-def load_preset(name: str) -> dict[str, Any]:
+def load_preset(name: str) -> TomlTable:
     """A preset as its file has it, or several joined by commas, of which later ones win.
 
     Raises `SettingsError` with the nearest name if there is none such.
@@ -158,7 +162,7 @@ def load_preset(name: str) -> dict[str, Any]:
     return reduce(merge_layers, map(_load_one, name.split(",")))
 
 
-def _load_one(name: str) -> dict[str, object]:
+def _load_one(name: str) -> TomlTable:
     names = preset_names()
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
@@ -229,7 +233,7 @@ def _explain(error: ErrorDetails) -> str:
     return f"setting {path}: {_PLAINLY.get(error['type'], error['msg'])}; found {cut(repr(error['input']))}."
 
 
-def merge_layers(below: Mapping[str, Any], above: Mapping[str, object]) -> dict[str, object]:
+def merge_layers(below: Mapping[str, Any], above: Mapping[str, object]) -> TomlTable:
     """Two layers, shaped as a TOML file, as one: what `above` says wins, key by key; notes are those of both.
 
     Raises `SettingsError` for a value in `below` where `above` has a table.

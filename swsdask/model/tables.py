@@ -49,6 +49,9 @@ else:
     pd = LateImport("pandas")
 
 
+Row = dict[str, Any]
+"""A row of a table: its values by column."""
+
 NAMES = pa.dictionary(pa.int32(), pa.string())
 """The type of names in tables in memory, where each name is held once: a fifth of the memory."""
 

@@ -25,7 +25,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,7 +41,7 @@ from swsdask.model.leaderboard import Board, Record, Refused, board
 from swsdask.model.limits import shortage
 from swsdask.model.measures import better
 from swsdask.model.results import Result
-from swsdask.model.tables import LateImport, read_parquet
+from swsdask.model.tables import LateImport, Row, read_parquet
 from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.places.reading import Location
 from swsdask.places.writing import temporary_folder
@@ -138,10 +138,10 @@ class History:
         current = self.current()
         return board(current.append_column("query", pa.nulls(len(current), pa.string())), asked)
 
-    def rows_of(self, measure: str, condition: str = "all") -> list[dict[str, Any]]:
+    def rows_of(self, measure: str, condition: str = "all") -> list[Row]:
         """The numbers of one measure in all nights, in order."""
         named = pc.and_(pc.equal(self.table["measure"], measure), pc.equal(self.table["condition"], condition))
-        rows: list[dict[str, object]] = self.table.filter(named).to_pylist()
+        rows: list[Row] = self.table.filter(named).to_pylist()
         return rows
 
 
@@ -300,7 +300,7 @@ def board_page(asked: NightlyEvaluation, past: History) -> BoardPage:
     )
 
 
-def _latest(page: BoardPage, past: History) -> dict[str, Any]:
+def _latest(page: BoardPage, past: History) -> dict[str, object]:
     last, found = page.nights[-1], page.board
     return {
         "evaluation": page.name,

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
 from swsdask.comparison.compare import Gate, parse_gate
 from swsdask.model.errors import SettingsError, cut
-from swsdask.model.layers import conf_directory, settings_of
+from swsdask.model.layers import TomlTable, conf_directory, settings_of
 from swsdask.places.reading import is_local, joined, local_path, parted, read_small
 
 Text = Annotated[str, Field(min_length=1)]
@@ -43,7 +44,7 @@ class NightlyEvaluation(BaseModel):
     queries: Text | None = None
     preset: Text | None = None
     compat: Text | None = None
-    settings: dict[str, Any] = {}
+    settings: TomlTable = {}
     measures: tuple[Text, ...] | None = Field(default=None, min_length=1)
     by: tuple[Text, ...] = ()
     baseline: Text = "previous"
@@ -97,7 +98,7 @@ class NightlyEvaluation(BaseModel):
         return {name: place for name, place in named.items() if place is not None}
 
     @property
-    def given_settings(self) -> dict[str, Any]:
+    def given_settings(self) -> TomlTable:
         """The explicit settings, in the shape of a settings file."""
         return {"evaluation": self.settings} if self.settings else {}
 
@@ -167,19 +168,20 @@ def _at(place: str, folder: str) -> str:
     return place if not is_local(place) or os.path.isabs(place) else joined(folder, place)
 
 
-def _causes(error: ValidationError) -> list[Any]:
+def _causes(error: ValidationError) -> list[ErrorDetails]:
     """The errors, without those of a list whose items have errors of their own: these are not counted as its items."""
     errors = error.errors()
     within = {each["loc"][:length] for each in errors for length in range(len(each["loc"]))}
     return [each for each in errors if each["loc"] not in within]
 
 
-def _explained(error: Any, said: dict[str, Any]) -> str:
+def _explained(error: ErrorDetails, said: TomlTable) -> str:
     where, model = [], NightlySettings
     path = list(error["loc"])
     if path[:1] == ["evaluation"] and len(path) > 1:
         tables = said["evaluation"]
-        name = tables[path[1]].get("name", path[1] + 1) if isinstance(tables[path[1]], dict) else path[1] + 1
+        number = int(path[1])
+        name = tables[number].get("name", number + 1) if isinstance(tables[number], dict) else number + 1
         where.append(f"evaluation {name!r}")
         path, model = path[2:], NightlyEvaluation  # type: ignore[assignment]
     key = ".".join(map(str, path))

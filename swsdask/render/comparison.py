@@ -15,10 +15,9 @@ import json
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -32,7 +31,7 @@ from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Errors,
 from swsdask.model.errors import counted
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, written
-from swsdask.model.tables import as_json, tables_as
+from swsdask.model.tables import Row, as_json, tables_as
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
 from swsdask.render.pages import mark
@@ -45,7 +44,7 @@ MOST_PAIRS = 100
 COMPARISON = "comparison.json"
 """The file of a directory that holds a comparison."""
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Row]
 
 
 def print_comparison(found: Comparison, console: Console | None = None) -> None:
@@ -161,7 +160,7 @@ def read_comparison(content: bytes) -> Comparison:
     return Comparison(intervals, differences, how, notes, found["signature"])
 
 
-def _read(value: Any, kind: pa.DataType) -> object:
+def _read(value: float | str | None, kind: pa.DataType) -> object:
     """A value of a row as it was before `as_json`."""
     return float("nan" if value is None else value) if pa.types.is_floating(kind) else value
 
@@ -206,7 +205,7 @@ def differences(found: Comparison | None, board: Board, condition: str) -> dict[
 
 def _matrix(found: Comparison, board: Board, condition: str, measure: str) -> dict[str, object]:
     """Differences row - column of the best systems; rows and columns without any are left out."""
-    pairs: dict[tuple[str, str], Mapping[str, object]] = {}
+    pairs: dict[tuple[str, str], Row] = {}
     for row in found.differences_of(condition, measure):
         pairs[row["a"], row["b"]] = row
         turned = {"difference": 0.0 - row["difference"], "low": -row["high"], "high": -row["low"]}
@@ -232,7 +231,7 @@ def _matrix(found: Comparison, board: Board, condition: str, measure: str) -> di
     }
 
 
-def _cell(measure: str, pair: Mapping[str, Any] | None) -> dict[str, object]:
+def _cell(measure: str, pair: Row | None) -> dict[str, object]:
     if pair is None or math.isnan(pair["difference"]):
         return {"text": "", "sort": "", "title": "", "colour": "", "share": 0}
     difference, p = pair["difference"], pair["p_adjusted"]
@@ -247,7 +246,7 @@ def _cell(measure: str, pair: Mapping[str, Any] | None) -> dict[str, object]:
     }
 
 
-Event = Mapping[str, Any]
+Event = Row
 
 _SHOWN = {"false_alarm": "FA", "miss": "MISS"}
 
@@ -256,7 +255,7 @@ def print_errors(found: Errors, console: Console | None = None) -> None:
     """Print the queries of each system; without `console` to stdout, at full width if that is no terminal."""
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else 10_000, highlight=False, markup=False, emoji=False)
-    lists: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    lists: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in found.query_table.to_pylist():
         lists[row["system"], row["condition"]].append(row)
     for (system, condition), rows in lists.items():

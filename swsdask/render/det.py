@@ -13,14 +13,13 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from swsdask.model.leaderboard import Board
-from swsdask.model.tables import rows_with
+from swsdask.model.tables import Row, rows_with
 from swsdask.model.trials import F64, I64
 from swsdask.render.pages import drawn, mark, number
 
@@ -275,7 +274,7 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Fr
 _NUMBERS = ("threshold", "fa", "miss")
 
 
-def _marks(found: Board, condition: str, system: str, kind: str) -> dict[str, dict[str, Any]]:
+def _marks(found: Board, condition: str, system: str, kind: str) -> dict[str, Row]:
     """The operating points of a system that lie on a kind of curve."""
     marks = {}
     for name, (words, *measures) in OPERATING_POINTS[kind].items():

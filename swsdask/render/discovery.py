@@ -6,7 +6,7 @@ Figures show measures over folds as dots and ranges, class sizes and fragment le
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -113,9 +113,9 @@ def _axis(most: float) -> tuple[float, float]:
     return step, step * max(1, math.ceil(round(most / step, 9)))
 
 
-def tallies(curves: pa.Table, systems: Sequence[str], marks: Marks) -> list[dict[str, Any]]:
+def tallies(curves: pa.Table, systems: Sequence[str], marks: Marks) -> list[dict[str, object]]:
     """The histograms of class sizes and fragment lengths of each drawn system; None for an empty one."""
-    drawn = []
+    drawn: list[dict[str, object]] = []
     for system in systems[:MOST_SYSTEMS]:
         own = curves.filter(pc.equal(curves["system"], system))
         drawn.append(
@@ -145,7 +145,9 @@ def _single(x: float) -> tuple[int, str]:
     return bar, f"{bar}+" if bar == _LONGEST else str(bar)
 
 
-def _histogram(own: pa.Table, curve: str, bar_of: Any, across: str, things: str) -> dict[str, object] | None:
+def _histogram(
+    own: pa.Table, curve: str, bar_of: Callable[[float], tuple[int, str]], across: str, things: str
+) -> dict[str, object] | None:
     rows = own.filter(pc.equal(own["curve"], curve))
     heights: dict[int, float] = {}
     for x, y in zip(rows["x"].to_pylist(), rows["y"].to_pylist(), strict=True):
@@ -281,7 +283,7 @@ def _drawn(found: Scores) -> list[list[tuple[str, str]]]:
     return rows
 
 
-def _rows(found: Scores, condition: str, marks: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+def _rows(found: Scores, condition: str, marks: Mapping[str, Mapping[str, int]]) -> list[dict[str, object]]:
     """A row per system, of cells with a number and its spread."""
     rows = []
     for system in found.systems:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
@@ -22,6 +21,7 @@ from rich.text import Text
 from swsdask.model.errors import counted
 from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, written
+from swsdask.model.tables import Row
 from swsdask.render.pages import environment, style
 
 SHOWN_NIGHTS = 60
@@ -283,12 +283,12 @@ def night_lines(name: str, out: str, night: Record) -> list[str]:
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _COLUMNS, _LINES = 60, 10
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Row]
 
 
 def print_history(rows: Rows, measure: str, n_nights: int, console: Console | None = None) -> None:
     """Print a line for every system: its numbers, and how they moved over the nights; the best now comes first."""
-    by_system: dict[str, list[Mapping[str, Any]]] = {}
+    by_system: dict[str, list[Row]] = {}
     for row in rows:
         by_system.setdefault(row["system"], []).append(row)
     finite = [row["value"] for row in rows if math.isfinite(row["value"])]

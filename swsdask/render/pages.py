@@ -54,7 +54,7 @@ def _dumps(value: object, **how: Any) -> str:
     return json.dumps(_all_visible(value), **how)
 
 
-def _all_visible(value: Any) -> object:
+def _all_visible(value: object) -> object:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):

@@ -144,7 +144,7 @@ DRAWN = 12
 """The number of systems per condition whose curves are open; the others' are collapsed."""
 
 
-def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, Any]]:
+def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, object]]:
     """The section of each condition that has C_nxe."""
     sections = {}
     for condition in found.conditions:

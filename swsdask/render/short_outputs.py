@@ -202,7 +202,7 @@ def java_double(value: float) -> str:
     return _as_java(np.float64(value))
 
 
-def _as_java(number: np.floating[Any]) -> str:
+def _as_java(number: np.floating) -> str:
     if not np.isfinite(number):
         return "NaN" if np.isnan(number) else "Infinity" if number > 0 else "-Infinity"
     if number == 0 or 1e-3 <= abs(number) < 1e7:

@@ -25,13 +25,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.results import Result
+from swsdask.model.tables import Row
 
 NEEDED = (
     *("n_queries", "n_target", "n_hit", "n_false_alarm", "n_miss", "occurrence_weighted_value", "p_fa", "p_miss"),
@@ -414,7 +414,7 @@ def _label_of_stdeval(row: Mapping[str, object]) -> str:
 
 def _lines(
     alignment: pa.Table, language: str, texts: Mapping[str, str], end_decimals: int | None
-) -> Iterator[list[tuple[dict[str, Any], str]]]:
+) -> Iterator[list[tuple[Row, str]]]:
     """Rows and what both tools print of them, some at a time."""
     places = {name: decimals(alignment[name]) for name in ("reference_start", "start", "score")}
     places |= {"reference_end": end_decimals, "end": None}

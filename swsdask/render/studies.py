@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from rich.table import Table
 from swsdask.model.comparison import CoverageStudy
 from swsdask.model.measures import describe
 from swsdask.model.results import GapStudy
-from swsdask.model.tables import as_json
+from swsdask.model.tables import Row, as_json
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
 from swsdask.render.pages import environment, style
@@ -147,7 +146,7 @@ BLACK = 24
 """The grey of tau = 1; the lowest tau is white."""
 
 
-def gap_numbers(study: GapStudy) -> list[dict[str, Any]]:
+def gap_numbers(study: GapStudy) -> list[Row]:
     """A row for every function: medians and ranges over the other functions, averaged over replicates.
 
     `low` and `high` are the 5th and the 95th percentile of the median over replicates, `best` the share of replicates
@@ -228,7 +227,7 @@ def _rows(study: GapStudy) -> pa.Table:
     return pa.table([replicate, names.take(function), names.take(other), study.tau.ravel()], schema=TAU)
 
 
-def _families(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _families(rows: list[Row]) -> list[Row]:
     """The kinds of functions, each with its colour and its best function."""
     found = []
     for colour, (family, members) in enumerate(groupby(rows, key=lambda row: row["family"])):
@@ -239,7 +238,7 @@ def _families(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _medians(rows: list[dict[str, Any]]) -> dict[str, object]:
+def _medians(rows: list[Row]) -> dict[str, object]:
     """The first figure: a dot and a line per function."""
     families = _families(rows)
     low: float = min(0.0, *(row["lowest"] for row in rows))
@@ -296,7 +295,9 @@ def _matrix(study: GapStudy) -> dict[str, object]:
     }
 
 
-def _boxes(functions: tuple[str, ...], tau: list[list[float]], grey: Any) -> Iterator[dict[str, Any]]:
+def _boxes(
+    functions: tuple[str, ...], tau: list[list[float]], grey: Callable[[float], int]
+) -> Iterator[dict[str, object]]:
     for i, line in enumerate(tau):
         for j, value in enumerate(line):
             yield {

@@ -22,7 +22,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +56,7 @@ OTHER_NAMES = {
 }
 """Other names of columns, those of the attributes in NIST's XML; they count where no column has the proper name."""
 
-_JSON_WORDS: Mapping[object, Any] = {None: "", True: "YES", False: "NO"}
+_JSON_WORDS: Mapping[object, str] = {None: "", True: "YES", False: "NO"}
 
 
 def read_text_table(
