@@ -136,14 +136,14 @@ def killed_at(place: Place, operation: int) -> Iterator[list[str]]:
     def wrap(name: str) -> Callable[..., Any]:
         inner = getattr(holder, name)
 
-        def wrapped(*arguments: Any) -> Any:
+        def wrapped(*arguments: Any, **more: Any) -> Any:
             done.append(name)
             if len(done) - 1 == operation:
                 if name == "write_whole" and operation % 2:
                     path, content = arguments
                     inner(path, bytes(content)[: len(content) // 2])
                 os.kill(os.getpid(), signal.SIGKILL)
-            return inner(*arguments)
+            return inner(*arguments, **more)
 
         return wrapped
 
