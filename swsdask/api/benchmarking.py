@@ -1,4 +1,4 @@
-"""What scoring an archive costs, phase by phase, beside a bare read of its detections."""
+"""The cost of scoring an archive, phase by phase, beside a bare read of its detections."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ process, in which threads are and worker processes are not."""
 
 @dataclass(frozen=True)
 class Benchmark(Tables):
-    """What scoring an archive cost.
+    """The cost of scoring an archive.
 
     Attributes
     ----------

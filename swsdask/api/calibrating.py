@@ -109,7 +109,7 @@ def _name(source: str) -> str:
 
 @dataclass
 class Applied:
-    """What was written of one run: `rows` with scores from `lowest` to `highest`, of which `accepted` are decided YES.
+    """A run that was written: `rows` with scores from `lowest` to `highest`, of which `accepted` are decided YES.
 
     `systems` are the systems of the rows. `rounded` counts times finer than 0.1 ms; `ignored` names the columns of a
     table that are not part of a run, which are dropped unless the run stays a table in text.

@@ -113,7 +113,7 @@ _Extended = Annotated[float, Field(allow_inf_nan=True)]
 
 
 class FittedOn(Checked):
-    """What a calibration was fitted on, and the cost before and after.
+    """The data that a calibration was fitted on, and the cost before and after.
 
     `run` is the content hash of the run's rows, `evaluation` those of the reference files, `signature` that of the
     scoring. `prior_log_odds` is logit P_tar of the operating point. `impute` is the evaluation's setting,

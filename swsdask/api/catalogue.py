@@ -1,4 +1,4 @@
-"""What there is: measures with their definitions, settings with their defaults."""
+"""The catalogue: measures with their definitions, settings with their defaults."""
 
 from __future__ import annotations
 

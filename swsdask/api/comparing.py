@@ -76,7 +76,7 @@ def rank_correlation(
 
 
 DEFAULT_MEASURES = ("atwv", "mtwv", "otwv", "stwv", "map")
-"""What an evaluation is compared by where no measures are named."""
+"""The measures that evaluations are compared by where none are named."""
 
 
 def compare(

@@ -146,7 +146,7 @@ FEW_FRAGMENTS = 500_000
 
 
 class _Requested(NamedTuple):
-    """What is requested of every system: the names of numbers, what computes them, the steps of a task."""
+    """The request for every system: the names of numbers, what computes them, the steps of a task."""
 
     names: list[str]
     families: list[DiscoveryMeasure]
@@ -157,7 +157,7 @@ class _Requested(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    """What the placing of a system's fragments left to be said: notes, and its entry in the manifest."""
+    """The outcome of placing a system's fragments: notes, and its entry in the manifest."""
 
     notes: tuple[str, ...]
     run: dict[str, object]

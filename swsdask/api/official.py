@@ -101,7 +101,7 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
 
 
 def _texts(queries: pa.Table) -> dict[str, str]:
-    """What was searched, by the ids of queries; an id where occurrences were given without texts."""
+    """The texts that were searched, by the ids of queries; an id where occurrences were given without texts."""
     from swsdask.formats.reference.nist_xml import texts_of
 
     return {query: text or query for query, text in zip(queries["query"].to_pylist(), texts_of(queries), strict=True)}

@@ -28,7 +28,7 @@ from swsdask.places.reading import Location, readable
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What runs are scored against: a reference and settings.
+    """An evaluation, against which runs are scored: a reference and settings.
 
     `open` returns one.
 
@@ -59,7 +59,7 @@ class Evaluation:
     archive: Archive
     settings: Settings
     files: ReferenceFiles | None = field(default=None, repr=False)
-    """Where the reference was read from, unless it is an archive's."""
+    """The files that the reference was read from, unless it is an archive's."""
     overridden: tuple[Override, ...] = field(default=(), repr=False)
     """The settings that are not as the archive keeps them."""
     notes: tuple[str, ...] = field(default=(), repr=False)

@@ -126,7 +126,7 @@ def write(
 
 
 FIGURES = ("det", "det_pooled", "ece", "ape", "precision_recall", "leaderboard")
-"""What `plot` draws."""
+"""The kinds of figures that `plot` draws."""
 
 
 def plot(

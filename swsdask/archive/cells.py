@@ -49,7 +49,7 @@ _DTYPES = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in DETEC
 
 _COMPILED = ("query", "document", "score")
 _COUNTED = (*_COMPILED, "decision")
-"""What need not be checked where it is counted (`Cell.read`)."""
+"""The columns that need no check where they are counted (`Cell.read`)."""
 _NO_VALUES = {name: np.empty(0, _DTYPES[name]) for name in _COMPILED}
 
 
@@ -176,7 +176,7 @@ class StoredCell:
 
 
 def _key(hashes: bytes | None, name: str, ranges: Mapping[str, tuple[float, float]]) -> _Key | None:
-    """What a column of a row group with these hashes is remembered by as checked; None if it is not to be."""
+    """Return the key by which a checked column of a row group is remembered; None if it is not to be."""
     return None if hashes is None or name not in ranges else (hashes, name, ranges[name])
 
 
@@ -359,7 +359,7 @@ class _Reader:
 
 
 class _Mismatch(Exception):  # noqa: N818
-    """What was found in place of a fragment that this archive can hold."""
+    """A fragment that this archive cannot hold; the text says what was found."""
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ GROWTH = 8
 
 @dataclass(frozen=True)
 class Kind(Generic[AnyManifest, Entry]):
-    """What distinguishes one kind of archive from the other: its manifest, and the table of its entries by system.
+    """A kind of archive: its manifest, and the table of its entries by system.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def merged_entries(parts: Iterable[Mapping[str, Entry]]) -> dict[str, Entry]:
 
 
 class Change(Generic[AnyManifest, Entry]):
-    """What a writer changes in an archive, and what was there when it began: `base`, or tables to make one of.
+    """A change of an archive, and its state before that: `base`, or tables to make one of.
 
     Parameters
     ----------

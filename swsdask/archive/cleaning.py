@@ -129,7 +129,7 @@ def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[Sto
 
 @dataclass(frozen=True)
 class VersionDifference:
-    """What one version has that another has not: systems by name, and settings that the archive keeps otherwise."""
+    """The difference between two versions: systems by name, and settings that the archive keeps otherwise."""
 
     added: tuple[str, ...]
     replaced: tuple[str, ...]

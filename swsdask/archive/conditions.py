@@ -77,7 +77,7 @@ class ConditionData:
 
     @cached_property
     def attributes(self) -> list[dict[str, str]]:
-        """Those of every query."""
+        """The attributes of every query."""
         return [dict(pairs) for pairs in self.queries["attributes"].to_pylist()]
 
     @cached_property

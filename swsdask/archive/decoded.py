@@ -62,7 +62,7 @@ class UnknownDocuments:
 
     @classmethod
     def of(cls, *runs: Run) -> Self:
-        """Those of some runs."""
+        """Select some runs."""
         ids = tuple(sorted({name for run in runs for name in run.unknown_documents}))
         return cls(ids, np.array([id_hash(each) for each in ids], np.int64))
 

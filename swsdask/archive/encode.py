@@ -88,7 +88,7 @@ class RowSum:
 
 
 def canonical_scores(score: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same scores, finite (`model.units`) and without a negative zero."""
+    """Make scores finite (`model.units`), and negative zeros positive."""
     return finite_scores(score) + 0.0
 
 
@@ -189,7 +189,7 @@ _Key = TypeVar("_Key")
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """What turns ids into codes: small, picklable, the same for every run of an archive."""
+    """The codes of ids: small, picklable, the same for every run of an archive."""
 
     query_ids: tuple[str, ...]
     document_ids: tuple[str, ...]
@@ -226,7 +226,7 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Tally:
-    """What was found in some pieces of one run. Tallies add up, the earlier piece on the left."""
+    """Counts over some pieces of one run. Tallies add up, the earlier piece on the left."""
 
     header: RunHeader
     files: tuple[str, ...]

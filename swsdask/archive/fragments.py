@@ -72,7 +72,7 @@ def _one_column(arrays: Sequence[NDArray[Any] | None], lengths: Sequence[int]) -
 
 
 def in_order(rows: Detections) -> Detections:
-    """The same rows in canonical order (all columns but `inside` must be there); those that are in it, uncopied."""
+    """Sort rows into canonical order (all columns but `inside` must be there); sorted rows are not copied."""
     order = canonical_order(rows)
     return rows if order is None else rows.take(order)
 

@@ -248,7 +248,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Read:
-    """What was read from one source: its runs by system, and what is wrong with it."""
+    """The content of one source: its runs by system, and its problems."""
 
     runs: dict[str, Stored]
     problems: Problems

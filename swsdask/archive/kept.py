@@ -1,4 +1,4 @@
-"""What an archive keeps so that nothing is computed or read again: merged statistics, results, and its known sources.
+"""The cache of an archive, so that nothing is computed or read again: merged statistics, results, known sources.
 
     kept/VERSION/CONTENT/NAME-KEY-HASH.arrow
     kept/sources.json
@@ -133,7 +133,7 @@ class KeptFiles:
         self._list = _List(self.storage, f"{KEPT}/{self.version}")
 
     def anew(self) -> Self:
-        """The same files with a tally of their own."""
+        """Return a copy with counts of its own."""
         files = copy(self)
         files.tally = CacheCounts()
         return files
@@ -272,7 +272,7 @@ class KeptStatistics:
         self._shape = digest_of(values)
 
     def anew(self) -> Self:
-        """The same with a tally of its own."""
+        """Return a copy with counts of its own."""
         kept = copy(self)
         kept.files = self.files.anew()
         return kept
@@ -340,7 +340,7 @@ class KnownSources:
         return found if found.items() <= self.contents.items() else {}
 
     def parted(self, runs: Sequence[RunFile]) -> tuple[list[RunFile], list[RunFile]]:
-        """Those of some files that must be read, and the others."""
+        """Part files into those that must be read, and the others."""
         self.look(runs)
         unread: list[RunFile] = []
         unknown: list[RunFile] = []
@@ -356,7 +356,7 @@ class KnownSources:
         self._stamps |= {name: _joined(each, stamps) for name, each in places.items()}
 
     def among(self, files: Iterable[str]) -> list[str]:
-        """Those of some files that need not be read."""
+        """Select the known files, which need not be read."""
         return [run.file for run in self.parted([RunFile(file) for file in files])[1]]
 
     def has_reference(self, files: ReferenceFiles | JudgedFiles | ReferenceTables) -> bool:
@@ -395,12 +395,12 @@ class KnownSources:
                 self.storage.replace(SOURCES, content.encode())
 
     def _record(self, name: str) -> dict[str, Any]:
-        """What was found in a file, if its stamp is the same."""
+        """Return the record of a file, if its stamp is the same."""
         record = self.records.get(name, {})
         return record if record.get("stamp") == self._stamps[name] else {}
 
     def _name(self, file: str, *named: str | None) -> str:
-        """What a file is called here, by its place and its name, or others.
+        """Return the name of a file in the records, by its place and its name, or others.
 
         A URL itself, which may have secrets, is not kept.
         """
@@ -417,7 +417,7 @@ class KnownSources:
 def known_sources(
     storage: Storage, settings: EvaluationSettings, encoding: Encoding, *, rehash: bool = False
 ) -> KnownSources:
-    """What an archive knows, in its newest version; nothing if there is none, or if everything is to be read anew."""
+    """Return the known sources of the newest version; none if there is no version, or if all is to be read anew."""
     manifest = None if rehash else latest(storage, EvaluationManifest)[0]
     if manifest is None:
         return KnownSources(storage, settings, encoding)
@@ -436,7 +436,7 @@ def _read(storage: Storage) -> dict[str, dict[str, object]]:
 
 
 def _records(content: bytes) -> dict[str, dict[str, object]] | None:
-    """What a file `SOURCES` says; None if its hash differs. Raises what is `_UNREADABLE`."""
+    """Return the records of a file `SOURCES`; None if its hash differs. Raises what is `_UNREADABLE`."""
     said = json.loads(content)
     records: dict[str, dict[str, object]] = said["sources"]
     return records if own_hash(records) == said[_HASH] else None

@@ -121,7 +121,7 @@ def write_whole(path: str, content: pa.Buffer | bytes) -> None:
 
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
-"""What a file system says that has no hard links."""
+"""The errors of a file system that has no hard links."""
 
 
 def link_new(path: str, content: bytes) -> bool:

@@ -80,7 +80,7 @@ class MemoryArchive:
 
     @property
     def words(self) -> pa.Table:
-        """What was spoken."""
+        """The words that were spoken."""
         return self.tables.words
 
     @property
@@ -104,7 +104,7 @@ class MemoryArchive:
         return None
 
     def occurrences(self, rule: FindRule) -> pa.Table:
-        """Where the queries were spoken."""
+        """The occurrences of the queries."""
         return find_occurrences(self.words, self.queries, rule)
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[MemoryCell]:

@@ -107,7 +107,7 @@ def _perl_lower(text: str) -> str:
 
 
 def kwseval_units(text: str, text_filters: Sequence[str]) -> list[str]:
-    """What KWSEval's filters take a text apart into."""
+    """Split a text as KWSEval's filters do."""
     if "charsplit" in text_filters:
         text = " ".join(text)
         if "notascii" in text_filters:
@@ -177,7 +177,7 @@ def find_occurrences(words: pa.Table, queries: pa.Table, rule: FindRule) -> pa.T
 
 
 def find_detections(words: pa.Table, scores: F64, queries: pa.Table, rule: FindRule) -> pa.Table:
-    """What a system that searches its own transcript detects, as the table of a run.
+    """Return the detections of a system that searches its own transcript, as the table of a run.
 
     `words` are those of the transcript, `scores` the scores of its rows. Queries are found by our own rule, whatever
     `rule.finder` says. The score of a detection is the lowest of its words, so any rising map of the scores of words

@@ -1,4 +1,4 @@
-"""What scoring sees of an archive, on storage or in memory; and whether the settings allow its runs.
+"""The protocols of archives, on storage or in memory; and whether the settings allow their runs.
 
 An archive may have been made under other settings than it is scored with: what its ingest kept or dropped is judged
 again.
@@ -64,7 +64,7 @@ class Run:
 
     @property
     def told(self) -> Resources | None:
-        """What the system took: its `resources`, else the times that its list of detections gives."""
+        """The resources that the system reports: its `resources`, else the times that its list of detections gives."""
         return self.resources or times_of_list(self.attributes)
 
 
@@ -208,7 +208,7 @@ class Archive(Protocol):
 
     @property
     def words(self) -> pa.Table:
-        """What was spoken (`model.schemas.WORDS`)."""
+        """The words that were spoken (`model.schemas.WORDS`)."""
         ...
 
     @property
@@ -247,7 +247,7 @@ class Archive(Protocol):
         ...
 
     def occurrences(self, rule: FindRule) -> pa.Table:
-        """Where the queries were spoken (`model.schemas.FOUND_OCCURRENCES`) by a rule."""
+        """The occurrences of the queries (`model.schemas.FOUND_OCCURRENCES`) by a rule."""
         ...
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[Cell]:

@@ -58,7 +58,7 @@ class _Spoken:
     queries: Bool
 
     def of(self, listed: frozenset[str] | None) -> _Spoken:
-        """The same of the queries that a run lists; None: of all."""
+        """Select the queries that a run lists; None: all."""
         if listed is None:
             return self
         queries = np.array([query in listed for query in self.codes.query_ids], bool)

@@ -57,7 +57,7 @@ class ReferenceTables:
 
     @classmethod
     def of(cls, archive: Archive) -> Self:
-        """Those of an archive. Parquet names the fields inside a map as it likes; here they have QUERIES' own names."""
+        """Take the tables of an archive; fields inside a map, which Parquet names as it likes, get the names of QUERIES."""
         queries = archive.queries.cast(QUERIES.with_metadata(archive.queries.schema.metadata))
         return cls(archive.documents, queries, archive.words, archive.segments, archive.judgments)
 

@@ -69,7 +69,7 @@ class Storage:
 
     @cached_property
     def _fetched(self) -> dict[str, bytes]:
-        """What was fetched and not yet read, by name."""
+        """The contents that were fetched and not yet read, by name."""
         return {}
 
     @cached_property
@@ -280,7 +280,7 @@ class Storage:
 
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:
-        """Whatever the store raises, as an `ArchiveError`."""
+        """Raise an `ArchiveError` for whatever the store raises."""
         try:
             yield
         except ArchiveError:
@@ -291,7 +291,7 @@ class Storage:
 
     @property
     def _remedy(self) -> str:
-        """What to do where the store refuses something."""
+        """Say what to do where the store refuses something."""
         if self.is_local:
             return "Check the path, its permissions and the space that is left."
         return "Check the name, the credentials and their permissions."

@@ -97,7 +97,7 @@ class StoredArchive:
 
     @cached_property
     def words(self) -> pa.Table:
-        """What was spoken."""
+        """The words that were spoken."""
         table, file = self._table("words", WORDS)
         check_spans(self.storage, file, table, ("start", "end"))
         return table
@@ -140,7 +140,7 @@ class StoredArchive:
         return tuple(stored.run for stored in self.stored_runs)
 
     def occurrences(self, rule: FindRule) -> pa.Table:
-        """Where the queries were spoken: as stored, or found in the words if that was by another rule."""
+        """The occurrences of the queries: as stored, or found in the words if those were found by another rule."""
         stored = (self.manifest.finder, self.manifest.find_gap, self.manifest.text_filters)
         if (finder_of(rule), rule.find_gap, rule.text_filters) == stored:
             return self.stored_occurrences
@@ -148,7 +148,7 @@ class StoredArchive:
 
     @cached_property
     def stored_occurrences(self) -> pa.Table:
-        """Where the queries were spoken by the rule of the settings that the archive was made with."""
+        """The occurrences of the queries by the rule of the settings that the archive was made with."""
         table, file = self._table("occurrences", FOUND_OCCURRENCES)
         check_range(self.storage, file, table, "query", 0, self.queries.num_rows)
         check_spans(self.storage, file, table, ("start", "end"))

@@ -67,7 +67,7 @@ class StoredFile:
 
     @property
     def unverified(self) -> Self:
-        """The same file without size and hash: it is read as it is."""
+        """Leave out size and hash, so that the file is read as it is."""
         return replace(self, size=None, hash=None)
 
     def fault(self, content: pa.Buffer | bytes) -> str | None:

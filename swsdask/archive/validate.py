@@ -62,7 +62,7 @@ class CheckedFile:
 
 @dataclass(frozen=True)
 class Report:
-    """What `validate` found. `total` counts all problems, `problems` are the first `MOST_PROBLEMS` of them."""
+    """The findings of `validate`. `total` counts all problems, `problems` are the first `MOST_PROBLEMS` of them."""
 
     files: tuple[CheckedFile, ...]
     problems: tuple[Problem, ...]
@@ -139,7 +139,7 @@ def _files_of(url: str, problems: Problems) -> dict[str, Format | None]:
 
 
 class _Known(NamedTuple):
-    """What a reference and the settings say about runs, and the encoding of its text."""
+    """The rules for runs that follow from a reference and the settings, and the encoding of its text."""
 
     codes: Codes
     encoding: str
@@ -272,7 +272,7 @@ def _check_run(file: str, known: _Known | None, problems: Problems) -> dict[str,
 
 @dataclass(eq=False)
 class _Seen:
-    """What was found in one system's rows, those rows if they are needed, and the position of the first one outside."""
+    """The tally of one system's rows, the rows if they are needed, and the position of the first one outside."""
 
     tally: Tally | None = None
     rows: list[Detections] = field(default_factory=list)

@@ -35,7 +35,7 @@ ROWS_PER_TASK = 4_000_000
 
 @dataclass(frozen=True)
 class Verified:
-    """What a verification found.
+    """The findings of a verification.
 
     Attributes
     ----------

@@ -197,7 +197,7 @@ def _run(arguments: list[str] | None) -> None:
 
 
 def _unforeseen(error: Exception) -> tuple[str, int]:
-    """What to say of an error that is none of ours, and the exit code."""
+    """Return the message for an error that is none of ours, and the exit code."""
     if (short := shortage(error)) is not None:
         return str(short), short.exit_code
     if isinstance(error, OSError):

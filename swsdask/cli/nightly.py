@@ -18,7 +18,7 @@ from swsdask.cli.options import records_format_option
 Command = TypeVar("Command", bound=Callable[..., object])
 
 FIELDS = ("evaluation", "system", "phase", "rows", "seconds")
-"""What a line tells beside time, level and message, where it is known."""
+"""The fields of a line beside time, level and message, where they are known."""
 
 
 def log_options(command: Command) -> Command:

@@ -40,7 +40,7 @@ def writable_place(ctx: click.Context, param: click.Parameter, value: str | None
 
 
 def writable_directory(ctx: click.Context, param: click.Parameter, value: str) -> Path:
-    """The same for a directory of this machine."""
+    """Check a directory of this machine."""
     if "://" in value:
         raise click.BadParameter(f"{value} is a URL; give a local directory.", ctx, param)
     writable_place(ctx, param, value)
@@ -61,7 +61,7 @@ def storage_option() -> click.Option:
 
 
 QUIET, VERBOSE = "swsdask.quiet", "swsdask.verbose"
-"""What click's context holds of -q and -v."""
+"""The keys of -q and -v in click's context."""
 
 
 def progress_options() -> list[click.Option]:

@@ -1,4 +1,4 @@
-"""What every worker must have before it gets work: this code, temporary space, and the files that it is to read.
+"""Checks of workers before they get work: this code, temporary space, and the files that they are to read.
 
 One call asks all workers at once. What they run is sent by value, so that it also runs, and reports, where swsdask is
 not installed. A call with a time limit (`within`) that does not return is left in its own thread.
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from swsdask.model.errors import ClusterError
 
 Answer = Mapping[str, Any] | BaseException
-"""What a worker says of itself, or what asking it raised."""
+"""The answer of a worker, or what asking it raised."""
 
 
 def looking(places: Sequence[str], options: Mapping[str, Mapping[str, object]]) -> Callable[[], dict[str, object]]:

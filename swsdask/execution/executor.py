@@ -85,7 +85,7 @@ class Executor(Protocol):
         done: Callable[[Item], None] | None = None,
         name: str = "map",
     ) -> Iterator[Part]:
-        """What function(item, shared) gives, in the order of the items; errors and the rest as for `map_reduce`.
+        """Yield function(item, shared) in the order of the items; errors and the rest as for `map_reduce`.
 
         Results that are not drawn yet stay where they were computed, a few per worker.
         """

@@ -1,4 +1,4 @@
-"""What worker processes are forked with: imported by the fork server, and by nobody else.
+"""The modules that worker processes are forked with: imported by the fork server, and by nobody else.
 
 Modules are named, not imported, for they are of all layers, and elsewhere this module does nothing.
 """
@@ -20,7 +20,7 @@ MODULES = (
     "swsdask.scoring.score",
     "swsdask.measures",
 )
-"""What every worker imports to score runs."""
+"""The modules that every worker imports to score runs."""
 
 
 def _load() -> None:

@@ -482,7 +482,7 @@ def _check_order(kinds: NDArray[np.int8], last: int, lines: Lines, url: str, pro
 
 
 def _without(data: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bytes:
-    """The same lines, those from `starts` to `ends` empty."""
+    """Empty the lines from `starts` to `ends`."""
     change = np.zeros(len(data) + 1, np.int8)
     change[starts] = 1
     change[ends] -= 1

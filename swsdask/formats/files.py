@@ -39,7 +39,7 @@ _REPEATED = 1 << 21
 """How much of a file that is opened once is kept: more than is read to recognise it."""
 
 COMPRESSED_ENDINGS = {".gz": "gzip", ".zst": "zstd"}
-"""What the name of a file that is written ends in, if it is to be compressed, and how."""
+"""The endings of names of files that are written compressed, and the compression of each."""
 
 COMPRESSED_NAME = re.compile(r"\.(gz|zst|bz2|xz|zip)$", re.IGNORECASE)
 """The ending of the name of a compressed file."""
@@ -349,7 +349,7 @@ _UNTIDY = (b"\t", b"\r", b"\f", b"\v", b"  ", b" \n", b"\n ")
 
 
 def tidy(data: bytes) -> bytes:
-    """The same lines, their fields one blank apart."""
+    """Put the fields of lines one blank apart."""
     if data.startswith(b" ") or any(mark in data for mark in _UNTIDY):
         data = _OUTER_BLANK.sub(b"", _BLANKS.sub(b" ", data))
     return data
@@ -382,7 +382,7 @@ def noted_at(problems: Problems, file: str, line: int) -> Iterator[None]:
 
 
 def reached(error: InputError, line: int) -> InputError:
-    """The same error, at the line that was reached where it has no line."""
+    """Give an error without a line the line that was reached."""
     return InputError(*(replace(problem, line=problem.line or line) for problem in error.problems))
 
 

@@ -124,7 +124,7 @@ def _classes_in(folder: str, problems: Problems) -> list[str]:
 
 @dataclass(frozen=True)
 class ReferenceFiles:
-    """What was evaluated, what was spoken and what was searched: paths or URLs.
+    """The files of a reference: what was evaluated, spoken and searched, as paths or URLs.
 
     They are NIST's files, or `tables` of documents, of occurrences and, if need be, of queries
     (`formats.reference.reference_tables`). A `lexicon` and a `vocabulary` say more of the queries

@@ -31,7 +31,7 @@ _ELSEWHERE = {"q_id": "query", "query_id": "query", "doc_id": "document"}
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """What exports itself through the Arrow PyCapsule interface."""
+    """An object that exports itself through the Arrow PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The table as a stream of Arrow record batches."""

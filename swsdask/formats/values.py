@@ -21,7 +21,7 @@ BLANKS = " \t\r\n"
 DECISIONS = {"YES": 1, "NO": 0}
 MAX_CHANNEL = 127
 CHANNELS = {"A": "1", "B": "2"}
-"""What a CTM calls channels."""
+"""The channels of a CTM."""
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)

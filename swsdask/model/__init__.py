@@ -1,1 +1,1 @@
-"""What everything else speaks of: ticks, ids, table schemas, settings, trials and results."""
+"""The words of all other packages: ticks, ids, table schemas, settings, trials and results."""

@@ -177,7 +177,7 @@ class Comparison(Tables):
         return "\n\n".join(self._tables(MARKDOWN, condition))
 
     def to_latex(self, condition: str | None = "all") -> str:
-        """The same as a LaTeX table, which needs the package booktabs."""
+        """Return a LaTeX table, which needs the package booktabs."""
         return "\n\n".join(self._tables(LATEX, condition))
 
     def _repr_html_(self) -> str:

@@ -108,7 +108,7 @@ class Folds:
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """What was spoken; the same for every system, given to every worker once.
+    """A corpus, in which systems search; the same for every system, given to every worker once.
 
     `files` are sorted. `segment`, int32 [n_phones], numbers the maximal runs of phones of one file of which each starts
     where the one before ends, ascending. `silence` and `noise`, bool [n_phone_labels], mark the labels "SIL" and "SPN".
@@ -131,7 +131,7 @@ class Corpus:
 
 @dataclass(frozen=True, eq=False)
 class Fragments:
-    """What one system found, as read: rows sorted by (class, file, start, end), duplicates kept.
+    """The fragments that one system found, as read: rows sorted by (class, file, start, end), duplicates kept.
 
     `cluster` is a number in `classes`, the names of the classes in the order of the file; an empty class has no rows.
     `dropped` counts the rows of the file that the definition does not let in, by reason; `notes` report what

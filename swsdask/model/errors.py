@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 STRUCK = "***"
-"""What a secret is replaced by."""
+"""The text that replaces a secret."""
 
 _SHORTEST = 8
 """Values with fewer characters are not looked for in text: they may be any word."""
@@ -95,7 +95,7 @@ def _escaped(character: str) -> str:
 
 
 _FORMULA = re.compile(r"(?![+-][0-9.]+(?:[eE][+-]?[0-9]+)?$)[=+\-@\t\r]")
-"""What begins a formula in some spreadsheet (OWASP, CSV Injection), unless it is a number."""
+"""The begin of a formula in some spreadsheet (OWASP, CSV Injection), unless it is a number."""
 
 
 def without_formula(text: str) -> str:

@@ -46,16 +46,16 @@ COMPAT_IMPLIES: dict[str, dict[str, object]] = {
 
 KEPT_NONE = "The archive keeps no settings: an earlier release made it."
 _KWSEVAL_INC = {"average_precision": {"no_relevant": "zero"}}
-"""What KWSEval's -inc sets beside `no_targets = "false_alarms_only"`: every query without targets has AP = 0."""
+"""The settings of KWSEval's -inc beside `no_targets = "false_alarms_only"`: every query without targets has AP = 0."""
 
 _PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type": "Input should be a table of keys"}
-"""What the library says in words of Python."""
+"""Plain words for messages of pydantic that use those of Python."""
 
 _MOST = 20
 """How many wrong keys and values an error names."""
 
 _INTEGERS = range(-(1 << 63), 1 << 63)
-"""Those of TOML; Python cannot print ones of thousands of digits."""
+"""The integers of TOML; Python cannot print ones of thousands of digits."""
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -273,7 +273,7 @@ def _merge_point(below: Mapping[str, object], above: Mapping[str, object]) -> di
 
 @dataclass(frozen=True)
 class Layers:
-    """What a user gives as settings: the content of a preset, a `compat`, and explicit settings, which win.
+    """The settings that a user gives: the content of a preset, a `compat`, and explicit settings, which win.
 
     Of `judged` documents, trials are documents unless a layer says otherwise.
     """

@@ -29,7 +29,7 @@ LEADERBOARD = (
 """The columns of a leaderboard; those of a group stay side by side."""
 
 RETRIEVAL = (("map", "ndcg", "r_precision"), ("bpref", "reciprocal_rank"), ("n_relevant", "n_relevant_retrieved"))
-"""Those of rankings alone."""
+"""The measures of rankings alone."""
 
 _IMPORTANCE = ("atwv", "mtwv", "cnxe", "map", "p_miss", "reciprocal_rank", "otwv", "stwv")
 """The measures whose groups of columns are shown where not all fit, the most important first."""
@@ -182,7 +182,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Record:
-    """What a night found beside its numbers.
+    """The findings of a night beside its numbers.
 
     `stamps` are the size and time, or ETag, of every run that was looked into, and `GONE` of the refused ones that are
     gone; `rows` the detections that were ingested; `gates` what failed of them, `notes` what a reader must know.

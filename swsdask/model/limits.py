@@ -1,4 +1,4 @@
-"""What a process may have: memory, threads and open files.
+"""The limits of a process: memory, threads and open files.
 
 The system and libraries say in many ways that something does not suffice; to a user all are one fault, with one line
 that names the limit. Where a library would not fail but abort the process or wait, the limit is checked beforehand.
@@ -22,7 +22,7 @@ _LIMITS = {
     resource.RLIMIT_NOFILE: ("`ulimit -n` allows {:,} open files", 1),
     resource.RLIMIT_NPROC: ("`ulimit -u` allows {:,} threads of this user", 1),
 }
-"""What the limits of a process allow, and in which unit."""
+"""The limits of processes in words, and their units."""
 
 
 def shortage(error: BaseException | None, what: str | None = None) -> ResourceError | None:

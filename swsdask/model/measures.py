@@ -54,7 +54,7 @@ Quotient = Callable[[Accepted], tuple[I64, I64]]
 
 @dataclass(frozen=True)
 class Description:
-    """What a measure is called, how its numbers are written, and whether a higher value is better.
+    """The name of a measure, the format of its numbers, and whether a higher value is better.
 
     Parameters
     ----------
@@ -537,7 +537,7 @@ def better(measure: str) -> int:
 
 
 def select_measures(names: Sequence[str], measures: Sequence[str]) -> Iterator[str]:
-    """Those of `measures` that `names` name, in the order of the names; `twv@` names `twv@0.5` and all other points."""
+    """Select the measures that `names` name, in the order of the names; `twv@` names `twv@0.5` and all other points."""
     for name in names:
         yield from (each for each in measures if each == name or (name.endswith("@") and each.startswith(name)))
 

@@ -80,7 +80,7 @@ _OF_TRIALS: dict[str, Duplicates] = {"virtual": "false-positive", "segment": "ig
 
 @dataclass(frozen=True)
 class RankRule:
-    """What the statistics of rankings need of the settings.
+    """The settings that statistics of rankings need.
 
     `order` says what comes first of equal scores, None where only outcomes or nothing does. Before scores are compared
     those below `floor` are raised to it, and if `single` they are rounded to single precision; if `text` they are
@@ -176,7 +176,7 @@ class AveragePrecisionSettings(BaseModel):
         return tuple(dict.fromkeys((RELEVANT, *self.levels)))
 
     def rule(self, trials: str) -> RankRule:
-        """What statistics need, for a kind of trials."""
+        """Return the settings that statistics need, for a kind of trials."""
         order: Order | None = self.ties if self.ties in get_args(Order) else None  # type: ignore[assignment]
         own = self.duplicates if self.duplicates != "as-trials" else None
         floor = -inf if self.score_floor is None else self.score_floor
@@ -245,7 +245,7 @@ class GapSettings(BaseModel):
         return self
 
     def rule(self) -> ReplayRule:
-        """What GAP needs, in ticks. Raises `SettingsError` for a granularity that is no whole number of ticks."""
+        """Return GAP's settings in ticks. Raises `SettingsError` for a granularity that is no whole number of ticks."""
         step, rounded = (1, False) if self.granularity_s is None else ticks(self.granularity_s)
         if rounded:
             raise SettingsError(

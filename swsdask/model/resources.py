@@ -1,4 +1,4 @@
-"""What a system took: time, memory and hardware, as its makers report it in a `resources.toml` beside its run.
+"""Resources of a system: time, memory and hardware, as its makers report them in a `resources.toml` beside its run.
 
 Required by the 2013 measures document, section 4.3. Numbers are kept as they were written; whatever is computed from
 them is exact (decimals as fractions) and rounded once, by the measure.
@@ -37,7 +37,7 @@ class _Table(BaseModel):
 
 
 class Phase(_Table):
-    """What indexing, or searching, took.
+    """The resources that indexing, or searching, took.
 
     The time is CPU time (`cpu_hours` or `cpu_seconds`) or wall time (`wall_hours` or `wall_seconds`) on so many
     `cores`. `peak_memory_gb` is one number or one per step and node, of which the highest counts.

@@ -1,4 +1,4 @@
-"""What resampling draws: measures of one system that can be computed with any weights of the queries.
+"""Samples: measures of one system that can be computed with any weights of the queries.
 
 Weights are whole numbers, how often each query was drawn, by query in the order of their ids; where documents are drawn
 too, theirs follow, likewise. Sums over queries run in that order, one addition after the other, and have the same bits
@@ -44,7 +44,7 @@ class SampleOfQueries(Sample, Protocol):
 
     @property
     def queries(self) -> Bool:
-        """Those that count: bool [n_queries]."""
+        """The queries that count: bool [n_queries]."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class SampleOfQueries(Sample, Protocol):
         ...
 
     def of(self, queries: Bool) -> SampleOfQueries:
-        """The same measure of some of the queries only, bool [n_queries]; the others have no part in it."""
+        """Return the measure of some of the queries only, bool [n_queries]; the others have no part in it."""
         ...
 
 
@@ -83,7 +83,7 @@ class Among:
         """A measure that is no average over queries has no addends."""
 
     def of(self, queries: Bool) -> Among:
-        """The same of some of the queries only: the others are never drawn."""
+        """Return the sample of some of the queries only: the others are never drawn."""
         return replace(self, queries=self.queries & queries)
 
 
@@ -114,7 +114,7 @@ class Difference:
         """Differences are not tested query by query: their two measures may average over different queries."""
 
     def of(self, queries: Bool) -> Difference:
-        """The same of some of the queries only."""
+        """Return the sample of some of the queries only."""
         return Difference(None if self.before is None else self.before.of(queries), self.after.of(queries))
 
 
@@ -159,13 +159,13 @@ class Averages:
         return total
 
     def among(self, own: Bool) -> Averages:
-        """The same with weights of more queries, of which its `own`, bool [n_queries], take part."""
+        """Return the sample with weights of more queries, of which its `own`, bool [n_queries], take part."""
         columns = np.full((len(self.columns), len(own)), np.nan)
         columns[:, own] = self.columns
         return replace(self, columns=columns)
 
     def of(self, queries: Bool) -> Averages:
-        """The same of some of the queries only, bool [n_queries]; the others have no part in it."""
+        """Return the sample of some of the queries only, bool [n_queries]; the others have no part in it."""
         return replace(self, columns=np.where(queries, self.columns, np.nan))
 
 
@@ -209,13 +209,13 @@ class AveragesByHighest:
         return values
 
     def among(self, own: Bool) -> AveragesByHighest:
-        """The same with weights of more queries, of which its `own`, bool [n_queries], take part."""
+        """Return the sample with weights of more queries, of which its `own`, bool [n_queries], take part."""
         scores = np.full(len(own), -np.inf)
         scores[own] = self.scores
         return AveragesByHighest(self.others.among(own), self.highest.among(own), scores)
 
     def of(self, queries: Bool) -> AveragesByHighest:
-        """The same of some of the queries only, bool [n_queries]; the others have no part in it."""
+        """Return the sample of some of the queries only, bool [n_queries]; the others have no part in it."""
         return replace(self, others=self.others.of(queries), highest=self.highest.of(queries))
 
     @property

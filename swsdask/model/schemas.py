@@ -126,7 +126,7 @@ WITHOUT_TIMES = "without_times"
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What a run says of itself. `attributes` holds everything else the file's root element or metadata gives.
+    """The header of a run. `attributes` holds everything else the file's root element or metadata gives.
 
     `resources` are those of the file beside it, if there is one.
     """

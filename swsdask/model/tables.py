@@ -99,7 +99,7 @@ def _with_equal_codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def sent(table: pa.Table) -> tuple[pa.Schema, list[list[object]]]:
-    """What another process needs to have the table, as `received` makes it: what chunks share is there once."""
+    """Pack a table for another process, where `received` makes it again: what chunks share is there once."""
     chunks: list[list[object]] = []
     before: list[pa.Array | None] = [None] * table.num_columns
     for batch in table.to_batches():
@@ -293,7 +293,7 @@ _LATEX = str.maketrans(
 )
 
 _SIGNS = re.compile(r"[\\`*~<&|\[]|(?<![^\W_])_|_(?![^\W_])")
-"""What Markdown takes for a sign; a _ between letters is none."""
+"""The signs of Markdown; a _ between letters is none."""
 
 
 def _in_markdown(text: str) -> str:

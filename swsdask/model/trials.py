@@ -1,4 +1,4 @@
-"""What travels between alignment, statistics and measures: numpy columns, nothing else."""
+"""The data between alignment, statistics and measures: numpy columns, nothing else."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class Judgments:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What was spoken and what a trial is: the same for every system, broadcast once per worker.
+    """The reference: what was spoken and what a trial is, the same for every system, broadcast once per worker.
 
     Occurrences are the evaluated ones, sorted by (query, document, channel, start, end). `group_of_document` is int16
     [n_documents + 1], its last entry for unknown documents; `group_of_occurrence`, where conditions divide occurrences,
@@ -238,7 +238,7 @@ def given_score(score: float) -> float:
 
 @dataclass(frozen=True)
 class ScoreRange:
-    """What `score_scale` needs of a run: the declared minimum and maximum score, or None, and the run's own."""
+    """Score ranges of a run, for `score_scale`: the declared minimum and maximum score, or None, and the run's own."""
 
     declared: tuple[float, float] | None
     run: tuple[float, float]

@@ -1,4 +1,4 @@
-"""Where runs arrive: the files of an inbox, with the system of each and a stamp that changes when the file does.
+"""The inbox, where runs arrive: its files, with the system of each and a stamp that changes when the file does.
 
 Of a file that changed within the last tick of the clock no stamp says that it is the same later (`places.reading`), so
 the look waits until it has settled, at most some seconds. Then a night that is done again finds the same stamps.

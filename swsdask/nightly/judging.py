@@ -37,7 +37,7 @@ from swsdask.nightly.settings import NightlyEvaluation
 LOG = logging.getLogger("swsdask.nightly")
 
 Workers = Callable[[], Executor | None]
-"""What gives the executor of a night, None where each step chooses its own."""
+"""A function that returns the executor of a night; None where each step chooses its own."""
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class NightlyEvaluation(BaseModel):
 
     @property
     def reference_places(self) -> dict[str, Any]:
-        """Where the reference is, as the arguments of `ingest`."""
+        """The places of the reference, as the arguments of `ingest`."""
         named = {name: getattr(self, name) for name in ("reference", *_REFERENCE)}
         return {name: place for name, place in named.items() if place is not None}
 
@@ -103,7 +103,7 @@ class NightlyEvaluation(BaseModel):
         return {"evaluation": self.settings} if self.settings else {}
 
     def at(self, folder: str) -> NightlyEvaluation:
-        """The same with its relative paths below a folder, a path or URL."""
+        """Return a copy with its relative paths below a folder, a path or URL."""
         own = _PLACES if self.cluster is None or not self.cluster.endswith(_FILES) else (*_PLACES, "cluster")
         places = {name: _at(getattr(self, name), folder) for name in own if getattr(self, name) is not None}
         return self.model_copy(update={**places, "inbox": tuple(_at(each, folder) for each in self.inbox)})

@@ -49,7 +49,7 @@ LOG = logging.getLogger("swsdask.nightly")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a night: its record and `latest.json`, if it was committed or published now."""
+    """The outcome of a night: its record and `latest.json`, if it was committed or published now."""
 
     evaluation: NightlyEvaluation
     record: Record | None = None
@@ -187,7 +187,7 @@ def _news(asked: NightlyEvaluation, past: History) -> tuple[list[Arrived], list[
 
 
 def _known(asked: NightlyEvaluation) -> KnownSources | None:
-    """What the archive knows of files by their stamps; None without an archive.
+    """Return the known sources of the archive; None without an archive.
 
     It knows what a night ingested that was cut off then, and what was only copied or touched since.
     """
@@ -208,7 +208,7 @@ def _knows_reference(asked: NightlyEvaluation, known: KnownSources | None) -> bo
 
 
 def _unread(news: Sequence[Arrived], known: KnownSources | None) -> list[Arrived]:
-    """Those of some files that the archive does not know."""
+    """Select the files that the archive does not know."""
     files = {RunFile(each.url, each.system): each for each in news}
     return list(news) if known is None else [files[file] for file in known.parted([*files])[0]]
 

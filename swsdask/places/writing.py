@@ -148,7 +148,7 @@ def _writable(url: str) -> tuple[AbstractFileSystem, str]:
 
 @contextmanager
 def _explained(url: str) -> Iterator[None]:
-    """Whatever a store raises, as an `InputError`."""
+    """Raise an `InputError` for whatever a store raises."""
     try:
         yield
     except InputError:

@@ -33,7 +33,7 @@ from swsdask.render.rank_correlation import compared
 from swsdask.render.sections import KINDS, RETRIEVAL_CURVES, calibration, processing_load, retrieval
 
 BARS = ("stwv", "otwv", "mtwv", "atwv")
-"""What the bars of a leaderboard show, the widest first."""
+"""The measures that bars of a leaderboard show, the widest first."""
 
 MOST_MEASURED = 100
 """The maximum number of systems in the table of all measures."""

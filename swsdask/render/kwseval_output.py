@@ -181,7 +181,7 @@ ON_REQUEST: dict[str, tuple[str, ...]] = {
 """Measures that have columns of their own, and what these columns hold."""
 
 _BESTS = {"otwv": "Optimum TWV", "stwv": "Supremum TWV"}
-"""What is best with a threshold for each query, and with one above all false alarms of each."""
+"""The best values with a threshold for each query, and with one above all false alarms of each."""
 
 _SUPREMUM_THRESHOLD = 0.5
 """QUIRK: what the tool writes as the threshold of a query's supremum."""
@@ -194,7 +194,7 @@ _NOWHERE = dict.fromkeys(("n_target", "n_hit", "n_correct_nondetection", "n_fals
 
 @dataclass(frozen=True)
 class ReportPart:
-    """What has a row in the summary and columns in the block summary: all, or a condition.
+    """A row of the summary and columns of the block summary: all, or a condition.
 
     `places` are its documents and channels, `queries` its queries; None: all. Queries without any trial of a system are
     listed if they are the part's, or if it `adopts` all such.
@@ -221,7 +221,7 @@ class Group:
 
 @dataclass(frozen=True)
 class KwsevalContext:
-    """What the reports say of the evaluation beside the numbers.
+    """The facts of the evaluation that reports have beside the numbers.
 
     `whole` is all of it, `parts` are the conditions that have reports, by title. `segments` says whether trials are
     segments, `all_queries` whether queries without targets count (-inc). `language` is the query list's, `texts` has
@@ -242,7 +242,7 @@ class KwsevalContext:
     listed: Mapping[str, frozenset[str]]
 
     def of(self, system: str) -> KwsevalContext:
-        """The same with the queries of a system's reports."""
+        """Select the queries of a system's reports."""
         listed = self.listed.get(system, self.texts)
         return replace(self, texts={query: text for query, text in self.texts.items() if query in listed})
 

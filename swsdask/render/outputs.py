@@ -26,7 +26,7 @@ from swsdask.render.comparison import COMPARISON, comparison_files, read_compari
 from swsdask.render.html import page
 
 OUTPUTS = ("scores", "json", "curves", "report")
-"""What a result is written as, beside its manifest: scores.parquet, scores.json, curves.parquet, report.html."""
+"""The files of a result beside its manifest: scores.parquet, scores.json, curves.parquet, report.html."""
 
 MOST_IN_JSON = 200_000
 """scores.json, which has some 120 bytes per number, is written without being requested up to so many numbers."""

@@ -65,7 +65,7 @@ def _all_visible(value: object) -> object:
 
 
 _NUMBERS = {float, int, type(None)}
-"""What most lists are made of, which has no text."""
+"""The types of most values of lists, which have no text."""
 
 
 def style() -> Markup:

@@ -251,7 +251,7 @@ def _heading(measure: str) -> str:
 
 
 def _precision_recall(points: pa.Table) -> dict[str, object] | None:
-    """Both curves of a system; None if it has none."""
+    """Return both curves of a system; None if it has none."""
     raw, steps = (rows_with(points, curve=[name]) for name in RETRIEVAL_CURVES)
     if not raw.num_rows:
         return None

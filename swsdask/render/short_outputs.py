@@ -18,7 +18,7 @@ from swsdask.model.results import Result
 from swsdask.model.tables import as_json
 
 TREC_NEEDED = ("map_n_averaged", "n_retrieved")
-"""What the lines cannot do without: how many topics there are, and which have rows."""
+"""The measures that the lines need: how many topics there are, and which have rows."""
 
 _RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 

@@ -63,7 +63,7 @@ class Block:
 
 @dataclass(frozen=True)
 class StdevalContext:
-    """What the reports say of the evaluation beside the numbers.
+    """The facts of the evaluation that reports have beside the numbers.
 
     `conditions` has the name of a condition by the title of its block, `trials` and `seconds` likewise; `texts` what
     was searched by the ids of queries, `types` the type of source by document and channel, `times` the seconds that
@@ -100,7 +100,7 @@ def write_stdeval_output(result: Result, evaluated: StdevalContext, alignment: p
 
 
 def _blocks(scores: pa.Table, evaluated: StdevalContext) -> list[Block]:
-    """Those of the types with terms that have occurrences, and of all."""
+    """Select the types with terms that have occurrences, and all."""
     blocks = []
     for title, condition in evaluated.conditions.items():
         numbers: dict[str | None, dict[str, float]] = {}

@@ -232,7 +232,7 @@ def _missed(targets: Targets, wanted: Bool) -> Rows:
 
 
 def _put_by(rows: Rows, file: Path) -> Rows:
-    """The same rows, on disk."""
+    """Write rows to disk, and return them mapped into memory."""
     if not len(rows):
         return rows
     np.save(file, rows)
@@ -331,7 +331,7 @@ Event = tuple[str, str, str, int | None, float | None, float | None, float | Non
 
 @dataclass(frozen=True, eq=False)
 class _Occurrences:
-    """Where each query occurs, by document: to find which occurrences a stretch of time overlaps."""
+    """The occurrences of each query by document, to find those that a stretch of time overlaps."""
 
     reference: Reference
     order: I64
@@ -429,7 +429,7 @@ class WorstQueries:
 
     @staticmethod
     def errors(found: Sequence[_OfSystem], signature: str) -> Errors:
-        """Those of several systems, in their order."""
+        """Join the errors of several systems, in their order."""
         tables = [
             pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
             for rows, schema in (

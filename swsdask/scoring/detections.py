@@ -222,7 +222,7 @@ _LARGE = 31 << 20
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What the tasks of one round need besides the reference.
+    """The data that tasks of one round need besides the reference.
 
     `scores` and `prepared` are by system, of those that need a statistic of this round; `prepared` then by statistic,
     of those that are needed, which are computed from the same trials.

@@ -176,7 +176,7 @@ class KeptResults:
         self._choice = digest_of((archive.inputs, reference, settings.model_dump(), names, requested))
 
     def anew(self) -> Self:
-        """The same with a tally of its own."""
+        """Return a copy with counts of its own."""
         kept = copy(self)
         kept.files = self.files.anew()
         return kept

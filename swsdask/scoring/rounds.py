@@ -99,7 +99,7 @@ class Keeping(Protocol[SystemOfSource]):
     """Results that were computed before."""
 
     def read(self, systems: Sequence[SystemOfSource]) -> dict[str, SystemResults]:
-        """Those of some systems that are there, by system."""
+        """Return the results that are there of some systems, by system."""
         ...
 
     def write(self, results: Mapping[str, SystemResults]) -> None:
@@ -126,7 +126,7 @@ class CountedSystem(Protocol):
 
 
 class Source(Protocol[SystemOfSource]):
-    """What systems are counted on, cut into tasks."""
+    """The data that systems are counted on, cut into tasks."""
 
     @property
     def rounds(self) -> Sequence[Sequence[Kind]]:
@@ -140,7 +140,7 @@ class Source(Protocol[SystemOfSource]):
 
     @property
     def shared(self) -> Shared:
-        """What all tasks need, as handles that `Executor.share` returned."""
+        """The handles of what all tasks need, as `Executor.share` returned them."""
         ...
 
     def plan(

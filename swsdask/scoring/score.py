@@ -124,7 +124,7 @@ def count_archive(
 
 @dataclass(frozen=True, eq=False)
 class Requested:
-    """What is requested of every run: the measures, the names of the requested numbers (None: all), and an observer.
+    """The request for every run: the measures, the names of the requested numbers (None: all), and an observer.
 
     `statistics` are those that they need, and others; `audio_time` is the duration of the evaluated audio in hours.
     """
@@ -146,7 +146,7 @@ class Requested:
         names: Sequence[str] | None,
         observer: Observer | None = None,
     ) -> Self:
-        """What is requested of some runs of an archive."""
+        """Return the request for some runs of an archive."""
         present = (Counts,) if counts_present_only(settings.evaluation) else ()
         half_ticks = 0
         if any(run.told is not None for run in runs):

@@ -71,7 +71,7 @@ def read_ecf(url: str, problems: Problems) -> pa.Table:
 
 
 class _ExcerptReader:
-    """What was read so far: how many excerpts were `seen`, and the rows of those without fault."""
+    """A reader of excerpts: how many were `seen`, and the rows of those without fault."""
 
     def __init__(self, url: str, problems: Problems) -> None:
         self.seen = 0

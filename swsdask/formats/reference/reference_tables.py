@@ -53,7 +53,7 @@ GRADE = "^[+-]?[0-9]{1,18}$"
 
 
 class Qrels(NamedTuple):
-    """What was judged: queries and documents in the order of their ids, and the pairs as `model.schemas.JUDGMENTS`."""
+    """Judged pairs as `model.schemas.JUDGMENTS`, and their queries and documents in the order of their ids."""
 
     queries: tuple[str, ...]
     documents: tuple[str, ...]

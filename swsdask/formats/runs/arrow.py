@@ -326,7 +326,7 @@ class _Gathered(NamedTuple):
         return cls(ids, ids, ids, small, ids, ids, np.zeros(0), small, small, np.zeros(0, np.int64))
 
     def take(self, rows: NDArray[np.bool_]) -> _Gathered:
-        """Some of the rows."""
+        """Select rows."""
         return _Gathered._make(column[rows] for column in self)
 
 

@@ -73,7 +73,7 @@ class Columns(NamedTuple):
         )
 
     def longer(self, size: int) -> Columns:
-        """The same rows, with room for `size`."""
+        """Return a copy with room for `size` rows."""
         return Columns(
             longer(self.query, size),
             longer(self.document, size),

@@ -53,7 +53,7 @@ class Encoding:
         return shift | negated | ({} if self.utterances is None else {"utterances": "yes"})
 
     def decoded(self, batch: Batch) -> Batch:
-        """The same rows with recordings, times in seconds within them, and scores that rise with confidence."""
+        """Decode rows: recordings, times in seconds within them, and scores that rise with confidence."""
         columns = dict(batch.columns)
         faulty: tuple[tuple[int, FormatError], ...] = ()
         starts = np.zeros(len(columns["query"]))

@@ -95,7 +95,7 @@ def with_even_blanks(blocks: Iterator[Lines]) -> Iterator[Lines]:
 
 
 def _with_numbered_channels(batch: Batch) -> Batch:
-    """The same rows, channels A and B as 1 and 2."""
+    """Rename the channels A and B to 1 and 2."""
     if "channel" not in batch.columns:
         return batch
     column = batch.columns["channel"]

@@ -295,7 +295,7 @@ TEXTS = ("start_text", "end_text", "score_text", "reference_start_text")
 """The columns that are added to an alignment; null where no file has the number."""
 
 Units = Callable[[str], Sequence[str]]
-"""What a tool takes a word of the reference apart into."""
+"""A function that splits a word of the reference as a tool does."""
 
 _ROWS_AT_ONCE = 65_536
 _OF_TARGETS = ["document", "channel", "reference_start", "word"]

@@ -295,7 +295,7 @@ class Separated:
 
 
 def with_times(batch: Batch) -> Batch:
-    """The same rows, those without times at 0."""
+    """Put rows without times at 0."""
     absent = [name for name in NEEDED if name in TIMES and name not in batch.columns]
     absent = [name for name in absent if name != "duration" or "end" not in batch.columns]
     zeros = pa.array(np.zeros(len(batch.columns["query"])))

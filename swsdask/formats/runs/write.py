@@ -145,7 +145,7 @@ def write_kwslist(pieces: Iterable[RunPiece], url: str) -> None:
 
 
 def write_stdlist(pieces: Iterable[RunPiece], url: str) -> None:
-    """The same as a `stdlist`."""
+    """Write pieces of one run as a `stdlist`."""
     _write_joined(pieces, DIALECTS["stdlist"], url)
 
 
