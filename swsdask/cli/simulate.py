@@ -59,12 +59,12 @@ def gap(
     of the others do, and how far each goes from them. The same seed gives the same bits on any executor.
     """
     from swsdask import __version__
+    from swsdask.comparison.studies import GapModel, gap_study
     from swsdask.render.studies import gap_json, print_gap_study, write_gap_study
-    from swsdask.simulate.gap_study import Model, study
 
-    model = Model(points, systems, p, sigma, cutoff)
+    model = GapModel(points, systems, p, sigma, cutoff)
     with _workers(engine, "replicates", replicates, model.points_per_replicate) as (workers, done):
-        made = study(seed, replicates, workers, done=done, model=model)
+        made = gap_study(seed, replicates, workers, done=done, model=model)
     signature = f"swsdask {__version__} simulate gap seed={seed} replicates={replicates}{model.chosen}"
     written = [] if out is None else write_gap_study(made, out, signature)
     if form == "json":
@@ -122,11 +122,11 @@ def compare(
     are. The same seed gives the same bits on any executor.
     """
     from swsdask import __version__
-    from swsdask.comparison.interval_study import study
+    from swsdask.comparison.studies import interval_study
     from swsdask.render.studies import interval_json, print_interval_study, write_interval_study
 
     with _workers(engine, "evaluations", evaluations, queries * replicates) as (workers, done):
-        made = study(seed, evaluations, workers, n_queries=queries, replicates=replicates, done=done)
+        made = interval_study(seed, evaluations, workers, n_queries=queries, replicates=replicates, done=done)
     signature = f"swsdask {__version__} simulate compare seed={seed} evaluations={evaluations} queries={queries}"
     signature += f" replicates={replicates}"
     written = [] if out is None else write_interval_study(made, out, signature)

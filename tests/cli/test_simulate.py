@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from swsdask.comparison.studies import gap_study
 from swsdask.execution.executor import SerialExecutor
 from swsdask.model.results import GapStudy
 from swsdask.render.studies import gap_numbers, gap_page
-from swsdask.simulate.gap_study import study
 from tests.cli.conftest import Outcome
 
 
 @pytest.fixture(scope="module")
 def made() -> GapStudy:
-    return study(3, 2, SerialExecutor())
+    return gap_study(3, 2, SerialExecutor())
 
 
 def test_table_and_files(swsdask: Callable[..., Outcome], tmp_path: Path, made: GapStudy) -> None:
@@ -65,7 +65,7 @@ def test_the_page_shows_every_function_and_every_pair(made: GapStudy) -> None:
 
 
 def test_a_page_of_one_replicate_tells_no_averages() -> None:
-    text = gap_page(study(5, 1, SerialExecutor()), "s")
+    text = gap_page(gap_study(5, 1, SerialExecutor()), "s")
     assert "averaged over replicates" not in text
     assert 'class="middling"' not in text
 

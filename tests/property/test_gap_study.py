@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdask.comparison.studies import FUNCTIONS, gap_study, kendall
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.kernels.onsets import gap_of_lists, ranked_lists
 from swsdask.model.ranked_measures import Penalty, gaussian, rectangular, table, triangular
 from swsdask.model.results import GapStudy
-from swsdask.simulate.gap_study import FUNCTIONS, kendall, study
 from tests.literal_gap import gap, value
 
 N_POINTS = 40
@@ -117,22 +117,22 @@ def test_what_is_told_of_replicates() -> None:
 
 
 def test_the_same_bits_everywhere() -> None:
-    alone = study(11, 3, SerialExecutor())
+    alone = gap_study(11, 3, SerialExecutor())
     threads = ThreadExecutor(2)
     try:
-        together = study(11, 4, threads)
+        together = gap_study(11, 4, threads)
     finally:
         threads.close()
     assert alone.tau.tobytes() == together.tau[:3].tobytes()
     assert (alone.tau[0] != alone.tau[1]).any()
-    assert (study(12, 1, SerialExecutor()).tau[0] != alone.tau[0]).any()
+    assert (gap_study(12, 1, SerialExecutor()).tau[0] != alone.tau[0]).any()
 
 
 def test_the_sources_findings() -> None:
     """Over 24 replicates; none is asserted of one."""
     threads = ThreadExecutor(2)
     try:
-        told = study(2006, 24, threads)
+        told = gap_study(2006, 24, threads)
     finally:
         threads.close()
     assert len(FUNCTIONS) == 28
