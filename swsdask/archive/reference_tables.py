@@ -57,7 +57,7 @@ class ReferenceTables:
 
     @classmethod
     def of(cls, archive: Archive) -> Self:
-        """Take the tables of an archive. Fields inside a map, named by Parquet as it likes, get the names of QUERIES."""
+        """Take the tables of an archive. Fields inside a map, which Parquet names anyhow, get the names of QUERIES."""
         queries = archive.queries.cast(QUERIES.with_metadata(archive.queries.schema.metadata))
         return cls(archive.documents, queries, archive.words, archive.segments, archive.judgments)
 
