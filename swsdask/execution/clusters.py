@@ -9,10 +9,11 @@ import socket
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
+from itertools import islice
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -55,6 +56,9 @@ _ADDRESSES = 3 << 29
 
 _FILES, _FILES_OF_WORKER = 24, 12
 """How many open files this process has with worker processes. Beyond its limit, Dask would not end telling so."""
+
+_TRIED, _REACH_S = 3, 1.0
+"""How many workers are tried to connect to, and how long each may take to accept."""
 
 CLOSE_S = 5.0
 """How long to wait for a scheduler that is to release a client."""
@@ -188,14 +192,21 @@ class _Running(Workers):
         tell(f"connecting to the scheduler at {what}, {self.at_most} at most")
         security = self._security(address)
         with quiet(), ExitStack() as stack:
-            try:
+
+            def connected(*, direct: bool) -> Client:
+                connect = partial(Client, address, timeout=self.timeout_s, security=security, direct_to_workers=direct)
                 # Its own limit does not count where a scheduler that is stopped has the connection already.
-                connect = partial(Client, address, timeout=self.timeout_s, security=security)
                 client = within(self.timeout_s + CLOSE_S, connect)
                 stack.callback(_close, client)
+                return client
+
+            try:
+                client = connected(direct=True)
                 wait_for_workers(client, self.workers, self.timeout_s, f"the scheduler at {what}", tell)
                 within(self.timeout_s, partial(check_code, client))
                 within(self.timeout_s, partial(check_memory, client))
+                if not reaches_workers(within(self.timeout_s, client.nthreads)):
+                    client = connected(direct=False)
             except TimeoutError:
                 raise ClusterError(
                     f"the scheduler at {what} or a worker does not answer within {self.at_most}"
@@ -254,6 +265,20 @@ def wait_for_workers(client: Client, workers: int, timeout_s: float, what: str, 
             within(left + 1, partial(client.wait_for_workers, there + 1, timeout=left))
         except TimeoutError as error:
             raise ClusterError(f"{what} has fewer than {wanted} after {at_most}: {there} there") from error
+
+
+def reaches_workers(addresses: Iterable[str]) -> bool:
+    """Whether this process can connect to workers, so that results need not pass through the scheduler.
+
+    They cannot be reached where only the scheduler is, as behind a forwarded port. A few are tried.
+    """
+    for address in islice(addresses, _TRIED):
+        place = urlsplit(address)
+        try:
+            socket.create_connection((place.hostname or "", place.port or 0), timeout=_REACH_S).close()
+        except OSError:
+            return False
+    return True
 
 
 def tell_dashboard(client: Client, tell: Tell) -> None:

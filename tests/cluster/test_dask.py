@@ -172,6 +172,21 @@ def test_a_scheduler_with_keys_is_reached_by_a_cluster_file(client: Any, keys: d
         assert executor.map_reduce(cells.linear, range(5), cells.add, (1, 0)) == 10
 
 
+@pytest.mark.parametrize("reached", [True, False])
+def test_results_come_from_the_workers_where_they_are_reached(
+    elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch, reached: bool
+) -> None:
+    def behind_a_forwarded_port(*_: object, **__: object) -> None:
+        raise TimeoutError
+
+    if not reached:
+        monkeypatch.setattr(clusters.socket, "create_connection", behind_a_forwarded_port)
+    with RunningByFile(path=elsewhere.file, workers=2).connected(print) as client:
+        assert client.direct_to_workers is reached
+        executor = DaskExecutor(client)
+        assert executor.map_reduce(cells.linear, range(5), cells.add, (1, 0)) == 10
+
+
 def test_a_scheduler_with_keys_needs_them(client: Any, keys: dict[str, Path]) -> None:
     address = client.cluster.scheduler_address
     with pytest.raises(SettingsError, match=r"needs keys. Make a cluster file"), cluster(address):
