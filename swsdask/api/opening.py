@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
@@ -352,7 +352,10 @@ def judged_files(qrels: Location | Judged, runs: Iterable[RunSource], others: It
 
 
 def given_tables(
-    documents: Any, occurrences: Any, queries: object, others: Iterable[object]
+    documents: Location | Table | None,
+    occurrences: Location | Table | None,
+    queries: Location | Table | Iterable[str] | None,
+    others: Iterable[object],
 ) -> ReferenceFiles | ReferenceTables:
     """A reference in tables: their files, or what they hold where one of them is in memory.
 
@@ -365,14 +368,12 @@ def given_tables(
         raise SettingsError("documents need occurrences, a table of query, document, start and duration.")
     if any(other is not None for other in others):
         raise SettingsError("documents and occurrences are a whole reference: give no files of one beside them.")
-    if not all(each is None or isinstance(each, str | os.PathLike) for each in (documents, occurrences, queries)):
-        return reference_of_tables(*map(_place_or_table, (documents, occurrences, queries)))
-    return ReferenceFiles(readable(documents), readable(occurrences), _place_or_table(queries), tables=True)
-
-
-def _place_or_table(given: object) -> Any:
-    """A path or URL as text, a table as it is."""
-    return readable(given) if isinstance(given, str | os.PathLike) else given
+    recorded = readable(documents) if isinstance(documents, str | os.PathLike) else documents
+    spoken = readable(occurrences) if isinstance(occurrences, str | os.PathLike) else occurrences
+    listed = readable(queries) if isinstance(queries, str | os.PathLike) else queries
+    if isinstance(recorded, str) and isinstance(spoken, str) and (listed is None or isinstance(listed, str)):
+        return ReferenceFiles(recorded, spoken, listed, tables=True)
+    return reference_of_tables(recorded, spoken, listed)
 
 
 def reference_files(

@@ -16,14 +16,14 @@ from ipaddress import ip_address
 from itertools import islice
 from multiprocessing import active_children
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 from uuid import uuid4
 
 import dask
 from dask.system import CPU_COUNT
-from distributed import Client, LocalCluster
+from distributed import Client, Future, LocalCluster
 from distributed.security import Security
 from pydantic import BaseModel, ConfigDict, Field, FilePath, model_validator
 
@@ -255,7 +255,7 @@ def wait_for_workers(client: Client, workers: int, timeout_s: float, what: str, 
     """
     deadline = time.monotonic() + timeout_s
     wanted, at_most = counted(workers, "workers"), counted(timeout_s, "seconds", "g")
-    begun: list[Any] = []
+    begun: list[Future[str]] = []
     while (there := len(within(timeout_s, client.nthreads))) < workers:
         tell(f"waiting for {wanted} of {what}, {at_most} at most: {there} there")
         if not there and not begun:

@@ -22,10 +22,10 @@ from pathlib import Path
 from shlex import quote
 from shutil import which
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Literal
 
 import dask
-from distributed import Client
+from distributed import Client, SpecCluster
 from distributed.security import Security
 from pydantic import Field
 
@@ -86,7 +86,7 @@ class SlurmJobs(Workers):
                 tell_dashboard(client, tell)
             yield client
 
-    def _submitting(self, keys: str) -> Any:
+    def _submitting(self, keys: str) -> SpecCluster:
         try:
             from dask_jobqueue.slurm import SLURMCluster
         except ImportError as error:
@@ -94,7 +94,7 @@ class SlurmJobs(Workers):
                 f"kind = \"slurm\" needs dask-jobqueue: pip install 'swsdask[slurm]' ({error})"
             ) from None
         try:
-            return SLURMCluster(
+            cluster: SpecCluster = SLURMCluster(
                 queue=self.queue,
                 account=self.account,
                 walltime=self.walltime,
@@ -116,6 +116,7 @@ class SlurmJobs(Workers):
             )
         except (RuntimeError, OSError, ValueError) as error:
             raise ClusterError(f"the jobs were not submitted: {' '.join(str(error).split())}") from error
+        return cluster
 
 
 def _written(made: Security, folder: Path) -> Security:

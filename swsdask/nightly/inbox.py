@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import has_magic
 from itertools import takewhile
-from typing import Any
 
+from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
@@ -111,7 +111,7 @@ def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, object]]]:
         yield file if isinstance(filesystem, _Local) else filesystem.unstrip_protocol(file), depth, info
 
 
-def _found(entry: str) -> tuple[Any, str, dict[str, Mapping[str, object]]]:
+def _found(entry: str) -> tuple[AbstractFileSystem, str, dict[str, Mapping[str, object]]]:
     """The file system, the path of the entry in it (empty of a glob), and what it says of everything but folders."""
     try:
         filesystem, path = url_to_fs(entry)
