@@ -33,7 +33,7 @@ from swsdask.execution.fork_server import ALLOCATION, METHOD, signals_put_off
 from swsdask.execution.fork_server import start as start_fork_server
 from swsdask.kernels.compilation import load_kernels
 from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
-from swsdask.model.limits import check_addresses, check_open_files, shortage
+from swsdask.model.limits import check_addresses, check_open_files, check_threads, shortage
 from swsdask.places.writing import temporary_folder
 
 QUIET = {
@@ -59,6 +59,9 @@ _FILES, _FILES_OF_WORKER = 24, 12
 
 _TRIED, _REACH_S = 3, 1.0
 """How many workers are tried to connect to, and how long each may take to accept."""
+
+_THREADS, _THREADS_OF_WORKER = 6, 10
+"""How many threads this process has with worker processes, and each of these. Beyond the limit, one would abort."""
 
 CLOSE_S = 5.0
 """How long to wait for a scheduler that is to release a client."""
@@ -94,6 +97,7 @@ class LocalProcesses(Workers):
         check_addresses(_ADDRESSES, "a worker process")
         pool = f"a pool of {counted(self.workers, 'worker processes')}"
         check_open_files(_FILES + _FILES_OF_WORKER * self.workers, pool)
+        check_threads(_THREADS + _THREADS_OF_WORKER * self.workers, pool)
         try:
             os.getcwd()
         except FileNotFoundError:

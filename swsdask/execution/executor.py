@@ -17,15 +17,15 @@ from contextlib import closing, contextmanager
 from functools import partial, reduce
 from typing import Generic, Protocol, TypeVar, cast
 
-from swsdask.model.errors import ExecutionError, ResourceError, SwsdaskError
-from swsdask.model.limits import check_addresses, shortage
+from swsdask.model.errors import ExecutionError, ResourceError, SwsdaskError, counted
+from swsdask.model.limits import check_addresses, check_threads, shortage
 
 Item = TypeVar("Item")
 Part = TypeVar("Part")
 Shared = TypeVar("Shared")
 
-_ADDRESSES = 1 << 30
-"""Of how many addresses threads leave enough for a small evaluation."""
+_ADDRESSES, _THREADS = 1 << 30, 5
+"""Of how many addresses threads leave enough for a small evaluation; and how many threads there are beside them."""
 
 TASKS_AHEAD = 4
 """How many items per worker are drawn and not yet done: enough that no worker waits, few enough for flat memory."""
@@ -269,6 +269,7 @@ class ThreadExecutor(_LocalExecutor):
 
     def __init__(self, workers: int) -> None:
         check_addresses(_ADDRESSES, "a process with threads")
+        check_threads(_THREADS + workers, f"a process with {counted(workers, 'threads')}")
         self.workers = workers
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="swsdask")
 

@@ -5,12 +5,16 @@ A kernel is compiled when it is first called, once per version of the sources, a
 
 from __future__ import annotations
 
-from swsdask.model.limits import check_addresses
+from swsdask.model.limits import check_addresses, check_threads
 
 ADDRESSES = 768 << 20
 """The least address space: libraries and kernels leave enough of it for a small evaluation."""
 
+THREADS = 5
+"""How many threads a process has at least: those of Arrow are started beside this one."""
+
 check_addresses(ADDRESSES, "the command with its kernels")
+check_threads(THREADS, "the command with its kernels")
 
 from swsdask.kernels.compilation import keep_kernels  # noqa: E402
 

@@ -7,8 +7,11 @@ that names the limit. Where a library would not fail but abort the process or wa
 from __future__ import annotations
 
 import errno
+import os
 import re
 import resource
+from contextlib import suppress
+from pathlib import Path
 
 from swsdask.model.errors import ResourceError, cut, one_line
 
@@ -57,6 +60,37 @@ def check_addresses(least: int, what: str) -> None:
 def check_open_files(least: int, what: str) -> None:
     """Raise `ResourceError` if `ulimit -n` allows this process fewer than `least` open files, which `what` needs."""
     _check_limit(resource.RLIMIT_NOFILE, least, what)
+
+
+def check_threads(least: int, what: str) -> None:
+    """Raise `ResourceError` if `ulimit -u` leaves this process fewer than `least` threads, which `what` needs.
+
+    What counts is all that the user runs, on whichever terminal. Root has no such limit. Libraries in C++ abort the
+    process when they cannot start a thread.
+    """
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    if os.getuid() == 0 or allowed == resource.RLIM_INFINITY or allowed >= _MANY_THREADS:
+        return
+    others = _threads_of_others()
+    if allowed - others < least:
+        has = f"Other processes of this user have {others:,}. " if others else ""
+        said = f"{_limit(resource.RLIMIT_NPROC)}{has}But {what} needs at least {least:,}. Allow more."
+        raise ResourceError(said)
+
+
+_MANY_THREADS = 1024
+"""From so many on it is not counted what a user runs: that takes time at every start."""
+
+
+def _threads_of_others() -> int:
+    """How many threads the other processes of this user have, as far as the system says."""
+    found, user = 0, str(os.getuid())
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, KeyError):  # ended meanwhile
+            said = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+            if said["Uid"].split()[0] == user and process.name != str(os.getpid()):
+                found += int(said["Threads"])
+    return found
 
 
 def _check_limit(kind: int, least: int, what: str) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +18,7 @@ import swsdask as sws
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import unreadable
 from swsdask.kernels import compilation
+from swsdask.model import limits
 from swsdask.model.errors import ResourceError
 from swsdask.model.limits import shortage
 from swsdask.places.reading import storage_fault
@@ -119,6 +123,24 @@ def test_a_lock_that_is_held_is_no_want_of_threads(tmp_path: Path, wait: bool) -
         assert (lock is None) == (not wait)
         assert sys.exception() is None
     holding.communicate()
+
+
+def test_threads_of_the_user_are_counted_before_libraries_abort(monkeypatch: pytest.MonkeyPatch) -> None:
+    user = os.getuid()
+    others = limits._threads_of_others()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE):
+        assert limits._threads_of_others() >= 1
+    monkeypatch.setattr(limits, "_threads_of_others", lambda: 7)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (10, 10))
+    for number, least, is_enough in ((0, 4, True), (user or 1, 3, True), (user or 1, 4, False)):
+        monkeypatch.setattr(os, "getuid", lambda number=number: number)
+        with nullcontext() if is_enough else pytest.raises(ResourceError) as raised:
+            limits.check_threads(least, "this")
+    assert str(raised.value) == (
+        "`ulimit -u` allows 10 threads of this user. Other processes of this user have 7. But this needs at least 4. "
+        "Allow more."
+    )
+    assert others >= 0
 
 
 UNDER = """

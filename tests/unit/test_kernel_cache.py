@@ -70,7 +70,7 @@ def test_all_that_kernels_are_compiled_from_is_known() -> None:
     known = {".".join(("swsdask", *file.relative_to(PACKAGE).with_suffix("").parts)) for file in compilation.SOURCES}
     types = {("swsdask.model.trials", name) for name in ("I8", "I16", "I32", "I64", "F64", "Bool")}
     others = {(module, name) for module, name in imported_by_kernels() if module.split(".")[0] == "swsdask"}
-    uncompiled = {("swsdask.model.limits", "check_addresses")}
+    uncompiled = {("swsdask.model.limits", name) for name in ("check_addresses", "check_threads")}
     assert {(module, name) for module, name in others if module not in known} <= types | uncompiled
     assert known == {f"swsdask.kernels.{file.stem}" for file in (PACKAGE / "kernels").glob("*.py")} | {
         "swsdask.model.ranked_measures",
