@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, FilePath, model_validator
 
 from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.dask import ANSWER_S
-from swsdask.execution.fork_server import ALLOCATION, METHOD, signals_put_off
+from swsdask.execution.fork_server import ALLOCATION, METHOD, looked_after, signals_put_off
 from swsdask.execution.fork_server import start as start_fork_server
 from swsdask.kernels.compilation import load_kernels
 from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
@@ -108,6 +108,7 @@ class LocalProcesses(Workers):
         load_kernels()
         with ExitStack() as stack:
             folder = stack.enter_context(temporary_folder())
+            stack.enter_context(looked_after())
             with signals_put_off():
                 cluster = stack.enter_context(self._started(folder))
             # Some seconds after a worker is lost, Dask ends its nanny if no worker of that name is registered. One that

@@ -3,17 +3,22 @@
 A worker that begins anew imports Dask, Arrow and the measures, and loads the kernels: a second of CPU time for each.
 The fork server does so once, while this process still imports what it needs itself; whatever it has, workers begin
 with. It ends when this process and all workers have ended. If it cannot import something, workers do that themselves.
+
+The fork server reports the ends of workers. One that is stopped (SIGSTOP) would report none, and keep who begins or
+ends workers waiting; it is killed, and another one is started when it is needed.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
+from pathlib import Path
 
 METHOD = "forkserver" if sys.platform == "linux" else "spawn"
 """How worker processes start. Elsewhere the libraries of the system may not survive a fork."""
@@ -41,6 +46,9 @@ _ENVIRONMENT = {
 
 _PRELOADED = "swsdask.execution.forked"
 
+LOOK_S = 1.0
+"""How often the fork server is looked after."""
+
 
 def start() -> None:
     """Start the fork server, unless it runs, or the system has none.
@@ -51,9 +59,36 @@ def start() -> None:
         If no process can be started.
     """
     if METHOD == "forkserver":
+        atexit.unregister(_kill_stopped)
+        atexit.register(_kill_stopped)
         forkserver.set_forkserver_preload([_PRELOADED])
         with signals_put_off(), _set(_ENVIRONMENT):
             forkserver.ensure_running()
+
+
+@contextmanager
+def looked_after() -> Iterator[None]:
+    """Kill the fork server where it is stopped, as long as there are workers, and when they have ended."""
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(LOOK_S):
+            _kill_stopped()
+
+    threading.Thread(target=look, daemon=True, name="swsdask fork server").start()
+    try:
+        yield
+    finally:
+        ended.set()
+        _kill_stopped()
+
+
+def _kill_stopped() -> None:
+    """Kill a fork server that is stopped. Its number is not public: where there is no such name, nothing is done."""
+    server = getattr(forkserver._forkserver, "_forkserver_pid", None)
+    with suppress(OSError):  # there is none any more
+        if server is not None and Path(f"/proc/{server}/stat").read_text().rpartition(") ")[2].startswith("T"):
+            os.kill(server, signal.SIGKILL)
 
 
 @contextmanager

@@ -388,6 +388,17 @@ def test_workers_are_forked_with_what_they_need(monkeypatch: pytest.MonkeyPatch)
         assert [*later.run(has).values()] == [(["numba"], 1, "set late")]
 
 
+@pytest.mark.skipif(fork_server.METHOD == "spawn", reason="the system has no safe fork")
+def test_a_fork_server_that_is_stopped_keeps_nobody_waiting() -> None:
+    with LocalProcesses(workers=1).connected(print) as later:
+        (worker,) = later.run(os.getpid).values()
+        (server,) = later.run(os.getppid).values()
+        os.kill(server, signal.SIGSTOP)
+        os.kill(worker, signal.SIGKILL)
+        assert later.submit(os.getpid).result(timeout=120) not in (worker, None)
+        assert list(later.run(os.getppid).values()) != [server]
+
+
 def test_there_is_all_that_workers_are_forked_with() -> None:
     for name in forked.MODULES:
         import_module(name)

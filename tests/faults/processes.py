@@ -60,6 +60,7 @@ STRIKES = {
     OURS: {
         "client": (signal.SIGKILL, signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
         "worker": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
+        "fork server": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
     },
 }
 BEGIN, WRITING = ("starting", "connecting"), ("writing",)
@@ -105,7 +106,7 @@ COMBINATIONS = [
     for role, signals in roles.items()
     for sent in signals
     for command, phase in MOMENTS
-    if (where, role, phase) != (OURS, "worker", WRITING)
+    if where == THEIRS or role == "client" or phase != WRITING
 ]
 """Every signal to every process in every phase that has it, mixed: a command that writes has ended its workers."""
 random.Random(0).shuffle(COMBINATIONS)
@@ -217,23 +218,26 @@ class _Running:
 
     def process(self, role: str) -> psutil.Process | None:
         """The process of a role; None if there is none, or none yet."""
-        if role != "worker":
-            process = self.client if role == "client" else getattr(self.cluster, role)
-            return psutil.Process(process.pid) if process.poll() is None else None
-        with suppress(psutil.Error):
-            return next(iter(_workers((self.cluster.nanny if self.cluster else self.client).pid)), None)
-        return None
+        if role in ("worker", "fork server"):
+            parent = (self.cluster.nanny if self.cluster else self.client).pid
+            with suppress(psutil.Error):
+                return next(iter((_workers if role == "worker" else _fork_servers)(parent)), None)
+            return None
+        process = self.client if role == "client" else getattr(self.cluster, role)
+        return psutil.Process(process.pid) if process.poll() is None else None
 
 
 def _workers(parent: int) -> list[psutil.Process]:
     """The worker processes below a process: those that began anew, and those that its fork server made."""
-    below = {each.pid: " ".join(each.cmdline()) for each in psutil.Process(parent).children(recursive=True)}
-    servers = {number for number, call in below.items() if "multiprocessing.forkserver" in call}
-    return [
-        psutil.Process(number)
-        for number, call in below.items()
-        if "spawn_main" in call or psutil.Process(number).ppid() in servers
-    ]
+    servers = {each.pid for each in _fork_servers(parent)}
+    below = psutil.Process(parent).children(recursive=True)
+    return [each for each in below if "spawn_main" in " ".join(each.cmdline()) or each.ppid() in servers]
+
+
+def _fork_servers(parent: int) -> list[psutil.Process]:
+    """The process that workers below a process are forked from, if there is one; they have its command line too."""
+    own = psutil.Process(parent).children()
+    return [each for each in own if "multiprocessing.forkserver" in " ".join(each.cmdline())]
 
 
 @contextmanager
