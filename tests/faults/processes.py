@@ -366,8 +366,9 @@ def _made(made: Prepared, shared: Cluster, chosen: Strike) -> tuple[str, str]:
 def _found(
     made: Prepared, running: _Running, chosen: Strike, code: int, processes: list[psutil.Process]
 ) -> tuple[str, str]:
-    if psutil.wait_procs(processes, timeout=GONE_S)[1]:
-        return ORPHANED, ""
+    alive = [each for each in psutil.wait_procs(processes, timeout=GONE_S)[1] if not _is_zombie(each)]
+    if alive:
+        return ORPHANED, ", ".join(str(each) for each in alive)
     said = running.log.whole()
     killed = chosen.role == "client" and code == -signal.SIGKILL
     last = said.splitlines()[-1] if said else ""
@@ -380,6 +381,14 @@ def _found(
     if left:
         return LEFT, ", ".join(left)
     return (IDENTICAL if code == 0 else REFUSED), last
+
+
+def _is_zombie(process: psutil.Process) -> bool:
+    """Whether a process has ended, and the system's first process has not yet taken note of it."""
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _struck(running: _Running, chosen: Strike) -> tuple[psutil.Process | None, list[psutil.Process]]:
