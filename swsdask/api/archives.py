@@ -177,7 +177,8 @@ def verify(
 ) -> Verified:
     """Verify every file of an archive, of detections or of term discovery, by the hashes that it keeps.
 
-    A damaged file of those that it keeps of what was computed (`kept/`) was not used, and may be removed.
+    The history of its nights is verified too. A damaged file of those that it keeps of what was computed (`kept/`) was
+    not used, and may be removed.
 
     Parameters
     ----------

@@ -7,10 +7,13 @@ may write an archive may write any numbers into it.
 The table `runs` says what each run is, and which fragments hold its rows. A fragment is listed with its size and hash,
 and the hashes of its parts: first that of its footer, then those of the column chunks of its row groups, row group by
 row group. So what a cell reads is verified by itself, and is known to be of this run, this row group and this column.
+
+No version names the files of nights: each has its own hash.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
@@ -40,6 +43,50 @@ Verification = Literal["on", "off", "no hashes"]
 def digest(content: pa.Buffer | bytes) -> bytes:
     """The hash of some bytes: 16 bytes, xxh3-128."""
     return xxhash.xxh3_128_digest(content)
+
+
+NIGHTS = "history"
+"""The folder with the files of nights (`nightly.history`)."""
+
+_NIGHT = re.compile(rf"{NIGHTS}/\d{{8}}\.parquet")
+_RECORD, _HASH = b"night", b"hash"
+
+
+def night_file(number: int) -> str:
+    """The name of the file of a night."""
+    return f"{NIGHTS}/{number:08d}.parquet"
+
+
+def night_files(storage: Storage) -> list[str]:
+    """The names of as many nights as there are files, from the first on: those that must be there."""
+    found = sum(_NIGHT.fullmatch(name) is not None for name in storage.modified(NIGHTS))
+    return [night_file(number) for number in range(1, found + 1)]
+
+
+def night_content(table: pa.Table, record: bytes) -> bytes:
+    """A night as a Parquet file: its numbers, and in the metadata its record and the hash of both."""
+    sink = pa.BufferOutputStream()
+    metadata = {_RECORD: record, _HASH: _night_hash(table, record)}
+    pq.write_table(table.replace_schema_metadata(metadata), sink, compression="zstd")
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def read_night(content: bytes | pa.Buffer, schema: pa.Schema | None = None) -> tuple[pa.Table, bytes]:
+    """The numbers and the record of a night. Raises whatever damaged bytes make a reader raise."""
+    table = read_parquet(content)
+    bare, record = table.replace_schema_metadata(None), table.schema.metadata[_RECORD]
+    expected = schema is None or bare.schema.equals(schema)
+    if not expected or table.schema.metadata[_HASH] != _night_hash(bare, record):
+        raise ValueError("its hash differs")
+    return bare, record
+
+
+def _night_hash(table: pa.Table, record: bytes) -> bytes:
+    schema = pa.schema([field.remove_metadata() for field in table.schema])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as stream:
+        stream.write_table(table.combine_chunks().cast(schema))
+    return digest(sink.getvalue().to_pybytes() + record).hex().encode()
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 Manifests come first, then their tables, then the files of the runs or systems that these name: what a damaged one would
 have led to is not known before it is restored. Files without hashes are read and checked as scoring would. Last comes
-what the archive keeps of what was computed: a damaged file of that is never used, but says something of the disk.
+what the archive keeps of what was computed: a damaged file of that is never used, but says something of the disk; and
+the history of its nights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -23,7 +24,7 @@ from swsdask.archive.kept import kept_fault, kept_files
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
-from swsdask.archive.stored_tables import StoredFile, StoredRun, read_file
+from swsdask.archive.stored_tables import StoredFile, StoredRun, night_files, read_file, read_night
 from swsdask.archive.versions import Manifest, kind_of, latest, manifest_name, read_version, versions
 from swsdask.execution.executor import Executor, run_tasks
 from swsdask.model.errors import ArchiveError
@@ -68,7 +69,7 @@ def verify(
     storage_options: Mapping[str, object] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Verified:
-    """Verify all files of all versions of an archive, and those that it keeps.
+    """Verify all files of all versions of an archive, those that it keeps, and its nights.
 
     Parameters
     ----------
@@ -111,7 +112,8 @@ def verify(
     adopted = None
     if adopt and run.without_hash and not run.damaged:
         adopted = _adopt(storage, kind)
-    run.check_kept()
+    run.check_each(kept_files(storage), _kept_fault)
+    run.check_each(night_files(storage), _night_fault)
     return Verified(len(run.seen), len(run.without_hash), run.damaged, tuple(run.repaired), adopted)
 
 
@@ -174,15 +176,14 @@ class _Verification:
                 self.damaged[stored.file] = fault
                 self._repair(stored)
 
-    def check_kept(self) -> None:
-        """Verify what is kept of what was computed."""
-        names = kept_files(self.storage)
+    def check_each(self, names: Sequence[str], fault_of: Callable[[str, Storage], str | None]) -> None:
+        """Verify files that have their own hashes, and repair those that are damaged."""
         self.seen.update(names)
-        faults = run_tasks(self.executor, _kept_fault, names, self.storage, str, self.progress)
+        faults = run_tasks(self.executor, fault_of, names, self.storage, str, self.progress)
         for name, fault in zip(names, faults, strict=True):
             if fault is not None:
                 self.damaged[name] = fault
-                if self.copy is not None and self.copy.exists(name) and _kept_fault(name, self.copy) is None:
+                if self.copy is not None and self.copy.exists(name) and fault_of(name, self.copy) is None:
                     self._replace(name, self.copy.read(name))
 
     def read_contents(self, archive: StoredArchive | StoredDiscovery) -> None:
@@ -236,6 +237,22 @@ def _kept_fault(name: str, storage: Storage) -> str | None:
         return _compared(name, storage, partial(kept_fault, name))
     except FileNotFoundError:
         return None
+
+
+def _night_fault(name: str, storage: Storage) -> str | None:
+    """As `_fault`, of a night of the history."""
+
+    def fault(content: pa.Buffer) -> str | None:
+        try:
+            read_night(content)
+        except Exception as error:  # Whatever damaged bytes make a reader raise.
+            return f"one that is not what was written ({error})"
+        return None
+
+    try:
+        return _compared(name, storage, fault)
+    except FileNotFoundError:
+        return "none"
 
 
 def _compared(name: str, storage: Storage, fault: Callable[[pa.Buffer], str | None]) -> str | None:

@@ -108,7 +108,7 @@ def verify(
     adopt: bool,
     engine: EngineOptions,
 ) -> None:
-    """Read every file of all versions of an ARCHIVE, and list those that are not what was written.
+    """Read every file of all versions of an ARCHIVE and of its history, and list those that are not what was written.
 
     Damaged files below kept/ are never used: what they held is computed again. Remove them, and look after the disk.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from swsdask.model.limits import check_addresses, check_threads
 
-ADDRESSES = 768 << 20
+ADDRESSES = 832 << 20
 """The least address space: libraries and kernels leave enough of it for a small evaluation."""
 
 THREADS = 5

@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -29,19 +28,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from swsdask import __version__
 from swsdask.api.results import report
 from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
-from swsdask.archive.stored_tables import digest
+from swsdask.archive.stored_tables import NIGHTS, night_content, night_file, night_files, read_night
 from swsdask.model.errors import ArchiveError
 from swsdask.model.leaderboard import Board, Record, Refused, board
 from swsdask.model.limits import shortage
 from swsdask.model.measures import better
 from swsdask.model.results import Result
-from swsdask.model.tables import LateImport, Row, read_parquet
+from swsdask.model.tables import LateImport, Row
 from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.places.reading import Location
 from swsdask.places.writing import temporary_folder
@@ -67,10 +65,7 @@ HISTORY = pa.schema(
 )
 """One row per number over all queries of a system that was scored in a night. `version` is that of the archive."""
 
-FOLDER = "history"
 LATEST = "latest.json"
-_NIGHT = re.compile(rf"{FOLDER}/(\d{{8}})\.parquet")
-_RECORD, _HASH = b"night", b"hash"
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,9 +179,9 @@ def read_history(storage: Storage) -> History:
     ArchiveError
         If a night is missing or damaged.
     """
-    names = sorted(name for name in storage.modified(FOLDER) if _NIGHT.fullmatch(name))
+    names = night_files(storage)
     contents = storage.read_all(names)
-    return History([_night(storage, _name(number), contents) for number in range(1, len(names) + 1)])
+    return History([_night(storage, name, contents) for name in names])
 
 
 def commit_night(storage: Storage, record: Record, rows: Iterable[dict[str, object]]) -> bool:
@@ -194,15 +189,12 @@ def commit_night(storage: Storage, record: Record, rows: Iterable[dict[str, obje
     table = pa.Table.from_pylist(
         [{"night": record.number, "date": record.date, "version": record.version, **row} for row in rows], HISTORY
     )
-    said = record.to_json().encode()
-    sink = pa.BufferOutputStream()
-    pq.write_table(table.replace_schema_metadata({_RECORD: said, _HASH: _hash(table, said)}), sink, compression="zstd")
-    return storage.write_new(_name(record.number), sink.getvalue().to_pybytes())
+    return storage.write_new(night_file(record.number), night_content(table, record.to_json().encode()))
 
 
 def remove_unfinished(storage: Storage) -> None:
     """Remove what a night left that was killed while it wrote. Only the holder of the lease writes here."""
-    for name in storage.modified(FOLDER):
+    for name in storage.modified(NIGHTS):
         if name.endswith(PART):
             storage.remove(name)
 
@@ -210,13 +202,8 @@ def remove_unfinished(storage: Storage) -> None:
 def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Night:
     where = f"{storage.url}/{name}"
     try:
-        content = contents.get(name) or storage.read(name)
-        table = read_parquet(content)
-        metadata = table.schema.metadata
-        bare = table.replace_schema_metadata(None)
-        if not bare.schema.equals(HISTORY) or metadata[_HASH] != _hash(bare, metadata[_RECORD]):
-            raise ValueError("its hash differs")
-        return Night(Record.from_json(metadata[_RECORD].decode()), bare)
+        table, record = read_night(contents.get(name) or storage.read(name), HISTORY)
+        return Night(Record.from_json(record.decode()), table)
     except Exception as error:  # Whatever a store or damaged bytes make a reader raise.
         if (short := shortage(error, where)) is not None:
             raise short from error
@@ -226,17 +213,6 @@ def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Night:
         raise ArchiveError(
             f"{where}: expected a night of the history; found {found}. Restore it from a copy of the archive."
         ) from None
-
-
-def _hash(table: pa.Table, record: bytes) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, HISTORY) as stream:
-        stream.write_table(table.combine_chunks().cast(HISTORY))
-    return digest(sink.getvalue().to_pybytes() + record).hex().encode()
-
-
-def _name(number: int) -> str:
-    return f"{FOLDER}/{number:08d}.parquet"
 
 
 def values_of(table: pa.Table, condition: str = "all") -> dict[tuple[str, str], float]:

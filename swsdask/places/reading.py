@@ -301,7 +301,7 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
         return InputError(Problem(url, None, "a file that may be read", "no permission to", "Change its permissions."))
     if isinstance(error, ImportError):
         return InputError(Problem(url, None, "a storage that is installed", f"{error}", "Install what that names."))
-    found = f"{type(error).__name__}: {error}"
+    found = f"{type(error).__name__}: {error}".rstrip(".")
     return InputError(Problem(url, None, "a readable file or folder", found, "Check the path and the access to it."))
 
 

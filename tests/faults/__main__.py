@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parents[2] / "docs" / "reliability.md"
 SECONDS = 60.0
 IN_MEMORY = "/dev/shm"
 """Where files are written if it is there. What is lost without power is simulated: to wait for a disk finds nothing."""
-LAST_MINUTES = 3
+LAST_MINUTES = 2
 """How long the strikes that are begun last may take."""
 PREPARED_S = 300.0
 """What the first attempt in a process, which makes what is damaged, may take more on a busy machine."""

@@ -626,9 +626,17 @@ def test_a_damaged_or_missing_night_is_named(three_nights: Path) -> None:
     file.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
     with pytest.raises(ArchiveError, match=r"history/00000002\.parquet: expected a night"):
         sws.history(three_nights / "archive")
+    name = "history/00000002.parquet"
+    assert [*sws.verify(three_nights / "archive").damaged] == [name]
     file.unlink()
     with pytest.raises(ArchiveError, match="expected a night of the history"):
         sws.history(three_nights / "archive")
+    assert sws.verify(three_nights / "archive").damaged == {name: "none"}
+    copy = three_nights / "copy"
+    shutil.copytree(three_nights / "archive", copy)
+    (copy / name).write_bytes(whole)
+    assert sws.verify(three_nights / "archive", repair=copy).repaired == (name,)
+    assert file.read_bytes() == whole
 
 
 @pytest.mark.parametrize("what", ["history", "history/00000002.parquet"])
