@@ -85,6 +85,21 @@ def test_the_order_of_equal_rows_takes_little_more_memory_than_that_of_others() 
     assert peak(300) < 1.5 * peak(1)
 
 
+@pytest.mark.parametrize("wrong", [None, 0, 98, 99, 100, 101, 199, 200, 297])
+def test_rows_in_order_are_not_copied_and_others_are_found_wherever_they_are(
+    wrong: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neighbours are compared block by block, those at the edges of blocks too."""
+    monkeypatch.setattr(fragments, "_BLOCK", 100)
+    rows = [(number // 7, number, 1, 5, 7, 0.5, 1, 1) for number in range(299)]
+    if wrong is not None:
+        rows[wrong + 1] = (0, 0, 1, 5, 6, 0.5, 1, 1)  # lies before all others: one pair of neighbours is wrong
+    given = detections(rows)
+    ordered = in_order(given)
+    assert (ordered is given) == (wrong is None)
+    assert as_rows([ordered]) == as_rows([detections(sorted(rows))])
+
+
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 20))
 def test_cuts_fall_between_pairs_and_are_small_and_even(sizes, limit) -> None:
     query = np.repeat(np.arange(len(sizes)), sizes).astype(np.int32)
@@ -126,6 +141,39 @@ def test_inside_is_inside_one_excerpt(excerpts, intervals) -> None:
     columns = np.array(intervals, np.int64).reshape(-1, 4).T
     found = Excerpts.of(documents).contain(
         columns[0].astype(np.int32), columns[1].astype(np.int8), columns[2].astype(np.int32), columns[2] + columns[3]
+    )
+    assert found.tolist() == expected
+
+
+@given(
+    st.lists(INTERVAL, min_size=1, max_size=8),
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3)), max_size=12),
+    st.lists(STRETCH, max_size=4),
+)
+def test_how_a_sum_in_doubles_lies_to_the_end_of_the_excerpt(excerpts, at_ends, intervals) -> None:
+    """The farthest excerpt that begins no later decides; of those that end together, the latest sum in doubles."""
+    names = list(dict.fromkeys(name for name, *_ in excerpts))
+    documents = table(DOCUMENTS, [excerpt(name, 1000 * a, 1000 * (a + n), c) for name, c, a, n in excerpts])
+    for number, later in at_ends:
+        name, channel, a, n = excerpts[number % len(excerpts)]
+        intervals.append((names.index(name), channel, a + min(later, n), n - min(later, n)))
+    expected = []
+    for d, channel, a, n in intervals:
+        open_then = [
+            (x + m, x / 10 + m / 10)
+            for name, c, x, m in excerpts
+            if 0 <= d < len(names) and name == names[d] and c == channel and x <= a
+        ]
+        end, added = max(open_then, default=(-100, 0.0))
+        own = a / 10 + n / 10
+        at_end = (own > (a + n) / 10) + 2 * (own > added)
+        expected.append(0 if end < a + n else 1 if end > a + n else 1 + at_end)
+    columns = 1000 * np.array(intervals, np.int64).reshape(-1, 4).T
+    found = Excerpts.of(documents).inside(
+        (columns[0] // 1000).astype(np.int32),
+        (columns[1] // 1000).astype(np.int8),
+        columns[2].astype(np.int32),
+        columns[2] + columns[3],
     )
     assert found.tolist() == expected
 
