@@ -23,10 +23,9 @@ from swsdask.archive.versions import Layout
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusFiles, roles
-from swsdask.formats.find import find_reference
+from swsdask.formats.find import Format, find_reference
 from swsdask.formats.in_memory import Judged, Table
 from swsdask.formats.runs.encoding import read_encoding
-from swsdask.formats.sniff import Format
 from swsdask.model.discovery import Definition
 from swsdask.model.errors import Problems, SettingsError
 from swsdask.model.layers import Layers, build_settings, load_preset

@@ -25,12 +25,11 @@ from swsdask.archive.protocols import check_runs
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import working
-from swsdask.formats.find import find_runs
+from swsdask.formats.find import RUNS, AnyFormat, Format, expect, find_runs
 from swsdask.formats.runs.encoding import Encoding, read_encoding
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.write import rewrite_table, stays_table, system_to_add, write_lists, writer_of
 from swsdask.formats.runs.xml import DIALECTS, Dialect
-from swsdask.formats.sniff import RUNS, AnyFormat, Format, expect
 from swsdask.formats.xml_stream import read_elements
 from swsdask.measures import select
 from swsdask.measures.measure import Scored

@@ -169,8 +169,8 @@ def compare(
     >>> found.differences.loc[0, ["a", "b", "p_sign"]].to_dict()
     {'a': 'calibrated', 'b': 'weak', 'p_sign': 0.012725830078125}
     """
-    from swsdask.comparison.averages import folds
     from swsdask.comparison.compare import compare as compared
+    from swsdask.comparison.resampled import folds
     from swsdask.measures.names import with_points
     from swsdask.render.outputs import is_result, read_outputs
 
@@ -259,7 +259,7 @@ def sample_evaluation(
     The numbers of documents are there if they are drawn.
     """
     from swsdask.api.scoring import score_observed
-    from swsdask.comparison.averages import DIFFERENCES, needed_for, with_parts
+    from swsdask.comparison.resampled import DIFFERENCES, needed_for, with_parts
     from swsdask.measures.resampling import Samples
 
     if documents and evaluation.judged:
@@ -288,7 +288,7 @@ def _samples(
     result: Result, names: list[str] | None, observed: Mapping[str, Mapping[str, OfCondition]] | None = None
 ) -> tuple[Samples, dict[str, int]]:
     """The measures by condition and system, and how many queries each condition has."""
-    from swsdask.comparison.averages import candidates, conditions, needed_for, query_numbers, with_parts
+    from swsdask.comparison.resampled import candidates, conditions, needed_for, query_numbers, with_parts
 
     wanted = candidates(result) if names is None else names
     samples: dict[str, dict[str, Mapping[str, SampleOfQueries]]] = {}
@@ -317,7 +317,7 @@ def _samples(
 
 def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
     """Why measures cannot be resampled, and what to do."""
-    from swsdask.comparison.averages import averaged
+    from swsdask.comparison.resampled import averaged
     from swsdask.measures import select
     from swsdask.measures.names import family_name
     from swsdask.measures.resampling import NAMES

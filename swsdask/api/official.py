@@ -206,8 +206,8 @@ def _with_texts(result: Result, evaluation: Evaluation) -> Result:
 
 def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[str, float]:
     """Return the search time of each query that a list of detections gives, as the archive or the file has it."""
+    from swsdask.formats.find import Format, sniff
     from swsdask.formats.runs.xml import search_times
-    from swsdask.formats.sniff import Format, sniff
 
     held = next((run.attributes for run in archive.runs if run.system == system), None)
     if held is not None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from swsdask.archive.protocols import Run
 from swsdask.archive.storage import Parts, Storage, Whole
 from swsdask.archive.stored_tables import HASH_BYTES, Fragment, damaged, digest, unreadable
-from swsdask.kernels.trials import rows_in_bounds
+from swsdask.kernels.rows import rows_in_bounds
 from swsdask.model.errors import ArchiveError
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS, INSIDE
 from swsdask.model.trials import Detections

@@ -17,6 +17,9 @@ from swsdask.execution.executor import Executor, SerialExecutor
 from swsdask.formats.discovery import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted
 from swsdask.formats.find import (
+    RUNS,
+    AnyFormat,
+    Format,
     ReferenceFiles,
     files_in,
     find_reference,
@@ -26,6 +29,7 @@ from swsdask.formats.find import (
     matching,
     reference_candidates,
     runs_in,
+    sniff,
     tables_in,
 )
 from swsdask.formats.reference.nist_xml import read_ecf, read_queries, spoken_encoding
@@ -38,7 +42,6 @@ from swsdask.formats.reference.reference_tables import (
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.formats.runs.resources import read_resources
-from swsdask.formats.sniff import RUNS, AnyFormat, Format, sniff
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Phase, Resources
 from swsdask.model.schemas import WORDS, RunPiece

@@ -1,5 +1,7 @@
 """The tasks of a comparison: samples with their replicates, and tests of pairs of them.
 
+The numbers by query of a result are all that resampling of averages over queries needs.
+
 The samples of one system are a task, and so are the tests of some pairs. Tasks draw the weights themselves, from the
 seed alone, so that weights are made once in each process and never travel.
 """
@@ -7,12 +9,14 @@ seed alone, so that weights are made once in each process and never travel.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdask.comparison.significance import (
     DOCUMENTS,
@@ -33,11 +37,188 @@ from swsdask.comparison.significance import (
 )
 from swsdask.model.comparison import Resampling
 from swsdask.model.errors import counted
-from swsdask.model.samples import SampleOfQueries
+from swsdask.model.measures import BALANCED, better, select_measures
+from swsdask.model.results import Result
+from swsdask.model.samples import (
+    AVERAGED,
+    Among,
+    Averages,
+    AveragesByHighest,
+    Difference,
+    Sample,
+    SampleOfQueries,
+)
 from swsdask.model.trials import F64, I8, I32, Bool
 
 if TYPE_CHECKING:
     from swsdask.execution.executor import Executor
+
+DIFFERENCES = {
+    "loss_not_found": (None, "stwv"),
+    "loss_within_query": ("stwv", "otwv"),
+    "loss_across_queries": ("otwv", "mtwv"),
+    "loss_threshold": ("mtwv", "atwv"),
+    "calibration_loss": ("cnxe", "cnxe_min"),
+}
+"""Measures that are one measure (None: 1) less another."""
+
+_HAIR = 1e-9
+"""Relative: an average that is farther from the measure over all queries is not the measure."""
+
+
+def with_parts(measures: Iterable[str]) -> list[str]:
+    """The measures and those that they are differences of."""
+    named = [each for measure in measures for each in (measure, *DIFFERENCES.get(measure, ())) if each is not None]
+    return list(dict.fromkeys(named))
+
+
+def needed_for(measures: Iterable[str]) -> list[str]:
+    """Return the measures to score for resampling: the given ones, those they average, and the counts of queries."""
+    names = [name for measure in with_parts(measures) for name in (measure, *AVERAGED.get(measure, ()))]
+    return list(dict.fromkeys([*names, "beta", "n_target"]))
+
+
+@dataclass(frozen=True, eq=False)
+class QueryNumbers:
+    """The numbers of a condition: `overall` by system and measure, `columns` the same by query.
+
+    `queries` are in the order of their ids, and columns float64 [n_queries], NaN where a number is missing.
+    """
+
+    queries: tuple[str, ...]
+    overall: dict[tuple[str, str], float]
+    columns: dict[tuple[str, str], F64]
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems that have numbers, by name."""
+        return sorted({system for system, _ in self.overall})
+
+    def averages(self, measure: str) -> dict[str, Averages] | None:
+        """The measure by system as averages; None unless it is that for each system that has it."""
+        found = {}
+        for system in self.systems:
+            value = self.overall.get((system, measure), math.nan)
+            if math.isnan(value):
+                continue
+            sample = next(
+                (s for s in self._forms(system, measure) if abs(s.value - value) <= _HAIR * (1 + abs(value))), None
+            )
+            if sample is None:
+                return None
+            found[system] = sample
+        return found or None
+
+    def weighed(
+        self, samples: Mapping[str, Mapping[str, Sample]], queries: Mapping[str, Collection[str]]
+    ) -> dict[str, dict[str, SampleOfQueries]]:
+        """Samples by measure and system, each of the `queries` of its system, weighed as all others.
+
+        Of defined numbers only. What is averages stays so: tests exchange systems query by query.
+        """
+        own = {
+            system: np.array([query in ids for query in self.queries], np.bool_)
+            for system, ids in ((system, frozenset(ids)) for system, ids in queries.items())
+        }
+        return {
+            measure: {
+                system: sample.among(own[system])
+                if isinstance(sample, Averages | AveragesByHighest)
+                else Among(sample, own[system], own[system])
+                for system, sample in by_system.items()
+                if not math.isnan(self.overall.get((system, measure), math.nan))
+            }
+            for measure, by_system in samples.items()
+        }
+
+    def differences(
+        self, measure: str, samples: Mapping[str, Mapping[str, SampleOfQueries] | None]
+    ) -> dict[str, SampleOfQueries] | None:
+        """The measure by system as the difference of two that have `samples`; None unless it is that."""
+        if measure not in DIFFERENCES:
+            return None
+        before, after = DIFFERENCES[measure]
+        of_before, of_after = ({} if name is None else samples.get(name) or {} for name in (before, after))
+        return {
+            system: Difference(of_before.get(system), of_after[system])
+            for system in self.systems
+            if system in of_after and (before is None or system in of_before)
+            if not math.isnan(self.overall.get((system, measure), math.nan))
+        } or None
+
+    def _forms(self, system: str, measure: str) -> Iterator[Averages]:
+        """The ways in which a measure may be averages."""
+        parts = AVERAGED.get(measure, ())
+        forms: list[tuple[float, tuple[float, ...], tuple[str, ...]]] = [(0.0, (1.0,), (measure,))]
+        if len(parts) == 1:
+            forms.append((0.0, (1.0,), parts))
+        elif parts:
+            forms.append((1.0, (-1.0, -self.overall.get((system, "beta"), math.nan)), parts))
+        for constant, factors, names in forms:
+            columns = [self.columns[system, name] for name in names if (system, name) in self.columns]
+            if len(columns) == len(names):
+                yield Averages(constant, factors, np.array(columns))
+
+
+def folds(result: Result) -> dict[str, list[str]]:
+    """The conditions of the folds that a condition averages; a result of detections has none."""
+    conditions = result.table["condition"].unique().to_pylist()
+    if result.table["query"].null_count < len(result.table):
+        return {}
+    found = {whole: [fold for fold in conditions if fold.startswith(f"{whole}/")] for whole in conditions}
+    return {whole: own for whole, own in found.items() if own}
+
+
+def conditions(result: Result) -> list[str]:
+    """The conditions of a result, without those of folds."""
+    of_folds = {fold for own in folds(result).values() for fold in own}
+    return [name for name in result.table["condition"].unique().to_pylist() if name not in of_folds]
+
+
+def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> QueryNumbers:
+    """The numbers of some measures in a condition of a result; the folds are its queries where it averages folds."""
+    table = result.table.filter(pc.equal(result.table["condition"], condition))
+    own = folds(result).get(condition)
+    if own:
+        of_folds = result.table.filter(pc.is_in(result.table["condition"], value_set=pa.array(own, pa.string())))
+        table = pa.concat_tables([table, of_folds.set_column(2, table.schema.field("query"), of_folds["condition"])])
+    queries = sorted(query for query in pc.unique(table["query"]).to_pylist() if query is not None)
+    table = table.filter(pc.is_in(table["measure"], value_set=pa.array(list(measures), pa.string())))
+    whole = table.filter(pc.is_null(table["query"]))
+    names = zip(whole["system"].to_pylist(), whole["measure"].to_pylist(), strict=True)
+    overall = dict(zip(names, whole["value"].to_pylist(), strict=True))
+    rows = table.filter(pc.is_valid(table["query"]))
+    systems, kinds = (pc.unique(rows[name]).cast(pa.string()) for name in ("system", "measure"))
+    place = [
+        pc.index_in(rows[name], value_set=codes).to_numpy()
+        for name, codes in (("system", systems), ("measure", kinds), ("query", pa.array(queries, pa.string())))
+    ]
+    values = np.full((len(systems), len(kinds), len(queries)), np.nan)
+    values[tuple(place)] = rows["value"].to_numpy()
+    there = np.zeros(values.shape[:2], np.bool_)
+    there[place[0], place[1]] = True
+    columns = {
+        (system, kind): values[i, k]
+        for i, system in enumerate(systems.to_pylist())
+        for k, kind in enumerate(kinds.to_pylist())
+        if there[i, k]
+    }
+    return QueryNumbers(tuple(queries), overall, columns)
+
+
+def candidates(result: Result) -> list[str]:
+    """The measures of a result by which systems may be ranked, the preferred first, or the requested ones."""
+    there = pc.unique(result.table.filter(pc.is_null(result.table["query"]))["measure"]).to_pylist()
+    return list(dict.fromkeys(name for name in select_measures(result.asked or BALANCED, there) if better(name)))
+
+
+def averaged(result: Result) -> list[str]:
+    """The measures of a result that are averages over queries, in the condition that comes first."""
+    there = result.table.filter(pc.is_null(result.table["query"]))["measure"].unique().to_pylist()
+    ranked = [measure for measure in there if better(measure)]
+    numbers = next((query_numbers(result, name, needed_for(ranked)) for name in conditions(result)), None)
+    return [measure for measure in ranked if numbers is not None and numbers.averages(measure)]
+
 
 PAIRS_AT_ONCE = 128
 """The pairs of a task: some tenths of a second with the default number of replicates."""

@@ -33,7 +33,7 @@ such folds differently:
   recall are; the others are left out and counted. If no fold is left, the mean is NaN. The measures document of the
   Zero Resource challenge does not define this case.
 - tde2015: a fold in which precision or recall is not defined is left out of both and of the F-score; NED and coverage
-  are left out separately. QUIRK: a coverage of 0 is not defined (`discovery.measures.coverage`), so that a system that
+  are left out separately. QUIRK: a coverage of 0 is not defined (`discovery.measures.matching`), so that a system that
   finds nothing in a fold is averaged over the others. QUIRK: if no fold is left, precision, recall, F-score and
   coverage are 0, and NED is 1.
 - tdev2: there is one fold, the corpus; its numbers are reported unchanged.

@@ -58,7 +58,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, read_lines, tidy
-from swsdask.formats.sniff import AnyFormat, Format
+from swsdask.formats.find import AnyFormat, Format
 from swsdask.formats.values import FormatError, shown
 from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import Problems

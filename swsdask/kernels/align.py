@@ -91,7 +91,6 @@ class Goal(NamedTuple):
 
 _CANDIDATES = record(Candidates, float64[::1], int64[::1], int64[::1], float64[::1])
 _OCCURRENCES = record(Occurrences, float64[::1], float64[::1], int64[::1], int64[::1])
-_GOAL = record(Goal, boolean, float64, float64)
 
 
 @part(**NOTHING_NEW)

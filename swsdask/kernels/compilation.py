@@ -71,7 +71,7 @@ LONGEST_FIRST = (
     "onsets.near_onsets",
     "sums.add_powers",
     "sums.rounded_integers",
-    "trials.stretch_begins",
+    "rows.stretch_begins",
     "rows.place_rows",
     "sums.merge_sums",
     "sums.window_sums",

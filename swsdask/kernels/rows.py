@@ -1,17 +1,25 @@
-"""Places in sorted arrays; and rows of a run on their way into an archive: their hashes, and which excerpts hold them.
+"""Rows of detections: places in sorted arrays, bounds, the best row of a place, hashes, and MediaEval's list of trials.
 
 numpy finds places in sorted arrays too, and the order of integers. What numba makes of that takes many times as long to
 compile, for it serves every type of number, NaN among them.
+
+A stretch is a range of adjacent rows that share their query and their group of documents.
+
+MediaEval's list of trials is gone through one by one, in double arithmetic and in the order of its tool. What the tool
+prints near 0, and which of several equal maxima it takes, is decided by the rounding of its sums: the order of every
+addition here is part of the result.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from numba import float64, int8, int32, int64, uint64, void
+from numba import boolean, float64, int8, int16, int32, int64, uint64, void
 from numpy.typing import NDArray
 
-from swsdask.kernels.compilation import NOTHING_NEW, column, inlined, kernel, part
-from swsdask.model.trials import F64, I32, I64
+from swsdask.kernels.compilation import NOTHING_NEW, column, inlined, kernel, part, several
+from swsdask.model.trials import F64, I8, I16, I32, I64, Bool
 
 TRACK_BITS = 32
 """How many bits the time has in (document, channel, time) in one integer."""
@@ -180,3 +188,267 @@ def place_rows(
         if beyond == 0:
             own = start[row] / ticks_per_second + (end[row] - start[row]) / ticks_per_second
             place[row] += np.int8(own > end[row] / ticks_per_second) + 2 * np.int8(own > added[last])
+
+
+@part()
+def _is_better(row: int, other: int, score: F64, start: I32, duration: I32, channel: I8, decision: I8) -> bool:
+    """Whether a row precedes another: by score, earlier start, longer duration, lower channel, YES, earlier row."""
+    if score[row] != score[other]:
+        return bool(score[row] > score[other])
+    if start[row] != start[other]:
+        return bool(start[row] < start[other])
+    if duration[row] != duration[other]:
+        return bool(duration[row] > duration[other])
+    if channel[row] != channel[other]:
+        return bool(channel[row] < channel[other])
+    if decision[row] != decision[other]:
+        return bool(decision[row] > decision[other])
+    return row < other
+
+
+@kernel(
+    int64[::1](
+        column(int32),
+        column(int64),
+        column(float64),
+        column(int32),
+        column(int32),
+        column(int8),
+        column(int8),
+        int64,
+        int64,
+    )
+)
+def best_rows(
+    query: I32,
+    place: I64,
+    score: F64,
+    start: I32,
+    duration: I32,
+    channel: I8,
+    decision: I8,
+    n_queries: int,
+    n_places: int,
+) -> I64:
+    """The row of the best detection of every (query, place) that has any, by query as they come and by place.
+
+    Rows are clustered by query; `place` is the number of the document or segment of each, 0 .. n_places - 1, or -1 for
+    none. Best is the highest score; of equals the earlier start, then the longer duration, the lower channel, YES
+    before NO, the earlier row. Raises `ValueError` if a query comes back after another.
+    """
+    best = np.full(n_places, -1, np.int64)
+    touched = np.empty(n_places, np.int64)
+    ended = np.zeros(n_queries, np.bool_)
+    rows = np.empty(len(query), np.int64)
+    n_touched, count = 0, 0
+    for row in range(len(query) + 1):
+        if row > 0 and (row == len(query) or query[row] != query[row - 1]):
+            ended[query[row - 1]] = True
+            for chosen in np.sort(touched[:n_touched]):
+                rows[count] = best[chosen]
+                best[chosen] = -1
+                count += 1
+            n_touched = 0
+        if row == len(query):
+            break
+        if ended[query[row]]:
+            raise ValueError("the rows are not clustered by query")
+        here = place[row]
+        if here < 0:
+            continue
+        if best[here] < 0:
+            touched[n_touched] = here
+            n_touched += 1
+            best[here] = row
+        elif _is_better(row, best[here], score, start, duration, channel, decision):
+            best[here] = row
+    return rows[:count]
+
+
+_BLOCK = 1024
+
+
+@kernel(boolean(column(int32), column(int32), column(float64), int64, int64, float64, float64))
+def rows_in_bounds(
+    query: I32, document: I32, score: F64, last_query: int, last_document: int, lowest: float, highest: float
+) -> bool:
+    """Whether queries ascend from 0 on to `last_query` at most, documents are -1 .. `last_document`, scores in range.
+
+    NaN is in no range. The columns are as long as each other or empty. They lie beyond the cache, so all are gone
+    through at once, and block by block, of which the compiler takes several rows at once.
+    """
+    if len(query) > 0 and not (query[0] >= 0 and query[-1] <= last_query):
+        return False
+    n_documents = np.uint32(last_document + 1)
+    n_rows = max(len(query), len(document), len(score))
+    for first in range(0, n_rows, _BLOCK):
+        wrong = 0
+        queries, before = query[first + 1 : first + 1 + _BLOCK], query[first : first + _BLOCK]
+        for row in range(len(queries)):
+            wrong += queries[row] < before[row]
+        documents = document[first : first + _BLOCK]
+        for row in range(len(documents)):
+            wrong += bool(np.uint32(documents[row] + 1) > n_documents)
+        scores = score[first : first + _BLOCK]
+        for row in range(len(scores)):
+            wrong += not ((scores[row] >= lowest) & (scores[row] <= highest))
+        if wrong > 0:
+            return False
+    return True
+
+
+@kernel(boolean(column(int32), column(int32), int64))
+def pairs_ascend(query: I32, place: I32, n_places: int) -> bool:
+    """Whether the rows' pairs (query, place) ascend, so that none is there twice, and places are 0 .. n_places - 1."""
+    if len(query) > 0 and not 0 <= place[0] < n_places:
+        return False
+    for first in range(1, len(query), _BLOCK):
+        end = min(first + _BLOCK, len(query))
+        queries, before = query[first:end], query[first - 1 : end - 1]
+        places, place_before = place[first:end], place[first - 1 : end - 1]
+        wrong = 0
+        for row in range(len(queries)):
+            more = (queries[row] > before[row]) | ((queries[row] == before[row]) & (places[row] > place_before[row]))
+            wrong += (not more) | (places[row] < 0) | (places[row] >= n_places)
+        if wrong > 0:
+            return False
+    return True
+
+
+_TARGETS = several(int64[::1], int32[::1])
+
+
+@kernel(
+    _TARGETS(column(int32), column(int32), column(int64), column(int64), int64),
+    _TARGETS(column(int32), column(int64), column(int64), column(int64), int64),
+)
+def target_rows(
+    query: I32, place: I32 | I64, target_of_query: I64, target_place: I64, n_places: int
+) -> tuple[I64, I32]:
+    """The rows that are targets, ascending, and the number of the target of each.
+
+    Rows are clustered by query, no (query, place) is there twice; places are 0 .. n_places - 1. The targets of a query
+    are those from target_of_query[query] to target_of_query[query + 1].
+    """
+    rows = np.empty(len(target_place), np.int64)
+    numbers = np.empty(len(target_place), np.int32)
+    number_of_place = np.full(n_places, -1, np.int32)
+    current, begin, end, count = np.int64(-1), np.int64(0), np.int64(0), 0
+    for row in range(len(query)):
+        if query[row] != current:
+            for past in range(begin, end):
+                number_of_place[target_place[past]] = -1
+            current = np.int64(query[row])
+            begin, end = target_of_query[current], target_of_query[current + 1]
+            for coming in range(begin, end):
+                number_of_place[target_place[coming]] = coming
+        number = number_of_place[np.uint64(place[row])]
+        if number >= 0:
+            rows[count] = row
+            numbers[count] = number
+            count += 1
+    return rows[:count].copy(), numbers[:count].copy()
+
+
+@kernel(int64[::1](column(int32), column(int16)))
+def stretch_begins(query: I32, group: I16) -> I64:
+    """The rows where stretches begin, ascending int64; an empty `group` has all rows in one group of documents.
+
+    Changes are first counted in a block, which the compiler does several rows at once: most blocks have none.
+    """
+    begins = np.empty(len(query), np.int64)
+    found = 0
+    if len(query) > 0:
+        begins[0] = 0
+        found = 1
+    for first in range(1, len(query), _BLOCK):
+        end = min(first + _BLOCK, len(query))
+        queries, before = query[first:end], query[first - 1 : end - 1]
+        changes = 0
+        for row in range(len(queries)):
+            changes += queries[row] != before[row]
+        groups, group_before = group[first:end], group[first - 1 : end - 1]
+        for row in range(len(groups)):
+            changes += groups[row] != group_before[row]
+        if changes == 0:
+            continue
+        for row in range(len(queries)):
+            if queries[row] != before[row] or (len(groups) > 0 and groups[row] != group_before[row]):
+                begins[found] = first + row
+                found += 1
+    return begins[:found].copy()
+
+
+@kernel(
+    several(float64, float64)(column(int64), column(float64), column(int32), column(boolean), int64, float64),
+    error_model="numpy",
+)
+def best_threshold(
+    order: I64, score: F64, query: I32, target: Bool, n_queries: int, beta: float
+) -> tuple[float, float]:
+    """The highest TWV and the largest score that is rejected there; of equal values the first from below.
+
+    `order` has the trials by ascending score. The value where everything is accepted is only taken if no other one is
+    above 1 - beta.
+    """
+    counts = np.zeros((2, n_queries))
+    for at in order:
+        counts[int64(target[at]), query[at]] += 1.0
+    shares = 1.0 / counts / n_queries
+    p_miss, p_fa, rejected = 0.0, 1.0, -np.inf
+    highest, value, threshold = 1.0 - beta, 1.0 - (0.0 + beta * 1.0), -np.inf
+    for place in range(len(order)):
+        at = order[place]
+        if target[at]:
+            p_miss += shares[1, query[at]]
+        else:
+            p_fa -= shares[0, query[at]]
+        rejected = score[at]
+        if place + 1 < len(order) and score[order[place + 1]] == rejected:
+            continue
+        here = 1.0 - (p_miss + beta * p_fa)
+        if here > highest:
+            highest, value, threshold = here, here, rejected
+        elif rejected == -np.inf:
+            value = here
+    return value, threshold
+
+
+@kernel(several(int64[::1], float64[::1])(column(boolean)), error_model="numpy")
+def pooled_shares(target: Bool) -> tuple[I64, F64]:
+    """Where each block after pooling adjacent violators begins, and its share of targets; trials one by one, in order.
+
+    Blocks are joined unless the share rises, and the joined share is the lower one moved towards the upper by the
+    upper's part of the trials, in floating point.
+    """
+    share = np.empty(len(target))
+    begin = np.empty(len(target), np.int64)
+    last = -1
+    for row in range(len(target)):
+        last += 1
+        share[last], begin[last] = float64(target[row]), row
+        while last > 0 and share[last - 1] >= share[last]:
+            upper = float64(row + 1 - begin[last]) / float64(row + 1 - begin[last - 1])
+            share[last - 1] += upper * (share[last] - share[last - 1])
+            last -= 1
+    return begin[: last + 1].copy(), share[: last + 1].copy()
+
+
+@kernel(float64(column(float64), column(boolean), float64), error_model="numpy")
+def summed_cost(llr: F64, target: Bool, prior: float) -> float:
+    """The cross entropy of log-likelihood ratios in nats, added up in order; log(1 + e) is taken as it stands."""
+    n_target = 0
+    for row in range(len(target)):
+        n_target += target[row]
+    of_target = prior / float64(n_target)
+    of_nontarget = (1.0 - prior) / float64(len(target) - n_target)
+    prior_log_odds = math.log(prior / (1.0 - prior))
+    total = 0.0
+    for row in range(len(llr)):
+        odds = llr[row] + prior_log_odds
+        loss, weight = odds, of_nontarget
+        if target[row]:
+            loss, weight = -odds, of_target
+        e = math.exp(loss)
+        total += weight * (loss if 1.0 + e == e else math.log(1.0 + e))
+    return total

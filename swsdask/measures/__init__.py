@@ -6,15 +6,16 @@ A measure is a class of a module here and a row of `model.measures.TABLE`. It is
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 
-from swsdask.measures import average_precision, prior_curves, retrieval, threshold_curves
-from swsdask.measures.measure import Curve, Measure, Scored
+from swsdask.measures import average_precision, retrieval
+from swsdask.measures.measure import Measure
 from swsdask.measures.names import with_points
 from swsdask.measures.notes import interpretation, system_notes
 from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
+from swsdask.measures.threshold_curves import curves
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import TABLE, parse_name
 from swsdask.model.trials import Reference
@@ -78,10 +79,3 @@ def require_judgments(names: Sequence[str] | None, reference: Reference) -> None
                 f"measure {name!r} needs judged documents: qrels, or a column `grade` of occurrences where trials are "
                 "documents."
             )
-
-
-def curves(scored: Scored) -> Iterator[Curve]:
-    """The curves whose statistics are there: error trade-off, precision and recall, cost and errors over priors."""
-    for kind in (threshold_curves, prior_curves):
-        if scored.has(kind.NEEDS):
-            yield from kind.curves(scored)

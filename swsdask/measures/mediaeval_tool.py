@@ -39,7 +39,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from swsdask.kernels.trials import best_threshold, pooled_shares, summed_cost
+from swsdask.kernels.rows import best_threshold, pooled_shares, summed_cost
 from swsdask.measures.cross_entropy import impute_score
 from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.model.trials import F64, I8, I32, I64, Bool, given_scores

@@ -5,8 +5,8 @@ mapped to are missed at every threshold. Over all queries, which MTWV, DET and E
 rungs of the system's ladder, the last one inf: reject everything. Where the threshold of every query moves by itself,
 for OTWV and rankings by query, its thresholds are those of the query's own hits.
 
-Where scores are log-likelihood ratios of all trials, as for error rates over priors (`measures.prior_curves`), imputed
-trials are decided for like any other: they are accepted where the threshold is at their score or below.
+Where scores are log-likelihood ratios of all trials, as for error rates over priors (`measures.threshold_curves`),
+imputed trials are decided for like any other: they are accepted where the threshold is at their score or below.
 
 QUIRK, for TWV under `compat = "mediaeval"` only: MediaEval's tool gives a missing trial the default score and moves the
 threshold over it. Elsewhere TWV accepts a trial that was not given at no threshold.

@@ -1,4 +1,4 @@
-"""The history of an archive, a Parquet file per night, and the board of its evaluation, which follows from it.
+"""The history of an archive, a Parquet file per night, the lease of a night, and the board, which follows from it.
 
     history/00000001.parquet           the numbers over all queries of the systems that were scored in a night
 
@@ -13,6 +13,15 @@ The board is pages and files that follow from the history alone, but for the rep
     feed.xml                   an Atom entry per night
     metrics.prom               OpenMetrics, for monitoring; the only file that has the duration
     latest.json                the numbers of now; written last: a board that has it is whole
+
+Of two hosts that begin a night one works, the holder of the lease; the lease of a dead one is taken over:
+
+    nightly/lease-00000001.json        the highest number is the lease that counts
+
+A lease is created only if its name is free, so one of two hosts wins. It says who holds it and until when, and is
+removed at the end. Whoever finds one that has expired, or whose process on this machine is gone, creates the next
+number. A host that was paused meanwhile finds, before it commits, that its lease counts no more. Clocks of hosts must
+agree to within minutes; a night is committed only if its number is free, so even clocks that do not cannot make two.
 """
 
 from __future__ import annotations
@@ -20,10 +29,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
+import socket
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -34,7 +47,8 @@ from swsdask.api.results import report
 from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import NIGHTS, night_content, night_file, night_files, read_night
-from swsdask.model.errors import ArchiveError
+from swsdask.archive.versions import new_token
+from swsdask.model.errors import ArchiveError, SwsdaskError
 from swsdask.model.leaderboard import Board, Record, Refused, board
 from swsdask.model.limits import shortage
 from swsdask.model.measures import better
@@ -304,3 +318,135 @@ def _latest(page: BoardPage, past: History) -> dict[str, object]:
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+HOLDS_S = 3600.0
+"""For how long a lease holds without being renewed; it is renewed four times in that time."""
+
+FOLDER = "nightly"
+_LEASE = re.compile(rf"{FOLDER}/lease-(\d{{8}})\.json")
+
+
+class BusyError(SwsdaskError):
+    """Another process works at the same evaluation. It is no fault: there is nothing to do."""
+
+    exit_code = 0
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a lease: a token of its own, a host, a process of that `machine`, until when (seconds since 1970)."""
+
+    token: str
+    host: str
+    machine: str
+    process: int
+    until: float
+
+    @classmethod
+    def me(cls) -> Holder:
+        """The present process, from now on."""
+        return cls(new_token(), socket.gethostname(), _machine(), os.getpid(), time.time() + HOLDS_S)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the lease has expired, or its process ran on this machine and is gone."""
+        if time.time() > self.until:
+            return True
+        if not self.machine or self.machine != _machine() or self.process == os.getpid():
+            return False
+        return not Path(f"/proc/{self.process}").exists()
+
+
+@dataclass
+class NightLease:
+    """The right to work at an archive's night."""
+
+    storage: Storage
+    number: int
+    holder: Holder
+    _renewed: float
+
+    def renew(self) -> None:
+        """Hold it for longer, if a quarter of its time has passed."""
+        if time.time() - self._renewed > HOLDS_S / 4:
+            self.check()
+            self.holder = Holder(**{**asdict(self.holder), "until": time.time() + HOLDS_S})
+            self.storage.replace(_name(self.number), _said(self.holder))
+            self._renewed = time.time()
+
+    def check(self) -> None:
+        """Raise `BusyError` if another process has taken the lease over."""
+        now = _highest(self.storage)
+        if now is None or now[1] is None or now[1].token != self.holder.token:
+            raise BusyError(
+                f"{self.storage.url}: expected the lease of this night; another process has taken it over, because it "
+                "was not renewed in time. What was done so far stays; the other process goes on."
+            )
+
+
+@contextmanager
+def night_lease(storage: Storage) -> Iterator[NightLease]:
+    """Hold the lease of an archive's night. Raises `BusyError` if another process that is alive holds it."""
+    lease = _taken(storage)
+    try:
+        yield lease
+    finally:
+        # What cannot be removed expires.
+        with suppress(ArchiveError):
+            if (there := _highest(storage)) and there[1] and there[1].token == lease.holder.token:
+                storage.remove(_name(lease.number))
+
+
+def _taken(storage: Storage) -> NightLease:
+    there = _highest(storage)
+    number, holder = there or (0, None)
+    if there is not None and (holder is None or not holder.is_dead):
+        raise _busy(storage, holder)
+    me = Holder.me()
+    if not storage.write_new(_name(number + 1), _said(me)):
+        raise _busy(storage, None)
+    for name, found in _leases(storage):
+        if found <= number:
+            storage.remove(name)
+    return NightLease(storage, number + 1, me, time.time())
+
+
+def _busy(storage: Storage, holder: Holder | None) -> BusyError:
+    who = "another process" if holder is None else f"process {holder.process} on {holder.host}"
+    return BusyError(f"{storage.url}: {who} works at this night. There is nothing to do here.")
+
+
+def _highest(storage: Storage) -> tuple[int, Holder | None] | None:
+    """The lease that counts; its holder is None while it cannot be read, as when it has just been removed."""
+    found = sorted(_leases(storage), key=lambda each: each[1])
+    if not found:
+        return None
+    name, number = found[-1]
+    content = storage.read_all([name]).get(name)
+    try:
+        return number, None if content is None else Holder(**json.loads(content))
+    except (ValueError, TypeError, RecursionError):
+        raise ArchiveError(f"{storage.url}/{name}: expected a lease; found something else. Remove the file.") from None
+
+
+def _leases(storage: Storage) -> Iterator[tuple[str, int]]:
+    for name in storage.modified(FOLDER):
+        if found := _LEASE.fullmatch(name):
+            yield name, int(found[1])
+
+
+def _name(number: int) -> str:
+    return f"{FOLDER}/lease-{number:08d}.json"
+
+
+def _said(holder: Holder) -> bytes:
+    return (json.dumps(asdict(holder), sort_keys=True) + "\n").encode()
+
+
+def _machine() -> str:
+    """Identify this running machine and its process ids; empty where that is impossible."""
+    try:
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""

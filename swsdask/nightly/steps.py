@@ -38,10 +38,18 @@ from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.layers import build_settings
 from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, VERSION, Record, Refused
-from swsdask.nightly.history import History, commit_night, is_published, publish, read_history, remove_unfinished
+from swsdask.nightly.history import (
+    History,
+    NightLease,
+    commit_night,
+    is_published,
+    night_lease,
+    publish,
+    read_history,
+    remove_unfinished,
+)
 from swsdask.nightly.inbox import Arrived, look
 from swsdask.nightly.judging import Verdict, Workers, judged, report_of, stored
-from swsdask.nightly.lease import NightLease, night_lease
 from swsdask.nightly.settings import NightlyEvaluation
 
 LOG = logging.getLogger("swsdask.nightly")

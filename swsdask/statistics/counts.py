@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdask.kernels.ladder import count_decisions
-from swsdask.kernels.trials import stretch_begins
+from swsdask.kernels.rows import stretch_begins
 from swsdask.model.trials import F64, I8, I16, I32, I64, Bool, Condition, Reference, Trials
 from swsdask.statistics.statistic import Found, OfDetections, Statistic
 

@@ -16,7 +16,7 @@ from swsdask.discovery.corpus import read_fragments
 from swsdask.discovery.counting.per_fold import things_counted
 from swsdask.discovery.measures import select
 from swsdask.discovery.measures.clustering import spellings
-from swsdask.discovery.measures.coverage import gold_ticks
+from swsdask.discovery.measures.matching import gold_ticks
 from swsdask.discovery.placing import locate
 from swsdask.model.discovery import Corpus, Definition, Discovered, Fragments
 from tests.corpora import read_corpus

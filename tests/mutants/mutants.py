@@ -93,7 +93,7 @@ MUTANTS = (
     ),
     Mutant(
         "APE takes the lower of two equally near rungs",
-        "swsdask/measures/prior_curves.py",
+        "swsdask/measures/threshold_curves.py",
         "lower = inside & (wanted - below < ",
         "lower = inside & (wanted - below <= ",
         ("tests/unit/test_measures_cross_entropy.py", "-k", "ape_takes"),
@@ -142,7 +142,7 @@ MUTANTS = (
     ),
     Mutant(
         "tde2015 counts folds without coverage",
-        "swsdask/discovery/measures/coverage.py",
+        "swsdask/discovery/measures/matching.py",
         "np.where(coverage == 0, np.nan, coverage)",
         "coverage",
         ("tests/conformance/test_discovery_whole.py",),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from swsdask.kernels.trials import best_rows, pairs_ascend
+from swsdask.kernels.rows import best_rows, pairs_ascend
 from swsdask.model.errors import InputError
 from swsdask.model.trials import AlignmentRule
 from swsdask.statistics.alignment import make_trials, trial_columns

@@ -13,7 +13,7 @@ import pytest
 import swsdask as sws
 from swsdask.archive import cells
 from swsdask.archive.store import open_archive
-from swsdask.kernels.trials import rows_in_bounds
+from swsdask.kernels.rows import rows_in_bounds
 from swsdask.model.errors import ArchiveError
 from swsdask.scoring import detections
 from tests.archives import without_hashes

@@ -7,8 +7,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive.validate import CheckedFile, Report, validate
-from swsdask.formats.find import ReferenceFiles
-from swsdask.formats.sniff import Format
+from swsdask.formats.find import Format, ReferenceFiles
 
 ECF = """<ecf>
 <excerpt audio_filename="a.wav" channel="1" tbeg="0" dur="30"/>

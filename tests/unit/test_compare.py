@@ -18,8 +18,8 @@ from scipy import stats
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.api.runs import given_runs
-from swsdask.comparison.averages import needed_for, query_numbers
 from swsdask.comparison.compare import compare
+from swsdask.comparison.resampled import needed_for, query_numbers
 from swsdask.comparison.significance import (
     DOCUMENTS,
     bca_interval,

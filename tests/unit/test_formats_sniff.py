@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from swsdask.formats.find import RUNS, Format, expect, sniff
 from swsdask.formats.runs.lines import CTM, KALDI, LINE_FORMATS
-from swsdask.formats.sniff import RUNS, Format, expect, sniff
 from swsdask.model.errors import InputError
 
 CONTENTS = {

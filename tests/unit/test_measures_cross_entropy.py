@@ -15,7 +15,7 @@ from swsdask.measures import interpretation, system_notes
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy, sigmoid
 from swsdask.measures.measure import Scored
-from swsdask.measures.prior_curves import Decisions
+from swsdask.measures.threshold_curves import Decisions
 from swsdask.model.settings import weights
 from swsdask.model.trials import Reference
 from swsdask.statistics.moments import Overlap, ZoomedMoments

@@ -31,11 +31,9 @@ from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
-from swsdask.nightly import lease as leases
 from swsdask.nightly import steps
-from swsdask.nightly.history import History, board_page, read_history
+from swsdask.nightly.history import HOLDS_S, BusyError, History, board_page, night_lease, read_history
 from swsdask.nightly.inbox import look
-from swsdask.nightly.lease import BusyError, night_lease
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
 from swsdask.places import reading
@@ -684,7 +682,7 @@ def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, mon
         with pytest.raises(BusyError, match="works at this night"), night_lease(storage):
             pass
         held.check()
-        late = time.time() + 2 * leases.HOLDS_S
+        late = time.time() + 2 * HOLDS_S
         monkeypatch.setattr(time, "time", lambda: late)
         with night_lease(storage) as later:
             later.check()
@@ -693,8 +691,8 @@ def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, mon
     assert list((tmp_path / "nightly").iterdir()) == []
     monkeypatch.undo()
     dying = f"held = night_lease(Storage({str(tmp_path)!r})); held.__enter__(); os._exit(0)"
-    imports = "import os; from swsdask.archive.storage import Storage; from swsdask.nightly.lease import night_lease; "
-    subprocess.run([sys.executable, "-c", imports + dying], check=True)
+    imports = "import os; from swsdask.archive.storage import Storage; from swsdask.nightly.history import night_lease"
+    subprocess.run([sys.executable, "-c", f"{imports}; {dying}"], check=True)
     assert len(list((tmp_path / "nightly").iterdir())) == 1
     with night_lease(storage) as held:
         held.check()

@@ -68,7 +68,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
 
 _HOMES: dict[str, str | dict[Definition, str]] = {
     "ned": "ned:Ned",
-    "coverage": {"document": "coverage:Coverage", "tde2015": "coverage:TimeCoverage", "tdev2": "coverage:Coverage"},
+    "coverage": {"document": "matching:Coverage", "tde2015": "matching:TimeCoverage", "tdev2": "matching:Coverage"},
     "matching": {"document": "matching:Matching", "tde2015": "matching:WeightedMatching"},
     "grouping": {
         "document": "clustering:Grouping",

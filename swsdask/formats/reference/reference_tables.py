@@ -34,13 +34,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdask.formats.files import noted, opened_once, read_lines
+from swsdask.formats.find import TABLES, AnyFormat, Format, expect
 from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.reference.nist_xml import FIRST_TOKEN
 from swsdask.formats.reference.rttm import repeated
 from swsdask.formats.runs.arrow import Batch, RowFaults, TableRows, read_rows
 from swsdask.formats.runs.lines import Once, good_rows, with_even_blanks
 from swsdask.formats.runs.table import Separated, check_type, first_line, json_batches, json_names, parquet_table
-from swsdask.formats.sniff import TABLES, AnyFormat, Format, expect
 from swsdask.formats.values import FormatError, check_columns, shown
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, WORDS

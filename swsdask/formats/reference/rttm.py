@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, opened_once, read_lines, tidy
+from swsdask.formats.find import RTTM_TYPE, Format, expect
 from swsdask.formats.runs.lines import CTM
-from swsdask.formats.sniff import RTTM_TYPE, Format, expect
 from swsdask.formats.values import CHANNELS, FormatError, read_channel, read_document, read_interval, shown
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS, WORDS

@@ -24,12 +24,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from swsdask.formats.files import COMPRESSED_ENDINGS, Lines, read_lines, writing
+from swsdask.formats.find import RUNS, Format, expect
 from swsdask.formats.runs.arrow import join_pieces
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.table import choose_columns, first_line
 from swsdask.formats.runs.xml import DIALECTS, Dialect
-from swsdask.formats.sniff import RUNS, Format, expect
 from swsdask.formats.values import FormatError, shown, system_of_file
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError, without_formula
 from swsdask.model.schemas import RunHeader, RunPiece
