@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from swsdask.archive.protocols import Run
 from swsdask.execution.executor import Executor, SerialExecutor, Tree, Unseen
 from swsdask.measures import select
-from swsdask.model.settings import EngineSettings, EvaluationSettings, Settings, asked_thresholds, weights
+from swsdask.model.settings import EngineSettings, EvaluationSettings, Settings, requested_thresholds, weights
 from swsdask.model.trials import Condition, Detections, Reference
 from swsdask.scoring.alignment_table import targets_of
 from swsdask.scoring.score import count_archive, score_archive
@@ -121,7 +121,7 @@ def evaluation(occurrences: Iterable[tuple[int, ...]], groups: Sequence[int], **
     asked = EvaluationSettings()
     return replace(
         whole,
-        thresholds=asked_thresholds(asked),
+        thresholds=requested_thresholds(asked),
         prior_log_odds=weights(whole, asked).prior_log_odds,
     )
 

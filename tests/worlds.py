@@ -11,7 +11,7 @@ import numpy as np
 
 from swsdask.measures.measure import Measure, Scored
 from swsdask.model.layers import build_settings
-from swsdask.model.settings import EvaluationSettings, asked_thresholds, weights
+from swsdask.model.settings import EvaluationSettings, requested_thresholds, weights
 from swsdask.model.trials import AlignmentRule, Condition, Detections, Reference, Trials
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy
@@ -173,7 +173,7 @@ def with_thresholds(reference: Reference, asked: EvaluationSettings) -> Referenc
     return Reference(
         **{
             **columns,
-            "thresholds": asked_thresholds(asked),
+            "thresholds": requested_thresholds(asked),
             "prior_log_odds": weights(reference, asked).prior_log_odds,
             "ranking": asked.average_precision.rule(asked.trials),
             "every_score": asked.compat in ("kwseval", "stdeval"),

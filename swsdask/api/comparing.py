@@ -328,21 +328,23 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
     by_statistics = [measure for measure in measures if measure in there and family_name(measure) in NAMES]
     others = [measure for measure in measures if measure not in (*absent, *by_statistics)]
     possible = ", ".join(averaged(result)) or "none"
-    told = []
+    sentences = []
     if absent:
         names = ",".join(absent)
-        told.append(f"the results have no {', '.join(absent)}: score again with --measures {names}, or compare the")
-        told[-1] += f" archive, or the reference and the runs, with --measures {names}."
+        sentences.append(
+            f"the results have no {', '.join(absent)}: score again with --measures {names}, or compare the"
+        )
+        sentences[-1] += f" archive, or the reference and the runs, with --measures {names}."
     if by_statistics and not scored_now:
-        told.append(
+        sentences.append(
             f"{', '.join(by_statistics)} cannot be resampled from results: these have no numbers by query that it is "
             "the average of, and keep no counts of trials by query and score. Compare the archive, or the reference "
             f"and the runs, with --measures {','.join(by_statistics)}."
         )
     if others or (by_statistics and scored_now):
         named = ", ".join([*others, *(by_statistics if scored_now else ())])
-        told.append(f"{named} cannot be resampled: no average over queries, or not defined for any system.")
-    return " ".join(told) + f" What these results have that can be resampled: {possible}."
+        sentences.append(f"{named} cannot be resampled: no average over queries, or not defined for any system.")
+    return " ".join(sentences) + f" What these results have that can be resampled: {possible}."
 
 
 def errors(

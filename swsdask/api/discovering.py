@@ -126,8 +126,8 @@ def discover(
     rows_about = inputs.phones_about + sum(each.rows for each in inputs.systems)
     with working(settled.settings, executor, rows_about, progress) as workers:
         workers.check(inputs.places)
-        asked = _Requested(names, families, settled.settings.engine.rows_per_task)
-        tables, placed = _score(inputs.systems, corpus, asked, workers, progress)
+        request = _Requested(names, families, settled.settings.engine.rows_per_task)
+        tables, placed = _score(inputs.systems, corpus, request, workers, progress)
         beside = circumstances(began, workers, inputs.verification, settled.overridden, tables.notes)
     runs = {each.system: placed[each.system].run for each in inputs.systems}
     examples = {each.system: tables.observed[each.system] for each in inputs.systems}
@@ -164,14 +164,14 @@ class _Placed(NamedTuple):
 
 
 def _score(
-    systems: Sequence[UnreadSystem], corpus: Corpus, asked: _Requested, workers: Executor, progress: Progress
+    systems: Sequence[UnreadSystem], corpus: Corpus, request: _Requested, workers: Executor, progress: Progress
 ) -> tuple[ResultTables, dict[str, _Placed]]:
     """The results of systems, in their order, and what was said of each.
 
     Worker processes read small systems and return their results; a large one is read by a worker and cut into cells.
     """
     placed: dict[str, _Placed] = {}
-    source = FragmentSource(corpus, needed(asked.families), workers, asked.work)
+    source = FragmentSource(corpus, needed(request.families), workers, request.work)
     (of_corpus,) = source.shared
     cut = [each for each in systems if workers.shares_memory or each.rows > FEW_FRAGMENTS]
     whole = [each for each in systems if not workers.shares_memory and each.rows <= FEW_FRAGMENTS]
@@ -181,10 +181,10 @@ def _score(
             [(found, placed[each.system])] = workers.map(_place, [each], of_corpus, name="place")
             yield found
 
-    parts = [score_systems(large(), len(cut), source, asked.counted, workers, progress)] if cut or not whole else []
+    parts = [score_systems(large(), len(cut), source, request.counted, workers, progress)] if cut or not whole else []
     if whole:
         progress.begin("systems", sum(each.rows for each in whole))
-        shared = (of_corpus, workers.share(asked))
+        shared = (of_corpus, workers.share(request))
         for of_system, said in workers.map(
             _score_whole, whole, shared, done=lambda each: progress.advance(each.rows), name="systems"
         ):
@@ -203,8 +203,8 @@ def _place(system: UnreadSystem, corpus: Corpus) -> tuple[Discovered, _Placed]:
 
 def _score_whole(system: UnreadSystem, shared: tuple[Corpus, _Requested]) -> tuple[ResultTables, dict[str, _Placed]]:
     """Score one system here."""
-    corpus, asked = shared
-    return _score([system], corpus, asked, SerialExecutor(), Unseen())
+    corpus, request = shared
+    return _score([system], corpus, request, SerialExecutor(), Unseen())
 
 
 def plan_discovery(

@@ -101,9 +101,9 @@ def _provenance(run: Run) -> dict[str, object]:
     """Describe a run and what was counted of it, without the attributes of each query."""
     attributes = {name: text for name, text in run.attributes.items() if not name.startswith(PER_QUERY)}
     resources = None if run.resources is None else run.resources.model_dump(mode="json", exclude_defaults=True)
-    told = asdict(replace(run, attributes=attributes, resources=None))
-    told["scores"]["run"] = tuple(map(given_score, run.scores.run))
-    return {**told, "resources": resources}
+    reported = asdict(replace(run, attributes=attributes, resources=None))
+    reported["scores"]["run"] = tuple(map(given_score, run.scores.run))
+    return {**reported, "resources": resources}
 
 
 def changed_settings(settings: Settings) -> str:

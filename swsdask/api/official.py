@@ -136,7 +136,7 @@ def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[ReportPart
                 )
             else:
                 title = pattern or " X ".join(each.replace("=", "-", 1) for each in condition.name.split("&"))
-                queries = frozenset(compress(ids, condition.asked))
+                queries = frozenset(compress(ids, condition.all_queries))
                 part = ReportPart(title, condition.name, whole, condition.n_trials, None, queries, adopts=bool(pattern))
             parts[part.title] = part
     return [parts[title] for title in sorted(parts)]
@@ -255,7 +255,7 @@ def _tde(result: Result) -> Official:
 
     if result.manifest.get("kind") != "discovery":
         raise SettingsError("The official files of term discovery are of a result of term discovery.")
-    if result.asked is not None:
+    if result.requested is not None:
         raise SettingsError("The official files have all measures: request all.")
     return lambda folder: write_tde_output(result, folder)
 

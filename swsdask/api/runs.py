@@ -88,8 +88,8 @@ def given_runs(
         files += [RunFile(file, encoding=encoding) for file in found]
     files, unread = (files, []) if known is None else known.parted(files)
     resources = resources_of_runs(run.file for run in files)
-    told = [replace(run, resources=resources.get(run.file)) for run in files]
-    return GivenRuns(sources=(*tables, *told), unread=tuple(unread))
+    with_resources = [replace(run, resources=resources.get(run.file)) for run in files]
+    return GivenRuns(sources=(*tables, *with_resources), unread=tuple(unread))
 
 
 def _one_by_one(runs: Runs) -> list[tuple[str, str | None, Location | Judged]]:

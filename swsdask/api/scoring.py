@@ -318,7 +318,7 @@ def _query_texts(queries: pa.Table) -> pa.Table | None:
 def _unlisted(references: Iterable[tuple[Reference, Sequence[Run]]]) -> Iterator[tuple[str, Note]]:
     """Report how many queries are left out because a run does not list them."""
     for reference, runs in references:
-        left_out = int((~reference.conditions[0].asked).sum())
+        left_out = int((~reference.conditions[0].all_queries).sum())
         if left_out:
             said = "Left out because the run does not list them: "
             note = Note(f"{said}{counted(left_out, 'queries')}.", f"{said}{{}} queries.", left_out)
@@ -331,7 +331,7 @@ def _missing_loads(
     """Report the measures of processing load that were requested by name, where nothing beside a run says enough."""
     load = [name for name in ProcessingLoad.names if name in (measures or ())]
     for run in held:
-        times = run.told or Resources()
+        times = run.reported or Resources()
         given = {
             "isf": times.indexing.cpu_time is not None,
             "ssf": times.searching.cpu_time is not None and settings.query_seconds is not None,

@@ -85,8 +85,8 @@ def read_systems_table(storage: Storage, stored: StoredFile) -> dict[str, Stored
     return systems
 
 
-def _file(told: str | Mapping[str, Any]) -> StoredFile:
-    return StoredFile(told) if isinstance(told, str) else StoredFile(**told)
+def _file(entry: str | Mapping[str, Any]) -> StoredFile:
+    return StoredFile(entry) if isinstance(entry, str) else StoredFile(**entry)
 
 
 def write_systems_table(storage: Storage, name: str, systems: Iterable[StoredSystem]) -> StoredFile:

@@ -82,8 +82,8 @@ class RowSum:
 
     def digest(self, declared: tuple[float, float] | None, resources: Resources | None = None) -> str:
         """32 hexadecimal digits: of these rows, of the score range that the run declares and what its system took."""
-        told = (*(() if resources is None else (resources.to_json(),)), *(("positions",) if self.positions else ()))
-        said = (CONTENT_VERSION, self.rows, self.lanes, declared, *told)
+        optional = (*(() if resources is None else (resources.to_json(),)), *(("positions",) if self.positions else ()))
+        said = (CONTENT_VERSION, self.rows, self.lanes, declared, *optional)
         return xxhash.xxh3_128_hexdigest(repr(said).encode())
 
 

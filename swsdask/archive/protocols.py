@@ -63,7 +63,7 @@ class Run:
     resources: Resources | None = None
 
     @property
-    def told(self) -> Resources | None:
+    def reported(self) -> Resources | None:
         """The resources that the system reports: its `resources`, else the times that its list of detections gives."""
         return self.resources or times_of_list(self.attributes)
 

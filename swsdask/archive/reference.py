@@ -29,7 +29,7 @@ from swsdask.archive.protocols import Archive, FindRule, Run
 from swsdask.archive.reference_tables import document_codes, document_ids, trial_counter
 from swsdask.model.errors import SettingsError
 from swsdask.model.schemas import INSIDE
-from swsdask.model.settings import EvaluationSettings, asked_thresholds, weights
+from swsdask.model.settings import EvaluationSettings, requested_thresholds, weights
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Judgments, Reference, Segments
 from swsdask.model.units import whole_ticks
 from swsdask.statistics.place_trials import document_targets
@@ -188,7 +188,7 @@ def _reference(
     conditions = tuple(
         Condition(
             name=part.name,
-            asked=spoken.queries & _asked(part.queries, len(targets)),
+            all_queries=spoken.queries & _listed_queries(part.queries, len(targets)),
             queries=spoken.queries & _averaged(part.queries, targets[:, within], settings),
             groups=within,
             n_trials=trials(within),
@@ -227,7 +227,7 @@ def _reference(
     )
     return replace(
         reference,
-        thresholds=asked_thresholds(settings),
+        thresholds=requested_thresholds(settings),
         prior_log_odds=weights(reference, settings).prior_log_odds,
         replay=settings.gap.rule(),
     )
@@ -333,17 +333,17 @@ def trial_counts(
     return lambda times: int(times[trial_group].sum())
 
 
-def _asked(queries: Bool | None, n_queries: int) -> Bool:
+def _listed_queries(queries: Bool | None, n_queries: int) -> Bool:
     return np.ones(n_queries, bool) if queries is None else queries
 
 
 def _averaged(queries: Bool | None, targets: I64, settings: EvaluationSettings) -> Bool:
     """The queries of a condition that its averages count. `targets` are those in its groups of documents."""
-    asked = _asked(queries, len(targets))
+    listed = _listed_queries(queries, len(targets))
     if settings.no_targets == "false_alarms_only":
-        return asked
+        return listed
     has_targets: Bool = targets.sum(axis=1) > 0
-    return asked & has_targets
+    return listed & has_targets
 
 
 def _classes(conditions: Sequence[Condition], targets: I64) -> tuple[I32, int]:

@@ -339,8 +339,8 @@ def _http_status(error: BaseException) -> int | None:
     if isinstance(response, dict):
         response = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         return response if isinstance(response, int) else None
-    told = (getattr(error, name, None) for name in ("status_code", "status", "code"))
-    return next((status for status in told if isinstance(status, int)), None)
+    codes = (getattr(error, name, None) for name in ("status_code", "status", "code"))
+    return next((status for status in codes if isinstance(status, int)), None)
 
 
 class Whole:
@@ -393,9 +393,9 @@ Parts = local.OpenFile | Whole | Remote
 def _time_of(info: Mapping[str, object]) -> float:
     """When a file was changed last, as the stores report it: local, memory, S3, others."""
     for name in ("mtime", "LastModified", "last_modified", "created", "updated"):
-        told = info.get(name)
-        if isinstance(told, datetime):
-            return told.timestamp()
-        if isinstance(told, int | float):
-            return float(told)
+        reported = info.get(name)
+        if isinstance(reported, datetime):
+            return reported.timestamp()
+        if isinstance(reported, int | float):
+            return float(reported)
     return float("inf")

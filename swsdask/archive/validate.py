@@ -241,9 +241,9 @@ def _check_queries(file: str, problems: Problems) -> dict[str, int]:
 
 
 def _check_resources(file: str, problems: Problems) -> dict[str, int]:
-    told = read_resources(file, problems) or Resources()
-    phases = sum(phase != Phase() for phase in (told.indexing, told.searching))
-    return {"phases": phases, "types of nodes": len(told.hardware)}
+    reported = read_resources(file, problems) or Resources()
+    phases = sum(phase != Phase() for phase in (reported.indexing, reported.searching))
+    return {"phases": phases, "types of nodes": len(reported.hardware)}
 
 
 def _check_judgments(file: str, problems: Problems) -> dict[str, int]:

@@ -25,8 +25,8 @@ def log_options(command: Command) -> Command:
     """--log-format, -q, -v."""
     command = click.option("-v", "--verbose", is_flag=True, help="Log every phase of the work.")(command)
     command = click.option("-q", "--quiet", is_flag=True, help="Log warnings and errors only.")(command)
-    told = "Lines for people (text), or an object per line (json)."
-    return click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help=told)(command)
+    help_text = "Lines for people (text), or an object per line (json)."
+    return click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help=help_text)(command)
 
 
 @contextmanager
@@ -67,8 +67,12 @@ class LoggedPhases:
         """Log the last phase."""
         if self._phase is not None:
             phase, rows = self._phase
-            told = {"evaluation": self._evaluation, "phase": phase, "seconds": round(time.monotonic() - self._began, 3)}
-            logging.getLogger("swsdask.nightly").debug(phase, extra={**told, **({"rows": rows} if rows else {})})
+            fields = {
+                "evaluation": self._evaluation,
+                "phase": phase,
+                "seconds": round(time.monotonic() - self._began, 3),
+            }
+            logging.getLogger("swsdask.nightly").debug(phase, extra={**fields, **({"rows": rows} if rows else {})})
             self._phase = None
 
 
@@ -79,8 +83,8 @@ class _Stderr(logging.Handler):
 
 class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        told = {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
-        said = {"time": _time(record), "level": record.levelname.lower(), **told, "message": record.getMessage()}
+        fields = {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+        said = {"time": _time(record), "level": record.levelname.lower(), **fields, "message": record.getMessage()}
         return json.dumps(said, ensure_ascii=False)
 
 
@@ -88,8 +92,8 @@ class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         where = ", ".join(str(getattr(record, name)) for name in ("evaluation", "system") if hasattr(record, name))
         stamp = "" if sys.stderr.isatty() else f"{_time(record)} "
-        told = f"{record.getMessage()}" + (f" ({record.seconds:.1f} s)" if hasattr(record, "seconds") else "")
-        return f"{stamp}swsdask: {where + ': ' if where else ''}{told}"
+        text = f"{record.getMessage()}" + (f" ({record.seconds:.1f} s)" if hasattr(record, "seconds") else "")
+        return f"{stamp}swsdask: {where + ': ' if where else ''}{text}"
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -137,26 +141,26 @@ def nightly(
     evaluations = settings.only(only)
     today = datetime.now(UTC).date()
     codes: set[int] = set()
-    for asked in evaluations:
-        phases = LoggedPhases(asked.name)
+    for job in evaluations:
+        phases = LoggedPhases(job.name)
         try:
             if dry_run:
-                click.echo("\n".join(plan_night(asked)))
+                click.echo("\n".join(plan_night(job)))
                 continue
-            outcome = run_night(asked, today, phases)
+            outcome = run_night(job, today, phases)
         except BusyError as error:
-            LOG.warning(str(error), extra={"evaluation": asked.name})
+            LOG.warning(str(error), extra={"evaluation": job.name})
             continue
         except SwsdaskError as error:
-            LOG.error(str(error), extra={"evaluation": asked.name})
+            LOG.error(str(error), extra={"evaluation": job.name})
             codes.add(error.exit_code)
             continue
         phases.end()
         record = outcome.record
         if record is None:
-            click.echo(f"{asked.name}: nothing is new")
+            click.echo(f"{job.name}: nothing is new")
             continue
-        click.echo("\n".join(night_lines(asked.name, asked.out, record)))
+        click.echo("\n".join(night_lines(job.name, job.out, record)))
         codes |= ({3} if record.gates else set()) | ({REFUSED} if record.refused else set())
         if settings.notify:
             notify(settings.notify, outcome.latest)

@@ -67,11 +67,11 @@ QUIET, VERBOSE = "swsdask.quiet", "swsdask.verbose"
 def progress_options() -> list[click.Option]:
     """-q and -v, which every command has."""
 
-    def option(letter: str, name: str, key: str, told: str) -> click.Option:
+    def option(letter: str, name: str, key: str, help_text: str) -> click.Option:
         def keep(ctx: click.Context, _: click.Parameter, given: bool) -> None:
             ctx.meta[key] = given
 
-        return click.Option([letter, name], is_flag=True, expose_value=False, callback=keep, help=told)
+        return click.Option([letter, name], is_flag=True, expose_value=False, callback=keep, help=help_text)
 
     return [
         option("-q", "--quiet", QUIET, "Print no progress."),
@@ -250,10 +250,10 @@ class SettingsOptions:
 
 
 def _settings(table: str, example: str) -> tuple[Callable[[Command], Command], ...]:
-    told = f"A key of [{table}], e.g. {example}. Repeatable."
+    help_text = f"A key of [{table}], e.g. {example}. Repeatable."
     return (
         click.option("--settings", "settings_file", metavar="FILE", help="A settings file (TOML), path or URL."),
-        click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help=told),
+        click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help=help_text),
     )
 
 
@@ -400,9 +400,9 @@ def print_outputs(out: str, written: Sequence[str], result: Result, outputs: Col
         click.echo(f"No scores.json, for {result.table.num_rows:,} numbers: --outputs {','.join(OUTPUTS)} writes it.")
 
 
-def out_option(told: str) -> Callable[[Command], Command]:
+def out_option(help_text: str) -> Callable[[Command], Command]:
     """--out, a directory or URL to write into."""
-    return click.option("--out", metavar="DIRECTORY", callback=writable_place, help=told)
+    return click.option("--out", metavar="DIRECTORY", callback=writable_place, help=help_text)
 
 
 def _output_names(given: str) -> list[str]:
@@ -428,9 +428,9 @@ def _measures(given: str) -> list[str]:
     return [measure_name(name) for name in split_names(given)]
 
 
-def measures_option(told: str) -> Callable[[Command], Command]:
+def measures_option(help_text: str) -> Callable[[Command], Command]:
     """--measures A,B."""
-    return click.option("--measures", type=_measures, metavar="A,B", help=told)
+    return click.option("--measures", type=_measures, metavar="A,B", help=help_text)
 
 
 def open_evaluation(

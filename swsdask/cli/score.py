@@ -134,17 +134,17 @@ def score(
     evaluation, given = open_evaluation(where, runs, reference, chosen, engine, verify)
     if mediaeval_output and evaluation.settings.evaluation.trials != "document":
         raise click.UsageError("--mediaeval-output goes with document trials: --preset quesst2014, or trials=document.")
-    asked: Arguments = {
+    arguments: Arguments = {
         "measures": measures_of_tool(tool, measures),
         "runs": given or None,
         "by": by,
         **encoded.arguments(),
     }
     if dry_run:
-        click.echo(sws.plan(evaluation, **asked))
+        click.echo(sws.plan(evaluation, **arguments))
         return
     with progress() as shown:
-        result = sws.score(evaluation, **asked, alignment=alignment, buckets=buckets, cache=cache, progress=shown)
+        result = sws.score(evaluation, **arguments, alignment=alignment, buckets=buckets, cache=cache, progress=shown)
     if out is not None:
         written = sws.write(result, out, outputs=outputs, tool=tool, evaluation=evaluation)
     if form != "table":

@@ -95,8 +95,8 @@ def discovery(out: Path, seed: int, phones: int) -> None:
             where = f"in {counted(len(corpus.phones), 'phones')}"
             raise click.UsageError(f"The system {system.name} finds nothing {where}: simulate more --phones.")
         write_classes(found, out)
-        told = f"{counted(len(found.classes), 'classes')}, {counted(len(found.fragments), 'fragments')}"
-        click.echo(f"  {system.name}.classes: {told}")
+        sizes = f"{counted(len(found.classes), 'classes')}, {counted(len(found.fragments), 'fragments')}"
+        click.echo(f"  {system.name}.classes: {sizes}")
 
 
 @simulate.command("compare", short_help="How often intervals cover the truth, and tests reject it.")
@@ -208,13 +208,13 @@ def _nights(out: Path, seed: int, hours: float, n_queries: int) -> None:
     files, settings = out / "files", out / "nightly.toml"
     write(simulate(seed, hours=hours, n_queries=n_queries), files)
     settings.write_text(NIGHTLY_SETTINGS, encoding="utf-8")
-    (asked,) = load_nightly(settings).evaluation
-    for number, (told, happen) in enumerate(nights(files / "runs", out / "inbox")):
+    (job,) = load_nightly(settings).evaluation
+    for number, (heading, happen) in enumerate(nights(files / "runs", out / "inbox")):
         happen()
-        record = run_night(asked, date(2013, 10, 18) + timedelta(days=number)).record
+        record = run_night(job, date(2013, 10, 18) + timedelta(days=number)).record
         if record is not None:
-            click.echo(f"\n{told}:")
-            click.echo("\n".join(night_lines(asked.name, str(out / "board"), record)))
+            click.echo(f"\n{heading}:")
+            click.echo("\n".join(night_lines(job.name, str(out / "board"), record)))
     click.echo(f"\nThe next night, by hand:\n  swsdask nightly {settings}\n  swsdask history {out / 'archive'}")
 
 

@@ -24,7 +24,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
@@ -247,15 +247,15 @@ def compare(
             notes[condition, "documents"] = [f"{condition}: {few}; intervals and tests of so few say little."]
         for measure, found, every in _resampled(systems, by_measure, pairs, tasks, together=draws.n_documents > 0):
             resampled = {system: every[key] for system, key in found.own.items()}
-            told = notes[condition, measure] = []
+            own_notes = notes[condition, measure] = []
             for system, each in resampled.items():
                 intervals.append((system, condition, measure, each.value, *each.interval, each.standard_error))
-            told += _undefined_notes(condition, measure, resampled)
-            told += _alone_notes(condition, measure, resampled)
-            told += _without_notes(condition, measure, [system for system in systems if system not in resampled])
+            own_notes += _undefined_notes(condition, measure, resampled)
+            own_notes += _alone_notes(condition, measure, resampled)
+            own_notes += _without_notes(condition, measure, [system for system in systems if system not in resampled])
             if n_queries[condition] >= FEW_QUERIES:
-                told += _few_notes(condition, measure, resampled)
-            told += _left_out_notes(condition, measure, found.pairs)
+                own_notes += _few_notes(condition, measure, resampled)
+            own_notes += _left_out_notes(condition, measure, found.pairs)
             number = {key: n for n, key in enumerate(every)}
             tests = tasks.tested([*every.values()], [(number[pair.one], number[pair.other]) for pair in found.pairs])
             rows = {(pair.a, pair.b): row for pair, row in zip(found.pairs, tests, strict=True)}
@@ -266,7 +266,7 @@ def compare(
     compared = Comparison(_table(intervals, INTERVALS), _table(differences, DIFFERENCES), how, (), signature, failed)
     for place in compared.measures:
         notes[place] += _ties(compared, *place)
-    return replace(compared, notes=tuple(note for told in notes.values() for note in told))
+    return replace(compared, notes=tuple(chain.from_iterable(notes.values())))
 
 
 def _pairs(systems: Sequence[str], pair: tuple[str, str] | None, baseline: str | None) -> list[tuple[str, str]]:

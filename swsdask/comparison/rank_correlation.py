@@ -146,9 +146,9 @@ def _systems(values: Values) -> tuple[str, ...]:
 
 
 def _default(result: Result, values: Values) -> list[str]:
-    asked = result.asked or BALANCED
+    requested = result.requested or BALANCED
     there = [name for name, own in values.items() if better(name) and not all(map(math.isnan, own.values()))]
-    return list(dict.fromkeys(select_measures(asked, there)))
+    return list(dict.fromkeys(select_measures(requested, there)))
 
 
 def _chosen(names: Sequence[str], known: Sequence[str]) -> list[str]:

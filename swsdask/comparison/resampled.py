@@ -209,7 +209,7 @@ def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> Qu
 def candidates(result: Result) -> list[str]:
     """The measures of a result by which systems may be ranked, the preferred first, or the requested ones."""
     there = pc.unique(result.table.filter(pc.is_null(result.table["query"]))["measure"]).to_pylist()
-    return list(dict.fromkeys(name for name in select_measures(result.asked or BALANCED, there) if better(name)))
+    return list(dict.fromkeys(name for name in select_measures(result.requested or BALANCED, there) if better(name)))
 
 
 def averaged(result: Result) -> list[str]:

@@ -48,7 +48,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache
 
 import numpy as np
@@ -59,7 +58,7 @@ from pyarrow import csv
 
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, read_lines, tidy
 from swsdask.formats.find import AnyFormat, Format
-from swsdask.formats.values import FormatError, shown
+from swsdask.formats.values import SECONDS, FormatError, exact_ticks, shown
 from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import Problems
 from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND, id_fault, ticks
@@ -79,8 +78,6 @@ COLUMNS = pa.schema(
 """The columns of what is read; where lines have no label there is no such column. `rounded` counts which of start and
 end were finer than a tick."""
 
-_SECONDS = pa.decimal128(36, 18)
-_WHOLE_SECONDS_AND_TICKS = pa.decimal128(24, 4)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?0*[0-9]{1,2})?")
 
 
@@ -109,7 +106,7 @@ def _read_together(lines: Lines, names: list[str]) -> pa.Table:
     if len(inexact):
         texts = _parsed(lines.data, names, pa.string())
         written = pa.chunked_array([*texts["start"].chunks, *texts["end"].chunks])
-        times[inexact] = _rounded_ticks(written.take(pa.array(inexact)))
+        times[inexact] = exact_ticks(written.take(pa.array(inexact)).cast(SECONDS))[0]
     start, end = np.split(times, 2)
     is_rounded = np.zeros(len(times), np.int8)
     is_rounded[inexact] = 1
@@ -135,13 +132,6 @@ def _parsed(data: bytes, names: list[str], time: pa.DataType) -> pa.Table:
         csv.ParseOptions(delimiter=" ", quote_char=False),
         csv.ConvertOptions(column_types={name: kinds[name] for name in names}, null_values=[]),
     )
-
-
-def _rounded_ticks(texts: pa.ChunkedArray) -> NDArray[np.float64]:
-    """The ticks of times that are not an integer number of them, rounded half to even."""
-    rounded = pc.round(texts.cast(_SECONDS), ndigits=4, round_mode="half_to_even")
-    whole = pc.multiply(rounded.cast(_WHOLE_SECONDS_AND_TICKS), Decimal(TICKS_PER_SECOND)).cast(pa.int64())
-    return np.asarray(whole.to_numpy(), np.float64)
 
 
 def _read_singly(lines: Lines, names: list[str], label: str | None, file: str, problems: Problems) -> pa.Table:

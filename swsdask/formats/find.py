@@ -454,9 +454,9 @@ def resources_of_runs(runs: Iterable[str]) -> dict[str, Resources]:
     """
     problems = Problems()
     files = find_resources(runs, problems)
-    told = {file: read_resources(file, problems) for file in dict.fromkeys(files.values())}
+    reported = {file: read_resources(file, problems) for file in dict.fromkeys(files.values())}
     problems.raise_if_any()
-    return {run: resources for run, file in files.items() if (resources := told[file]) is not None}
+    return {run: resources for run, file in files.items() if (resources := reported[file]) is not None}
 
 
 def stray_resources(files: Iterable[str], runs: Iterable[str]) -> list[str]:

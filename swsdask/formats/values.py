@@ -13,6 +13,11 @@ from decimal import Context, Decimal, DecimalException
 from difflib import get_close_matches
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
 from swsdask.model.schemas import RunHeader
 from swsdask.model.units import INFINITE, MAX_TICKS, TICKS_PER_SECOND, document_fault, document_id, id_fault, ticks
 from swsdask.places.reading import before_query
@@ -22,6 +27,11 @@ DECISIONS = {"YES": 1, "NO": 0}
 MAX_CHANNEL = 127
 CHANNELS = {"A": "1", "B": "2"}
 """The channels of a CTM."""
+
+SECONDS = pa.decimal128(36, 18)
+"""The type of a column of times as files write them, exactly."""
+
+_WHOLE_SECONDS_AND_TICKS = pa.decimal128(24, 4)
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
@@ -223,6 +233,21 @@ def _seconds(text: str, name: str) -> Decimal:
 _SYSTEM = "system_id"
 _LEAST, _MOST = "min_score", "max_score"
 _ENDINGS = re.compile(r"(\.(gz|zst|bz2|xz|zip|xml|kwslist|stdlist|tsv|csv|ctm|txt|jsonl|parquet))+$", re.IGNORECASE)
+
+
+def exact_ticks(seconds: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the ticks of times of type `SECONDS`, and which of them were rounded, half to even.
+
+    Raises `ValueError` if one is absent.
+    """
+    if seconds.null_count:
+        raise ValueError("no time")
+    try:
+        exact, rounded = seconds.cast(_WHOLE_SECONDS_AND_TICKS), np.zeros(len(seconds), np.bool_)
+    except pa.ArrowInvalid:  # finer than a tick
+        nearest = pc.round(seconds, ndigits=4, round_mode="half_to_even")
+        exact, rounded = nearest.cast(_WHOLE_SECONDS_AND_TICKS), pc.not_equal(nearest, seconds).to_numpy()
+    return pc.multiply(exact, Decimal(TICKS_PER_SECOND)).cast(pa.int64()).to_numpy(), rounded
 
 
 def is_number(text: str) -> bool:

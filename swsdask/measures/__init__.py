@@ -62,12 +62,12 @@ def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES)
     if names is None:
         return list(otherwise)
     known = [name for family in MEASURES for name in family.names]
-    asked = {parse_name(name).family: name for name in names}
-    for family, name in asked.items():
+    requested = {parse_name(name).family: name for name in names}
+    for family, name in requested.items():
         if family not in known:
             near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)
             raise SettingsError(f"measure {name!r} is unknown. Nearest: {near[0]}. `swsdask measures` lists all.")
-    return [family for family in MEASURES if not asked.keys().isdisjoint(family.names)]
+    return [family for family in MEASURES if not requested.keys().isdisjoint(family.names)]
 
 
 def require_judgments(names: Sequence[str] | None, reference: Reference) -> None:

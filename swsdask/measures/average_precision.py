@@ -192,16 +192,16 @@ class RankedQueries:
 def ranked_queries(scored: Scored, population: Population, level: int) -> RankedQueries:
     """The queries that averages of the rankings of one condition count, if relevant grades begin at `level`."""
     options, rankings = scored.settings.average_precision, query_rankings(scored, population, level)
-    asked = population.asked
+    all_queries = population.all_queries
     relevant, retrieved = rankings.relevant > 0, rankings.retrieved > 0
-    nobody = np.zeros_like(asked)
-    without, skipped = asked & ~relevant, asked & ~retrieved if options.missing == "skip" else nobody
+    nobody = np.zeros_like(all_queries)
+    without, skipped = all_queries & ~relevant, all_queries & ~retrieved if options.missing == "skip" else nobody
     as_zero = {"zero": without & ~skipped, "zero-if-retrieved": without & retrieved}.get(options.no_relevant, nobody)
     as_nan = without if options.no_relevant == "nan" else nobody
     missing = skipped if options.no_relevant == "zero" else skipped & relevant
     return RankedQueries(
         population=population,
-        ranked=asked & relevant & ~skipped,
+        ranked=all_queries & relevant & ~skipped,
         as_zero=as_zero,
         as_nan=as_nan,
         n_no_relevant=int((without & ~as_zero & ~as_nan & ~missing).sum()),

@@ -178,8 +178,8 @@ def query_rows(sweep: QuerySweep, trials: Censored) -> ScoreRows:
 def _rows(offsets: I64, thresholds: F64, new_hits: I64, false_alarms: I64, trials: Censored) -> ScoreRows:
     """Put one more row in front of the hits at each threshold and the false alarms at or above it.
 
-    Imputed trials are at the lower end of their row: where `impute` is a number it is a rung (`asked_thresholds`), and
-    nothing lies below a run's lowest score.
+    Imputed trials are at the lower end of their row: where `impute` is a number it is a rung (`requested_thresholds`),
+    and nothing lies below a run's lowest score.
     """
     list_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     front = offsets[:-1] + np.arange(len(offsets) - 1)

@@ -76,9 +76,9 @@ class Population:
     added: Bool | None = None
 
     @property
-    def asked(self) -> Bool:
+    def all_queries(self) -> Bool:
         """All queries of the condition: bool [n_queries]."""
-        return self._there(self.condition.asked)
+        return self._there(self.condition.all_queries)
 
     @property
     def queries(self) -> Bool:
@@ -192,7 +192,7 @@ def counts_present_only(settings: EvaluationSettings) -> bool:
 def populations_present(reference: Reference, counts: Counts) -> tuple[Population, ...]:
     """The queries of every condition without those that are absent there, from the counts of one system."""
     there = present(reference, counts)
-    anywhere = np.logical_or.reduce(there, axis=1) | ~reference.conditions[0].asked
+    anywhere = np.logical_or.reduce(there, axis=1) | ~reference.conditions[0].all_queries
     return tuple(
         population.of_present(np.logical_or.reduce(there[:, population.condition.groups], axis=1), anywhere)
         for population in populations(reference)

@@ -127,8 +127,8 @@ def _of_ir_measures(written: _Written) -> str | None:
     if name == "NumRet":  # with a grade it counts those retrieved that are relevant
         left_out.pop("rel")
         given |= {"rel": RELEVANT} if "rel" in given else {}
-    told = {key: value for key, value in given.items() if key not in left_out or left_out[key] != value}
-    found = _named(str(_Written(name, told, written.point)), _IR_MEASURES)
+    written_out = {key: value for key, value in given.items() if key not in left_out or left_out[key] != value}
+    found = _named(str(_Written(name, written_out, written.point)), _IR_MEASURES)
     return at_level(found, level) if found is not None and isinstance(level, int) else None
 
 

@@ -184,8 +184,8 @@ def _costs(whole: Population, point: Weights, settings: EvaluationSettings) -> I
 
 
 def _left_out(reference: Reference, settings: EvaluationSettings) -> Iterator[str]:
-    asked = reference.conditions[0].asked
-    without = [reference.query_ids[q] for q in np.flatnonzero(asked & (reference.targets.sum(axis=1) == 0))]
+    every = reference.conditions[0].all_queries
+    without = [reference.query_ids[q] for q in np.flatnonzero(every & (reference.targets.sum(axis=1) == 0))]
     if without:
         who = f"{counted(len(without), 'queries')} without target trials ({listed(without)})"
         if settings.no_targets == "false_alarms_only":

@@ -59,12 +59,12 @@ class ProcessingLoad:
             }
         )
 
-    def _figures(self, told: Resources, settings: ProcessingLoadSettings) -> tuple[Fraction | None, ...]:
+    def _figures(self, reported: Resources, settings: ProcessingLoadSettings) -> tuple[Fraction | None, ...]:
         """Return the figures in the order of `names`, exact; None where one is not reported."""
-        audio = told.audio_time or self.audio_time
-        isf = _over(told.indexing.cpu_time, audio)
-        ssf = _over(_over(told.searching.cpu_time, told.query_time or settings.query_time), audio)
-        pmu_index, pmu_search = told.indexing.peak_memory, told.searching.peak_memory
+        audio = reported.audio_time or self.audio_time
+        isf = _over(reported.indexing.cpu_time, audio)
+        ssf = _over(_over(reported.searching.cpu_time, reported.query_time or settings.query_time), audio)
+        pmu_index, pmu_search = reported.indexing.peak_memory, reported.searching.peak_memory
         if isf is None or ssf is None or pmu_index is None or pmu_search is None:
             return isf, ssf, pmu_index, pmu_search, None
         weight = Fraction(repr(settings.indexing_weight))

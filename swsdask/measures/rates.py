@@ -167,7 +167,7 @@ def _pooled_false_alarms(scored: Scored, population: Population) -> int:
     """N_fa of all queries as one set of trials."""
     false_alarm = confusion_counts(scored, population).false_alarm
     if scored.settings.compat in ("kwseval", "stdeval"):
-        return int(false_alarm[population.asked].sum())
+        return int(false_alarm[population.all_queries].sum())
     return population.total(false_alarm)
 
 

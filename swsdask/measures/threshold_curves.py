@@ -126,7 +126,7 @@ def _error_tradeoff(scored: Scored) -> Iterator[Curve]:
         yield Curve(name, "det", threshold, sweep.p_fa[at], sweep.p_miss[at])
         hits, false_alarms = sweep.hits[at], sweep.false_alarms[at]
         if (every := scored.get(AllScores)) is not None:
-            strata = population.asked[:, np.newaxis] & population.condition.groups
+            strata = population.all_queries[:, np.newaxis] & population.condition.groups
             scores = every.score[strata[every.query, every.group]]
             if len(scores) and scores[0] < threshold[-1]:
                 threshold, hits = np.append(threshold, scores[0]), np.append(hits, hits[-1])

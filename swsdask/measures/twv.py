@@ -306,7 +306,7 @@ class ActualTwv:
 def decision_bounds(scored: Scored, population: Population) -> tuple[F64, F64]:
     """The lowest YES (inf: none) and the highest NO score (-inf: none) of what `actual_threshold` covers."""
     counts = scored[Counts]
-    covered = population.asked if scored.settings.compat == "kwseval" else population.queries
+    covered = population.all_queries if scored.settings.compat == "kwseval" else population.queries
     groups = population.condition.groups
     min_yes, max_no = counts.min_yes[covered][:, groups], counts.max_no[covered][:, groups]
     return min_yes.min(initial=np.inf), max_no.max(initial=-np.inf)

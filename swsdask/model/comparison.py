@@ -104,14 +104,14 @@ class Failure:
 
     def __str__(self) -> str:
         value, old = written(self.measure, self.value), written(self.measure, self.baseline_value)
-        told = f"{written(self.measure, abs(self.difference))} {'lower' if self.difference < 0 else 'higher'}"
+        moved = f"{written(self.measure, abs(self.difference))} {'lower' if self.difference < 0 else 'higher'}"
         if math.isnan(self.difference):
-            told = "it has none"
+            moved = "it has none"
         p = "" if math.isnan(self.p) else f", p = {self.p:.4f}"
         where = "" if self.condition == "all" else f" in {self.condition}"
         return (
             f"gate {self.gate!r} failed: {self.measure} of {self.system}{where} is {value}, "
-            f"of {self.baseline} {old}: {told}{p}."
+            f"of {self.baseline} {old}: {moved}{p}."
         )
 
 

@@ -118,16 +118,16 @@ class Board:
         return {system: place for place, system in enumerate(self.systems)}
 
 
-def board(table: pa.Table, asked: Sequence[str] | None = None) -> Board:
-    """The board of a table of `model.results.SCORES`; `asked` has the requested measures, None for all."""
+def board(table: pa.Table, requested: Sequence[str] | None = None) -> Board:
+    """The board of a table of `model.results.SCORES`; `requested` has the requested measures, None for all."""
     overall = table.filter(pc.is_null(table["query"]))
     names = [names_of(overall[name]) for name in ("condition", "system", "measure")]
     values = dict(zip(zip(*names, strict=True), overall["value"].to_pylist(), strict=True))
     conditions, systems, measures = (tuple(dict.fromkeys(column)) for column in names)
-    by = ranking_measures(measures, asked)
+    by = ranking_measures(measures, requested)
     first = conditions[0] if conditions else ""
-    requested = [[measure] for measure in dict.fromkeys(select_measures(asked or (), measures))]
-    groups = tuple(map(tuple, requested or columns_of(measures)))
+    columns = [[measure] for measure in dict.fromkeys(select_measures(requested or (), measures))]
+    groups = tuple(map(tuple, columns or columns_of(measures)))
     return Board(conditions, rank(systems, first, values, by), measures, values, by, groups)
 
 

@@ -43,8 +43,8 @@ def shortage(error: BaseException | None, what: str | None = None) -> ResourceEr
     while error is not None:
         if isinstance(error, ResourceError):
             return error
-        if (told := _told_of(error)) is not None:
-            return ResourceError(f"{what}: {told}" if what else told)
+        if (reason := _reason_of(error)) is not None:
+            return ResourceError(f"{what}: {reason}" if what else reason)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return None
 
@@ -99,7 +99,7 @@ def _check_limit(kind: int, least: int, what: str) -> None:
         raise ResourceError(f"{_limit(kind)}But {what} needs at least {least // _LIMITS[kind][1]:,}. Allow more.")
 
 
-def _told_of(error: BaseException) -> str | None:
+def _reason_of(error: BaseException) -> str | None:
     """The kind of shortage that an error is, and what to do; None if it is none."""
     said, number = str(error), error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM or _NO_MEMORY.search(said):

@@ -542,13 +542,13 @@ def select_measures(names: Sequence[str], measures: Sequence[str]) -> Iterator[s
         yield from (each for each in measures if each == name or (name.endswith("@") and each.startswith(name)))
 
 
-def ranking_measures(measures: Sequence[str], asked: Sequence[str] | None) -> tuple[str, ...]:
+def ranking_measures(measures: Sequence[str], requested: Sequence[str] | None) -> tuple[str, ...]:
     """Return the measures that rank systems: the first requested one with an order of merit, then its substitute.
 
     `measures` are those that have numbers. Where all were requested (None), systems are ranked by ATWV. Empty where
     none has an order of merit.
     """
-    first = next((name for name in select_measures(asked or BALANCED, measures) if better(name)), None)
+    first = next((name for name in select_measures(requested or BALANCED, measures) if better(name)), None)
     if first is None:
         return ()
     stand_in = _STAND_IN.get(first)

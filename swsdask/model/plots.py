@@ -53,7 +53,7 @@ class Figures:
     manifest: dict[str, object]
 
     @property
-    def asked(self) -> list[str] | None:
+    def requested(self) -> list[str] | None:
         """The measures that were requested, in that order; None: all."""
         names = self.manifest.get("measures")
         return names if isinstance(names, list) else None
@@ -61,7 +61,7 @@ class Figures:
     @cached_property
     def board(self) -> Board:
         """The numbers over all queries, as pages and tables show them."""
-        return board(self.table, self.asked)
+        return board(self.table, self.requested)
 
     def plot_det(
         self,

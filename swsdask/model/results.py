@@ -278,7 +278,7 @@ class Result(Figures, Tables):
 
     def _columns(self, measures: str | Iterable[str] | None, condition: str) -> tuple[list[str], Board]:
         found = self.board
-        names = self.asked or list(found.measures)
+        names = self.requested or list(found.measures)
         if measures is not None:
             names = [measures] if isinstance(measures, str) else list(measures)
         if condition not in found.conditions:

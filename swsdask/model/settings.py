@@ -311,12 +311,12 @@ def weights(reference: Reference, settings: EvaluationSettings) -> Weights:
     return point
 
 
-def asked_thresholds(settings: EvaluationSettings) -> tuple[float, ...]:
+def requested_thresholds(settings: EvaluationSettings) -> tuple[float, ...]:
     """Return the values of `Reference.thresholds`, ascending: those of the settings, and the number `impute`."""
-    asked = set(settings.thresholds)
+    thresholds = set(settings.thresholds)
     if isinstance(settings.impute, float):
-        asked.add(settings.impute)
-    return tuple(sorted(threshold + 0.0 for threshold in asked))
+        thresholds.add(settings.impute)
+    return tuple(sorted(threshold + 0.0 for threshold in thresholds))
 
 
 def _with_cut_prior(point: Weights) -> Weights:

@@ -92,14 +92,14 @@ class Trials:
 class Condition:
     """A part of the evaluation that is averaged on its own: some queries, some groups of trials, its own N.
 
-    `asked` is bool [n_queries], all queries of the part; `queries` those of them that averages count: without targets
-    in `groups` only where `no_targets` says so. `groups` is bool [n_groups]; `n_trials` is the number of trials of one
-    query (Eq. 2's N). `by_query_pattern`: a pattern alone says which queries; `of_occurrences`: which targets it has
-    depends on more than their document. The first condition of an evaluation is "all".
+    `all_queries` is bool [n_queries], all queries of the part; `queries` those of them that averages count: without
+    targets in `groups` only where `no_targets` says so. `groups` is bool [n_groups]; `n_trials` is the number of trials
+    of one query (Eq. 2's N). `by_query_pattern`: a pattern alone says which queries; `of_occurrences`: which targets it
+    has depends on more than their document. The first condition of an evaluation is "all".
     """
 
     name: str
-    asked: Bool
+    all_queries: Bool
     queries: Bool
     groups: Bool
     n_trials: int

@@ -142,10 +142,10 @@ class History:
         rows = zip(self.table["system"].to_pylist(), self.table["night"].to_pylist(), strict=True)
         return self.table.filter(pa.array([self.standings[name].night == night for name, night in rows], pa.bool_()))
 
-    def board(self, asked: Sequence[str] | None = None) -> Board:
-        """The leaderboard of now; `asked` are the requested measures, None for all."""
+    def board(self, requested: Sequence[str] | None = None) -> Board:
+        """The leaderboard of now; `requested` are the requested measures, None for all."""
         current = self.current()
-        return board(current.append_column("query", pa.nulls(len(current), pa.string())), asked)
+        return board(current.append_column("query", pa.nulls(len(current), pa.string())), requested)
 
     def rows_of(self, measure: str, condition: str = "all") -> list[Row]:
         """The numbers of one measure in all nights, in order."""
@@ -246,13 +246,13 @@ def is_published(out: str, record: Record) -> bool:
     return bool(said.get("night") == record.number and said.get("swsdask") == __version__)
 
 
-def publish(asked: NightlyEvaluation, past: History, result: Result | None, began: float) -> bytes:
+def publish(job: NightlyEvaluation, past: History, result: Result | None, began: float) -> bytes:
     """Write the board of the history. Returns `latest.json`.
 
     `result` has the systems of the last night's report; the call `began` at this time of `time.monotonic`.
     """
-    out, last = Storage(asked.out), past.nights[-1].record
-    page = board_page(asked, past)
+    out, last = Storage(job.out), past.nights[-1].record
+    page = board_page(job, past)
     place = page_of(last)
     if result is not None and place is not None:
         with temporary_folder() as folder:
@@ -270,16 +270,16 @@ def publish(asked: NightlyEvaluation, past: History, result: Result | None, bega
     return latest
 
 
-def board_page(asked: NightlyEvaluation, past: History) -> BoardPage:
+def board_page(job: NightlyEvaluation, past: History) -> BoardPage:
     """All that the board shows."""
     current = past.current()
     trends: dict[str, list[tuple[int, float]]] = {}
-    found = past.board(asked.scored)
+    found = past.board(job.scored)
     leading = found.by[0] if found.by else ""
     for row in past.rows_of(leading):
         trends.setdefault(row["system"], []).append((row["night"], row["value"]))
     return BoardPage(
-        name=asked.name,
+        name=job.name,
         measures=found.columns,
         leading=leading,
         board=found,

@@ -50,7 +50,7 @@ class Verdict:
 
 
 def judged(
-    asked: NightlyEvaluation,
+    job: NightlyEvaluation,
     evaluation: Evaluation,
     past: History,
     due: Mapping[str, str],
@@ -64,9 +64,9 @@ def judged(
     SettingsError
         If a gate needs a test that its measure does not have, or looks at a condition that is not scored.
     """
-    earlier = tuple(_earlier(asked, past, due))
+    earlier = tuple(_earlier(job, past, due))
     both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
-    wished = {system: _baseline(asked, past, system, why) for system, why in due.items()}
+    wished = {system: _baseline(job, past, system, why) for system, why in due.items()}
     baselines = {system: name if name in both.systems else None for system, name in wished.items()}
     notes = [
         f"{name!r} is in no version of the archive: nothing was compared with it."
@@ -74,19 +74,24 @@ def judged(
         if name not in (None, *both.systems)
     ]
     for note in notes:
-        LOG.warning(note, extra={"evaluation": asked.name})
+        LOG.warning(note, extra={"evaluation": job.name})
     wanted = [*due, *(name for name in baselines.values() if name is not None)]
     result = score(
-        both, asked.scored, runs=list(dict.fromkeys(wanted)), by=asked.by, executor=workers(), progress=progress
+        both,
+        job.scored,
+        runs=list(dict.fromkeys(wanted)),
+        by=job.by,
+        executor=workers(),
+        progress=progress,
     )
-    leading = next(iter(board(result.table, asked.scored).by), "")
+    leading = next(iter(board(result.table, job.scored).by), "")
     values = _values(result)
     before = values_of(past.current())
     pairs = [(system, baseline) for system, baseline in baselines.items() if baseline is not None]
-    by_value = [gate for gate in asked.parsed_gates if gate.p_below is None]
+    by_value = [gate for gate in job.parsed_gates if gate.p_below is None]
     failed = failures(by_value, pairs, values, {})
     p: dict[str, float] = {}
-    if pairs and (found := _tested(asked, both, pairs, leading, progress, workers)) is not None:
+    if pairs and (found := _tested(job, both, pairs, leading, progress, workers)) is not None:
         failed += found.failures
         of_leading = (row for row in found.difference_table.to_pylist() if row["measure"] == leading)
         p = {row["a"]: row["p_adjusted"] for row in of_leading if row["condition"] == "all"}
@@ -109,7 +114,7 @@ def judged(
 
 
 def _tested(
-    asked: NightlyEvaluation,
+    job: NightlyEvaluation,
     both: Evaluation,
     pairs: Sequence[tuple[str, str]],
     leading: str,
@@ -120,19 +125,19 @@ def _tested(
 
     They are compared together: p values are adjusted for all of them.
     """
-    gates = [gate for gate in asked.parsed_gates if gate.p_below is not None]
+    gates = [gate for gate in job.parsed_gates if gate.p_below is not None]
     tested = [leading] if leading in (*NAMES, *DEFAULT_MEASURES) else []
     names, _ = with_points(list(dict.fromkeys([*tested, *(gate.measure for gate in gates)])), EvaluationSettings())
     if not names:
         return None
     systems = list(dict.fromkeys(name for pair in pairs for name in pair))
     given = given_runs(systems, both.systems)
-    _, samples, n_queries, _ = sample_evaluation(both, names, given, asked.by, executor=workers(), progress=progress)
+    _, samples, n_queries, _ = sample_evaluation(both, names, given, job.by, executor=workers(), progress=progress)
     return compare(samples, n_queries, systems, Resampling(), gates=gates, pairs=pairs, executor=workers())
 
 
 def report_of(
-    asked: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress, workers: Workers
+    job: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress, workers: Workers
 ) -> Result | None:
     """The result of a night's report: the systems that moved, and their baselines. None where nothing moved.
 
@@ -142,11 +147,11 @@ def report_of(
         return None
     before = History(past.nights[:-1])
     due = {move.system: move.reason for move in past.last.moves}
-    earlier = tuple(_earlier(asked, before, due))
+    earlier = tuple(_earlier(job, before, due))
     both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
     names = [*due, *(move.baseline for move in past.last.moves if move.baseline is not None)]
     held = [name for name in dict.fromkeys(names) if name in both.systems]
-    result = score(both, asked.scored, runs=held, by=asked.by, executor=workers(), progress=progress)
+    result = score(both, job.scored, runs=held, by=job.by, executor=workers(), progress=progress)
     return replace(result, manifest={name: said for name, said in result.manifest.items() if name != "run"})
 
 
@@ -157,39 +162,39 @@ def stored(evaluation: Evaluation) -> StoredArchive:
     return evaluation.archive
 
 
-def _earlier(asked: NightlyEvaluation, past: History, due: Mapping[str, str]) -> Iterator[StoredRun]:
+def _earlier(job: NightlyEvaluation, past: History, due: Mapping[str, str]) -> Iterator[StoredRun]:
     """The runs of earlier nights that serve as baselines, under names that say so."""
-    wanted = {system for system, why in due.items() if why == REPLACED and asked.baseline in ("previous", system)}
-    if asked.baseline == "best" and any(why in (NEW, REPLACED) for why in due.values()):
-        wanted |= {*_leader(asked, past)}
+    wanted = {system for system, why in due.items() if why == REPLACED and job.baseline in ("previous", system)}
+    if job.baseline == "best" and any(why in (NEW, REPLACED) for why in due.values()):
+        wanted |= {*_leader(job, past)}
     for system in sorted(wanted):
         standing = past.standings[system]
-        if (held := _held(asked, system, standing)) is not None:
+        if (held := _held(job, system, standing)) is not None:
             yield replace(held, run=replace(held.run, system=_name_of(system, standing.night)))
 
 
-def _held(asked: NightlyEvaluation, system: str, standing: Standing) -> StoredRun | None:
+def _held(job: NightlyEvaluation, system: str, standing: Standing) -> StoredRun | None:
     """The run of a system that a night scored: in the version of that night, or, if it has expired, in the last one.
 
     None if no version has it.
     """
-    there = versions(Storage(asked.archive))
+    there = versions(Storage(job.archive))
     for version in [standing.version] if standing.version in there else reversed(there):
-        for each in open_archive(asked.archive, version).stored_runs:
+        for each in open_archive(job.archive, version).stored_runs:
             if (each.run.system, each.run.content) == (system, standing.content):
                 return each
     return None
 
 
-def _baseline(asked: NightlyEvaluation, past: History, system: str, why: str) -> str | None:
+def _baseline(job: NightlyEvaluation, past: History, system: str, why: str) -> str | None:
     """Return the system or run that a system is to be compared with; None for none."""
     if why not in (NEW, REPLACED):
         return None
-    match asked.baseline:
+    match job.baseline:
         case "previous":
             own = [system] if system in past.standings else []
         case "best":
-            own = _leader(asked, past)
+            own = _leader(job, past)
         case name if name != system:
             return name
         case _:
@@ -197,9 +202,9 @@ def _baseline(asked: NightlyEvaluation, past: History, system: str, why: str) ->
     return next((_name_of(each, past.standings[each].night) for each in own), None)
 
 
-def _leader(asked: NightlyEvaluation, past: History) -> list[str]:
+def _leader(job: NightlyEvaluation, past: History) -> list[str]:
     """The best system of the nights before, if there is any."""
-    return list(past.board(asked.scored).systems[:1])
+    return list(past.board(job.scored).systems[:1])
 
 
 def _name_of(system: str, night: int) -> str:

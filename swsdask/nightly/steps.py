@@ -64,7 +64,7 @@ class Outcome:
     latest: bytes = b""
 
 
-def plan_night(asked: NightlyEvaluation) -> list[str]:
+def plan_night(job: NightlyEvaluation) -> list[str]:
     """List the steps that a night would take. Nothing is written, and no file of a run is opened.
 
     Raises
@@ -74,33 +74,33 @@ def plan_night(asked: NightlyEvaluation) -> list[str]:
     ArchiveError
         The archive cannot be read.
     """
-    storage = Storage(asked.archive)
+    storage = Storage(job.archive)
     past = read_history(storage)
-    news, gone = _news(asked, past)
-    known = _known(asked)
+    news, gone = _news(job, past)
+    known = _known(job)
     lines = []
-    if not _knows_reference(asked, known):
-        _read(asked)
+    if not _knows_reference(job, known):
+        _read(job)
         lines = ["the reference is to be taken in: it is new, or its files changed"]
     lines += [
         f"{each.system}: {each.url} is {'changed' if past.stamps.get(each.url) else 'new'}"
         for each in _unread(news, known)
     ]
     lines += [f"{url}, which was refused, is gone" for url in gone]
-    if is_archive(asked.archive):
-        due = _due(asked, _opened(asked), past)
+    if is_archive(job.archive):
+        due = _due(job, _opened(job), past)
         lines += [f"{system}: to be scored, {why}" for system, why in due.items()]
-    if not lines and past.last is not None and not is_published(asked.out, past.last):
+    if not lines and past.last is not None and not is_published(job.out, past.last):
         lines = [f"night {past.last.number}: to be published again"]
-    return [f"{asked.name}: {line}" for line in lines or ["nothing is new"]]
+    return [f"{job.name}: {line}" for line in lines or ["nothing is new"]]
 
 
-def run_night(asked: NightlyEvaluation, today: date, progress: Progress | None = None) -> Outcome:
+def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = None) -> Outcome:
     """Do a night of one evaluation.
 
     Parameters
     ----------
-    asked : NightlyEvaluation
+    job : NightlyEvaluation
         The evaluation.
     today : date
         The date that the night is called by, unless the night before has a later one.
@@ -124,33 +124,33 @@ def run_night(asked: NightlyEvaluation, today: date, progress: Progress | None =
         A setting or measure is unknown, or a gate needs a test that its measure does not have.
     """
     began = time.monotonic()
-    storage = Storage(asked.archive)
+    storage = Storage(job.archive)
     storage.check_writable()
     with night_lease(storage) as lease, ExitStack() as stack:
-        told = _Renewing(lease, progress or Unseen())
-        workers = _workers(asked, told, stack)
+        renewing = _Renewing(lease, progress or Unseen())
+        workers = _workers(job, renewing, stack)
         remove_unfinished(storage)
         past = read_history(storage)
-        LOG.info("looking for runs", extra={"evaluation": asked.name, "phase": "look"})
-        news, gone = _news(asked, past)
-        known = _known(asked)
-        with_reference = not _knows_reference(asked, known)
-        refused = _take_in(asked, _unread(news, known), past, told, workers, with_reference=with_reference)
-        evaluation = _opened(asked)
-        due = _due(asked, evaluation, past)
+        LOG.info("looking for runs", extra={"evaluation": job.name, "phase": "look"})
+        news, gone = _news(job, past)
+        known = _known(job)
+        with_reference = not _knows_reference(job, known)
+        refused = _take_in(job, _unread(news, known), past, renewing, workers, with_reference=with_reference)
+        evaluation = _opened(job)
+        due = _due(job, evaluation, past)
         before = {(each.url, each.problems) for each in past.refused.values()}
         record = past.last
         if due or gone or any((each.url, each.problems) not in before for each in refused):
             stamps = {**{each.url: each.stamp for each in news}, **dict.fromkeys(gone, GONE)}
-            record, rows = _new_record(asked, evaluation, past, stamps, refused, due, today, told, workers)
+            record, rows = _new_record(job, evaluation, past, stamps, refused, due, today, renewing, workers)
             lease.check()
             if not commit_night(storage, record, rows):
-                raise ArchiveError(f"{asked.archive}: another process has committed night {record.number}.")
+                raise ArchiveError(f"{job.archive}: another process has committed night {record.number}.")
             past = read_history(storage)
-        if record is None or is_published(asked.out, record):
-            return Outcome(asked)
-        LOG.info("publishing", extra={"evaluation": asked.name, "phase": "publish"})
-        return Outcome(asked, record, publish(asked, past, report_of(asked, evaluation, past, told, workers), began))
+        if record is None or is_published(job.out, record):
+            return Outcome(job)
+        LOG.info("publishing", extra={"evaluation": job.name, "phase": "publish"})
+        return Outcome(job, record, publish(job, past, report_of(job, evaluation, past, renewing, workers), began))
 
 
 class _Renewing:
@@ -171,7 +171,7 @@ class _Renewing:
         self._shown.advance(rows)
 
 
-def _workers(asked: NightlyEvaluation, progress: Progress, stack: ExitStack) -> Workers:
+def _workers(job: NightlyEvaluation, progress: Progress, stack: ExitStack) -> Workers:
     """Return what opens the executor of a night: one for all steps, opened on first use, closed by the stack.
 
     None without a cluster: each step chooses by how much there is to do.
@@ -179,37 +179,37 @@ def _workers(asked: NightlyEvaluation, progress: Progress, stack: ExitStack) -> 
 
     @cache
     def opened() -> Executor | None:
-        if not asked.cluster:
+        if not job.cluster:
             return None
-        engine = build_settings(explicit=_explicit(asked)).engine
+        engine = build_settings(explicit=_explicit(job)).engine
         return stack.enter_context(open_executor(engine, progress=progress))
 
     return opened
 
 
-def _news(asked: NightlyEvaluation, past: History) -> tuple[list[Arrived], list[str]]:
+def _news(job: NightlyEvaluation, past: History) -> tuple[list[Arrived], list[str]]:
     """The files that are not as a night looked into them last, and the refused ones that are there no more."""
-    arrived = look(asked.inbox, asked.pattern)
+    arrived = look(job.inbox, job.pattern)
     news = [each for each in arrived if past.stamps.get(each.url) != each.stamp]
     return news, sorted(past.refused.keys() - {each.url for each in arrived})
 
 
-def _known(asked: NightlyEvaluation) -> KnownSources | None:
+def _known(job: NightlyEvaluation) -> KnownSources | None:
     """Return the known sources of the archive; None without an archive.
 
     It knows what a night ingested that was cut off then, and what was only copied or touched since.
     """
-    if not is_archive(asked.archive):
+    if not is_archive(job.archive):
         return None
-    return known_sources(Storage(asked.archive), _opened(asked).settings.evaluation, Encoding())
+    return known_sources(Storage(job.archive), _opened(job).settings.evaluation, Encoding())
 
 
-def _knows_reference(asked: NightlyEvaluation, known: KnownSources | None) -> bool:
+def _knows_reference(job: NightlyEvaluation, known: KnownSources | None) -> bool:
     """Whether the archive was made of the reference as it is now; raises `InputError` for a folder that lacks a file.
 
     A file that is given by its own name is looked for when the reference is read (`_read`).
     """
-    places = asked.reference_places
+    places = job.reference_places
     return known is not None and known.has_reference(
         reference_files(places.get("reference"), places.get("ecf"), places.get("rttm"), places.get("queries"))
     )
@@ -221,30 +221,30 @@ def _unread(news: Sequence[Arrived], known: KnownSources | None) -> list[Arrived
     return list(news) if known is None else [files[file] for file in known.parted([*files])[0]]
 
 
-def _explicit(asked: NightlyEvaluation) -> dict[str, object]:
+def _explicit(job: NightlyEvaluation) -> dict[str, object]:
     """The settings, and where the work runs."""
-    engine = {"engine": {"executor": asked.cluster}} if asked.cluster else {}
-    return {**asked.given_settings, **engine}
+    engine = {"engine": {"executor": job.cluster}} if job.cluster else {}
+    return {**job.given_settings, **engine}
 
 
-def _opened(asked: NightlyEvaluation) -> Evaluation:
-    return open_evaluation(asked.archive, preset=asked.preset, compat=asked.compat, settings=_explicit(asked))
+def _opened(job: NightlyEvaluation) -> Evaluation:
+    return open_evaluation(job.archive, preset=job.preset, compat=job.compat, settings=_explicit(job))
 
 
-def _read(asked: NightlyEvaluation) -> Evaluation:
+def _read(job: NightlyEvaluation) -> Evaluation:
     """The evaluation of the reference's files."""
-    places = asked.reference_places
+    places = job.reference_places
     return open_evaluation(
         places.pop("reference", None),
         **places,
-        preset=asked.preset,
-        compat=asked.compat,
-        settings=_explicit(asked),
+        preset=job.preset,
+        compat=job.compat,
+        settings=_explicit(job),
     )
 
 
 def _take_in(
-    asked: NightlyEvaluation,
+    job: NightlyEvaluation,
     news: Sequence[Arrived],
     past: History,
     progress: Progress,
@@ -258,16 +258,16 @@ def _take_in(
 
     The reference is read `with_reference` only: then it must be that of the archive.
     """
-    refused = _refusals(asked, [each for each in news if each.url in past.refused])
+    refused = _refusals(job, [each for each in news if each.url in past.refused])
     good = _without(news, refused)
     if good or with_reference:
         try:
-            _ingest(asked, good, progress, workers, with_reference=with_reference)
+            _ingest(job, good, progress, workers, with_reference=with_reference)
         except InputError:
-            more = _refusals(asked, good)
+            more = _refusals(job, good)
             if not more:
                 raise
-            _ingest(asked, _without(good, more), progress, workers, with_reference=with_reference)
+            _ingest(job, _without(good, more), progress, workers, with_reference=with_reference)
             refused += more
     return sorted(refused, key=lambda each: each.url)
 
@@ -278,15 +278,20 @@ def _without(news: Sequence[Arrived], refused: Sequence[Refused]) -> list[Arrive
 
 
 def _ingest(
-    asked: NightlyEvaluation, news: Sequence[Arrived], progress: Progress, workers: Workers, *, with_reference: bool
+    job: NightlyEvaluation,
+    news: Sequence[Arrived],
+    progress: Progress,
+    workers: Workers,
+    *,
+    with_reference: bool,
 ) -> None:
     ingest(
-        asked.archive,
-        **(asked.reference_places if with_reference else {}),
+        job.archive,
+        **(job.reference_places if with_reference else {}),
         runs={each.system: each.url for each in news},
-        preset=asked.preset,
-        compat=asked.compat,
-        settings=_explicit(asked),
+        preset=job.preset,
+        compat=job.compat,
+        settings=_explicit(job),
         replace_runs=True,
         change_settings=True,
         executor=workers(),
@@ -298,11 +303,11 @@ SHOWN = 5
 """So many problems of a refused run are kept."""
 
 
-def _refusals(asked: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
+def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
     """Validate each of some runs, read into memory, by itself; return those that have problems."""
     if not news:
         return []
-    reference = _opened(asked) if is_archive(asked.archive) else _read(asked)
+    reference = _opened(job) if is_archive(job.archive) else _read(job)
     found = []
     for arrived in news:
         try:
@@ -315,15 +320,15 @@ def _refusals(asked: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused
                 pass
         except InputError as error:
             problems = tuple(str(problem) for problem in error.problems[:SHOWN])
-            LOG.warning("refused: %s", problems[0], extra={"evaluation": asked.name, "system": arrived.system})
+            LOG.warning("refused: %s", problems[0], extra={"evaluation": job.name, "system": arrived.system})
             found.append(Refused(arrived.url, arrived.system, problems, error.total))
     return found
 
 
-def _due(asked: NightlyEvaluation, evaluation: Evaluation, past: History) -> dict[str, str]:
+def _due(job: NightlyEvaluation, evaluation: Evaluation, past: History) -> dict[str, str]:
     """The systems that stand otherwise than the archive has them, each with the reason."""
     found = {}
-    signatures = _signatures(asked, evaluation)
+    signatures = _signatures(job, evaluation)
     for run in evaluation.archive.runs:
         there, signature = past.standings.get(run.system), signatures[run.system]
         if there is None:
@@ -336,14 +341,14 @@ def _due(asked: NightlyEvaluation, evaluation: Evaluation, past: History) -> dic
     return found
 
 
-def _signatures(asked: NightlyEvaluation, evaluation: Evaluation) -> dict[str, str]:
+def _signatures(job: NightlyEvaluation, evaluation: Evaluation) -> dict[str, str]:
     """Return the signature of each system's numbers."""
-    names, _, settings = requested(asked.scored, evaluation.settings)
-    return signatures_of(evaluation.archive, settings, names, asked.by)
+    names, _, settings = requested(job.scored, evaluation.settings)
+    return signatures_of(evaluation.archive, settings, names, job.by)
 
 
 def _new_record(
-    asked: NightlyEvaluation,
+    job: NightlyEvaluation,
     evaluation: Evaluation,
     past: History,
     stamps: Mapping[str, str],
@@ -363,15 +368,15 @@ def _new_record(
     rows: list[dict[str, object]] = []
     verdict = Verdict((), (), ())
     if due:
-        verdict, result = judged(asked, evaluation, past, due, progress, workers)
-        signatures = _signatures(asked, evaluation)
+        verdict, result = judged(job, evaluation, past, due, progress, workers)
+        signatures = _signatures(job, evaluation)
         rows = [
             {**row, "content": runs[row["system"]].content, "signature": signatures[row["system"]]}
             for row in result.table.filter(pc.is_null(result.table["query"])).drop_columns(["query"]).to_pylist()
             if row["system"] in due
         ]
     for said in (*notes, *verdict.gates):
-        LOG.warning(said, extra={"evaluation": asked.name})
+        LOG.warning(said, extra={"evaluation": job.name})
     record = Record(
         number,
         day,

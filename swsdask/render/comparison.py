@@ -141,8 +141,8 @@ def comparison_files(found: Comparison, folder: Path) -> list[str]:
     tables = {"intervals": found.interval_table, "differences": found.difference_table}
     for name, table in tables.items():
         pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
-    told = {"signature": found.signature, "resampling": asdict(found.how), "notes": list(found.notes)}
-    text = as_json({**told, **{name: table.to_pylist() for name, table in tables.items()}}, indent=1)
+    heading = {"signature": found.signature, "resampling": asdict(found.how), "notes": list(found.notes)}
+    text = as_json({**heading, **{name: table.to_pylist() for name, table in tables.items()}}, indent=1)
     (folder / COMPARISON).write_text(f"{text}\n", encoding="utf-8")
     return ["intervals.parquet", "differences.parquet", COMPARISON]
 

@@ -124,11 +124,11 @@ def summary(night: Record) -> str:
     reasons: dict[str, int] = {}
     for move in night.moves:
         reasons[move.reason] = reasons.get(move.reason, 0) + 1
-    told = [f"{counted(number, 'systems')}: {reason}" for reason, number in reasons.items()]
-    told += [f"{counted(len(night.gates), 'gates')} failed"] if night.gates else []
-    told += [f"{counted(len(night.refused), 'runs')} refused"] if night.refused else []
-    told += [f"{counted(len(night.gone), 'refused runs')} gone"] if night.gone else []
-    return "; ".join(told) or "nothing was scored"
+    parts = [f"{counted(number, 'systems')}: {reason}" for reason, number in reasons.items()]
+    parts += [f"{counted(len(night.gates), 'gates')} failed"] if night.gates else []
+    parts += [f"{counted(len(night.refused), 'runs')} refused"] if night.refused else []
+    parts += [f"{counted(len(night.gone), 'refused runs')} gone"] if night.gone else []
+    return "; ".join(parts) or "nothing was scored"
 
 
 def atom_feed(page: BoardPage) -> str:
@@ -170,8 +170,8 @@ def metrics(page: BoardPage, seconds: float) -> str:
         ("runs_refused", "Runs that are set aside.", len(page.refused)),
         ("gates_failed", "Gates that failed in the last night.", len(last.gates)),
     )
-    for name, told, count in counts:
-        lines += [f"# TYPE swsdask_{name} gauge", f"# HELP swsdask_{name} {told}", f"swsdask_{name}{of} {count}"]
+    for name, help_text, count in counts:
+        lines += [f"# TYPE swsdask_{name} gauge", f"# HELP swsdask_{name} {help_text}", f"swsdask_{name}{of} {count}"]
     lines += ["# TYPE swsdask_value gauge", "# HELP swsdask_value A number over all queries."]
     label = cache(_label)
     evaluation = label(page.name)

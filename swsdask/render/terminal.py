@@ -45,7 +45,7 @@ def print_leaderboard(
     found = result.board
     groups: Sequence[Sequence[str]] = found.groups
     narrow: list[list[str]] = []
-    if result.asked is None:
+    if result.requested is None:
         groups, narrow = _fitting(console, found, groups)
     _print_line(console, "Signature", str(result.manifest.get("signature", "")))
     columns = {measure for group in (*groups, *narrow) for measure in group} | set(FACTS)

@@ -199,8 +199,8 @@ class KeptResults:
 
     def _place(self, system: str) -> str:
         stored = self._runs[system]
-        told = stored.run.told
-        resources = None if told is None else told.to_json()
+        reported = stored.run.reported
+        resources = None if reported is None else reported.to_json()
         return self.files.place(stored, "results", (self._choice, resources))
 
 

@@ -84,17 +84,17 @@ def score_archive(
     """
     shown = progress or Unseen()
     runs = runs_of(archive, systems)
-    asked = Requested.of(archive, runs, families, settings, measures, observer)
-    source = _source(archive, reference, asked.statistics, executor, settings.engine, kept)
+    request = Requested.of(archive, runs, families, settings, measures, observer)
+    source = _source(archive, reference, request.statistics, executor, settings.engine, kept)
 
     def counted(run: Run, found: Found) -> CountedRun:
-        return asked.counted(run, found, reference, archive.cells)
+        return request.counted(run, found, reference, archive.cells)
 
     whole = [run for run in runs if is_small(run)]
     cut = [run for run in runs if not is_small(run)]
     parts = [score_systems(cut, len(cut), source, counted, executor, shown, results)] if cut or not whole else []
     if whole:
-        parts += _score_whole(archive, whole, asked, source.shared[0], executor, shown, kept, results)
+        parts += _score_whole(archive, whole, request, source.shared[0], executor, shown, kept, results)
     tables = one_table(parts, systems)
     if not alignment:
         return tables
@@ -149,7 +149,7 @@ class Requested:
         """Return the request for some runs of an archive."""
         present = (Counts,) if counts_present_only(settings.evaluation) else ()
         half_ticks = 0
-        if any(run.told is not None for run in runs):
+        if any(run.reported is not None for run in runs):
             half_ticks = sum(audio_time(archive.documents, "none").values())
         hours = Fraction(half_ticks, HALF_TICKS_PER_SECOND * SECONDS_PER_HOUR)
         beside = () if observer is None else observer.needs
@@ -164,9 +164,9 @@ class Requested:
 
     def _of_run(self, family: Measure, run: Run) -> Measure:
         """The family as it measures one run: the resources are of the run, not found in its detections."""
-        if not isinstance(family, ProcessingLoad) or run.told is None:
+        if not isinstance(family, ProcessingLoad) or run.reported is None:
             return family
-        return ProcessingLoad(run.told, self.audio_time, only_defined=run.resources is None)
+        return ProcessingLoad(run.reported, self.audio_time, only_defined=run.resources is None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ _NUMBERS = 50_000
 def _score_whole(
     archive: Archive,
     runs: Sequence[Run],
-    asked: Requested,
+    request: Requested,
     reference: Reference,
     executor: Executor,
     progress: Progress,
@@ -263,12 +263,12 @@ def _score_whole(
     The workers read and write what the archive keeps, too. `reference` is a handle of the executor.
     """
     progress.begin("systems", sum(run.rows for run in runs))
-    rows_per_task = min(asked.settings.engine.rows_per_task, detections.ROWS_PER_CELL)
+    rows_per_task = min(request.settings.engine.rows_per_task, detections.ROWS_PER_CELL)
     tables = []
     for part, *tallies in executor.map(
         _tables_of,
         _batches(archive, runs, executor.workers, rows_per_task),
-        (reference, executor.share((asked, kept, results))),
+        (reference, executor.share((request, kept, results))),
         done=lambda each: progress.advance(each.rows),
         name="systems",
     ):
@@ -298,7 +298,7 @@ def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
 
 
 def _tables_of_part(task: WholeRuns, shared: _Shared) -> _Part:
-    reference, (asked, kept, results) = shared
+    reference, (request, kept, results) = shared
     here = SerialExecutor()
     own = None if kept is None else kept.anew()
     own_results = None if results is None else results.anew()
@@ -309,9 +309,9 @@ def _tables_of_part(task: WholeRuns, shared: _Shared) -> _Part:
         return held[system]
 
     def counted(run: Run, found: Found) -> CountedRun:
-        return asked.counted(run, found, reference, cells)
+        return request.counted(run, found, reference, cells)
 
-    source = DetectionSource(cells, reference, asked.statistics, here, asked.settings.engine.rows_per_task, own)
+    source = DetectionSource(cells, reference, request.statistics, here, request.settings.engine.rows_per_task, own)
     tables = score_systems(task.runs, len(task.runs), source, counted, here, Unseen(), own_results)
     counts, numbers = (CacheCounts() if each is None else each.files.tally for each in (own, own_results))
     return tables, counts, numbers

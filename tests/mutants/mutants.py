@@ -206,7 +206,7 @@ MUTANTS = (
     Mutant(
         "ladders have the Bayes threshold",
         "swsdask/model/settings.py",
-        "asked = set(settings.thresholds)",
+        "thresholds = set(settings.thresholds)",
         "asked = {*settings.thresholds, settings.operating_point.resolve(1, 10**9).bayes_threshold}",
         ("tests/unit/test_kept_statistics.py",),
     ),

@@ -7,7 +7,7 @@ import pytest
 from swsdask.measures import MEASURES, interpretation, select, system_notes, with_points
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import SettingsError
-from swsdask.model.settings import asked_thresholds, weights
+from swsdask.model.settings import requested_thresholds, weights
 from swsdask.statistics.counts import Counts
 from tests.worlds import make_reference, make_trials, settings, statistics
 
@@ -73,10 +73,10 @@ def test_the_operating_point_comes_from_the_whole() -> None:
         weights(REFERENCE, from_data)
 
 
-def test_asked_thresholds_hold_the_imputed_score_and_no_operating_point() -> None:
+def test_requested_thresholds_hold_the_imputed_score_and_no_operating_point() -> None:
     for beta in (1.0, 20.0):
         asked = settings(operating_point={"beta": beta}, thresholds=[2.0, -1.0, 2.0, -0.0], impute=-7)
-        assert asked_thresholds(asked) == (-7.0, -1.0, 0.0, 2.0)
+        assert requested_thresholds(asked) == (-7.0, -1.0, 0.0, 2.0)
 
 
 def test_costs_in_plain_words() -> None:

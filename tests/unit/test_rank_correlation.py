@@ -42,7 +42,7 @@ def of_pair(found: RankCorrelation, one: str, other: str) -> dict[str, Any]:
 
 def text(result: Result, found: RankCorrelation, width: int = 200) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=True)
-    print_rank_correlation(found, board(result.table, result.asked), console)
+    print_rank_correlation(found, board(result.table, result.requested), console)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 

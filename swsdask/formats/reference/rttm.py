@@ -37,10 +37,19 @@ from pyarrow import csv
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, opened_once, read_lines, tidy
 from swsdask.formats.find import RTTM_TYPE, Format, expect
 from swsdask.formats.runs.lines import CTM
-from swsdask.formats.values import CHANNELS, FormatError, read_channel, read_document, read_interval, shown
+from swsdask.formats.values import (
+    CHANNELS,
+    SECONDS,
+    FormatError,
+    exact_ticks,
+    read_channel,
+    read_document,
+    read_interval,
+    shown,
+)
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import SEGMENTS, WORDS
-from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND
+from swsdask.model.units import MAX_TICKS
 
 WORD = "LEXEME"
 SEGMENT = "SPEAKER"
@@ -68,14 +77,12 @@ COLUMNS = pa.schema(
 """The columns of `Records.table`. `rounded` counts which of start and end were finer than a tick."""
 
 _FEW = pa.dictionary(pa.int32(), pa.string())
-_SECONDS = pa.decimal128(36, 18)
-_WHOLE_SECONDS_AND_TICKS = pa.decimal128(24, 4)
 _FIELDS = {
     "type": pa.string(),
     "document": _FEW,
     "channel": _FEW,
-    "start": _SECONDS,
-    "duration": _SECONDS,
+    "start": SECONDS,
+    "duration": SECONDS,
     "word": pa.string(),
     "subtype": pa.string(),
     "speaker": pa.string(),
@@ -132,8 +139,8 @@ def _read_together(lines: Lines) -> Records:
     table = table.filter(pc.is_in(table["type"], pa.array([WORD, SEGMENT]))).combine_chunks()
     if pc.any(pc.less(table["duration"], Decimal(0))).as_py():
         raise ValueError("a negative duration")
-    start, start_rounded = _ticks(table["start"])
-    end, end_rounded = _ticks(pc.add(table["start"], table["duration"]))
+    start, start_rounded = exact_ticks(table["start"])
+    end, end_rounded = exact_ticks(pc.add(table["start"], table["duration"]))
     if np.any(start < 0) or np.any(end > MAX_TICKS):
         raise ValueError("a time out of range")
     made = {
@@ -153,18 +160,6 @@ def _genders(records: pa.Table) -> dict[tuple[str, str], str]:
         if (gender or "") not in _UNKNOWN_GENDERS:
             found.setdefault((read_document(file), talker), gender)
     return found
-
-
-def _ticks(seconds: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Ticks of exact times, and which of them had to be rounded. Raises `ValueError` if one is absent."""
-    if seconds.null_count:
-        raise ValueError("no time")
-    try:
-        exact, rounded = seconds.cast(_WHOLE_SECONDS_AND_TICKS), np.zeros(len(seconds), np.bool_)
-    except pa.ArrowInvalid:  # finer than a tick
-        nearest = pc.round(seconds, ndigits=4, round_mode="half_to_even")
-        exact, rounded = nearest.cast(_WHOLE_SECONDS_AND_TICKS), pc.not_equal(nearest, seconds).to_numpy()
-    return pc.multiply(exact, Decimal(TICKS_PER_SECOND)).cast(pa.int64()).to_numpy(), rounded
 
 
 def _each(texts: pa.ChunkedArray, reader: Callable[[str], object], kind: pa.DataType) -> pa.Array:

@@ -393,8 +393,8 @@ class Gathering:
         found = [*batch.unread, *((int(lines[row]), fault) for row, fault in faults)]
         for line, fault in sorted(found, key=lambda pair: pair[0]):
             place = "" if batch.lines is not None else f" in row {line}"
-            told = line if batch.lines is not None else None
-            self._problems.add(self._file, told, fault.expected, fault.found + place, fault.remedy)
+            line_number = line if batch.lines is not None else None
+            self._problems.add(self._file, line_number, fault.expected, fault.found + place, fault.remedy)
 
     def _note_undecided(self, system: NDArray[np.int32], decided: NDArray[np.bool_], faults: RowFaults) -> None:
         """Check that all rows of a system have decisions, or none."""

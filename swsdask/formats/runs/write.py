@@ -271,9 +271,9 @@ def convert(
     with together(folder or ".") as hidden:
         unfinished = str(hidden / name)
         if reader is None and not encoding and stays_table(source, target):
-            told = system or system_to_add(source, target)
+            added = system or system_to_add(source, target)
             rewrite_table(
-                source, unfinished, lambda scores: {"system": [told] * len(scores)} if told else {}, harmless=harmless
+                source, unfinished, lambda scores: {"system": [added] * len(scores)} if added else {}, harmless=harmless
             )
         else:
             write(read(problems), unfinished)
